@@ -59,12 +59,14 @@ pub const UPLOAD_WAIT_S: u64 = 15;
 /// The least bytes per second of an upload while there is no room for another file: the largest one, at this rate, just arrives in
 /// the time that any request has.
 pub const UPLOAD_BYTES_PER_S: u64 = 256 * 1024;
-/// Bytes of answers that their clients have not read yet for which a listener has room at a time.
+/// The most bytes of answers that their clients have not read yet, of one listener.
 pub const ANSWER_BYTES: usize = 256 * 1024 * 1024;
-/// Bytes of an answer that needs no such room: one on every connection is as much as all that do.
+/// Bytes of an answer that does not count: one on each of 8,192 connections come to as much as [`ANSWER_BYTES`].
 pub const FREE_ANSWER_BYTES: usize = 32 * 1024;
-/// The least bytes per second at which a client must take an answer: a tenth of what a slow telephone does.
+/// The least bytes per second at which a client must take an answer: a tenth of what a slow mobile connection does.
 pub const ANSWER_BYTES_PER_S: u64 = 4 * 1024;
+/// The same for an answer that counts, while more than half of [`ANSWER_BYTES`] are held.
+pub const SCARCE_ANSWER_BYTES_PER_S: u64 = 256 * 1024;
 /// Characters of the method by which a party accepted.
 pub const METHOD_CHARS: usize = 64;
 /// Characters of a user agent; the longest ones of browsers have a few hundred.

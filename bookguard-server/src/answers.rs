@@ -2,7 +2,9 @@
 //!
 //! hyper holds an answer until its client has taken it, so whoever asks for much and reads nothing would use up the memory of the
 //! node. Small answers need no room: there are only so many connections. Each caller has a share of the rest, and the more others
-//! hold, the smaller it is, so that a few callers cannot take it all. Invariant: an answer that finds no room is dropped at once.
+//! hold, the smaller it is, so that a few callers cannot take it all; those that are known by their network only, of which somebody
+//! may have many, have a quarter together. Once half of it is held, whoever reads too slowly is disconnected. Invariant: an answer
+//! that finds no room is dropped at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,17 +16,20 @@ use poem::Response;
 
 use crate::payer::Payer;
 
-/// When to try again: an answer that is read at all is read within seconds.
+/// The most bytes of callers that are known by their network only.
+const NETWORKS_BYTES: usize = ANSWER_BYTES / 4;
+/// When to try again: most answers are read within a second.
 const AGAIN_S: u32 = 2;
 
 /// The answers of a listener that are not read yet.
 #[derive(Default)]
 pub(crate) struct Answers(Mutex<Unread>);
 
-/// Bytes, in all and by caller.
+/// Bytes, in all, of networks, and by caller.
 #[derive(Default)]
 struct Unread {
     all: usize,
+    networks: usize,
     by: HashMap<Payer, usize>,
 }
 
@@ -49,6 +54,10 @@ impl Answers {
         response: Response,
         payer: impl FnOnce() -> Payer,
     ) -> Result<Response, Error> {
+        // A refusal must say what it says, and none is large.
+        if !response.status().is_success() {
+            return Ok(response);
+        }
         let mut response = hyper::Response::from(response);
         let whole = http_body::Body::size_hint(response.body()).exact();
         let bytes = match response.extensions_mut().remove::<InMemory>() {
@@ -62,16 +71,17 @@ impl Answers {
         Ok(Response::from(response))
     }
 
-    fn hold(self: &Arc<Self>, payer: Payer, bytes: usize) -> Result<AnswerRoom, Error> {
+    pub(crate) fn hold(self: &Arc<Self>, payer: Payer, bytes: usize) -> Result<AnswerRoom, Error> {
         let mut unread = self.unread();
         let own = unread.by.get(&payer).copied().unwrap_or_default();
         let all = unread.all.saturating_add(bytes);
-        // Whoever holds nothing may always have one answer.
+        let networks = unread.networks.saturating_add(of_network(payer, bytes));
+        // Whoever holds nothing may have one answer, whatever its share is.
         let fits = own == 0 || own.saturating_add(bytes) <= partner_share(ANSWER_BYTES, all);
-        if all > ANSWER_BYTES || !fits {
+        if all > ANSWER_BYTES || networks > NETWORKS_BYTES || !fits {
             return Err(unread_answers(own));
         }
-        unread.all = all;
+        (unread.all, unread.networks) = (all, networks);
         unread.by.insert(payer, own + bytes);
         Ok(AnswerRoom {
             answers: Arc::clone(self),
@@ -85,10 +95,18 @@ impl Answers {
     }
 }
 
+impl AnswerRoom {
+    /// Whether so much is held that whoever reads slowly must go.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.answers.unread().all > ANSWER_BYTES / 2
+    }
+}
+
 impl Drop for AnswerRoom {
     fn drop(&mut self) {
         let mut unread = self.answers.unread();
         unread.all -= self.bytes;
+        unread.networks -= of_network(self.payer, self.bytes);
         if let Some(own) = unread.by.get_mut(&self.payer) {
             *own -= self.bytes;
             if *own == 0 {
@@ -98,12 +116,20 @@ impl Drop for AnswerRoom {
     }
 }
 
+/// The bytes, if this caller is known by its network only.
+fn of_network(payer: Payer, bytes: usize) -> usize {
+    match payer {
+        Payer::Network(_) => bytes,
+        Payer::Partner(_) | Payer::Operator => 0,
+    }
+}
+
 fn unread_answers(own: usize) -> Error {
     let why = match own {
         0 => "The service has no memory for another answer until others are read.".to_owned(),
         own => format!(
-            "You have not read {own} bytes of earlier answers, and the service has no memory for more of yours. Read them, or close their \
-             connections."
+            "Earlier answers that you have not read take {own} bytes of memory, and the service has no more for you. Read them, or close \
+             their connections."
         ),
     };
     let message = format!(
@@ -120,6 +146,21 @@ mod tests {
     use bookguard_core::model::PartnerId;
 
     use super::*;
+
+    impl Answers {
+        /// Lets other callers hold so many bytes.
+        pub(crate) fn fill(self: &Arc<Self>, bytes: usize) -> Vec<AnswerRoom> {
+            let pieces = 1_000..1_000 + bytes.div_ceil(PACKET);
+            pieces
+                .map(|n| self.hold(partner(n), PACKET).ok().unwrap())
+                .collect()
+        }
+
+        pub(crate) fn is_empty(&self) -> bool {
+            let unread = self.unread();
+            unread.all == 0 && unread.networks == 0 && unread.by.is_empty()
+        }
+    }
 
     const PACKET: usize = 4 * 1024 * 1024;
 
@@ -141,16 +182,28 @@ mod tests {
             .flat_map(|n| all(&answers, partner(n), PACKET))
             .collect();
         assert!(answers.unread().all <= ANSWER_BYTES / 2 + PACKET);
-        for n in 8..38 {
-            assert!(answers.hold(partner(n), PACKET).is_ok(), "{n}");
-        }
+        let others: Vec<_> = (8..32)
+            .map(|n| answers.hold(partner(n), PACKET).ok().unwrap())
+            .collect();
         let refused = answers.hold(partner(0), PACKET).err();
         let refused = refused.map(|error| (error.code.to_string(), error.retry_after_s));
         let expected = ("too_many_unread_answers".to_owned(), Some(AGAIN_S));
         assert_eq!(refused, Some(expected));
-        drop((first, greedy));
-        assert_eq!(answers.unread().all, 0);
-        assert!(answers.unread().by.is_empty());
+        drop((first, greedy, others));
+        assert!(answers.is_empty());
+    }
+
+    #[test]
+    fn somebody_with_many_networks_takes_a_quarter() {
+        let answers = Arc::new(Answers::default());
+        let network = |n: u32| Payer::at(Some(std::net::Ipv4Addr::from(n).into()));
+        let held: Vec<_> = (0..1_000)
+            .filter_map(|n| answers.hold(network(n), PACKET).ok())
+            .collect();
+        assert_eq!(held.len(), NETWORKS_BYTES / PACKET);
+        assert!(answers.hold(partner(1), PACKET).is_ok());
+        drop(held);
+        assert!(answers.is_empty() && answers.hold(network(1), PACKET).is_ok());
     }
 
     #[test]
@@ -171,7 +224,7 @@ mod tests {
             (1, Some(PACKET), PACKET),
         ] {
             assert_eq!(asked(bytes, held).0, expected);
-            assert_eq!(answers.unread().all, 0);
+            assert!(answers.is_empty());
         }
     }
 }

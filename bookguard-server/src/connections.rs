@@ -1,13 +1,14 @@
 //! Accepts connections, enforces their time limits, and closes them gracefully.
 //!
 //! HTTP/1.1 only; TLS and HTTP/2 are the job of a proxy in front. poem's own server limits neither the time a client may take
-//! to send nor the number of connections, so this module drives hyper itself. Invariants: no client, however slow, holds a
-//! connection longer than [`REQUEST`] per request, [`IDLE`] between two, and in between what its answer takes at
-//! [`ANSWER_BYTES_PER_S`]; no client, however many connections it opens, keeps
+//! to send nor the number of connections, so this module drives hyper itself. Invariants: no client, however slow, holds a connection longer than
+//! [`REQUEST`] for a request, [`IDLE`] between two, and for an answer [`IDLE`] plus its length at the least rate;
+//! no client, however many connections it opens, keeps
 //! others from theirs.
 
 mod deadline;
 mod files;
+mod progress;
 mod room;
 mod streamed;
 mod worded;
@@ -18,17 +19,17 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::limits::{ANSWER_BYTES_PER_S, EVENT_WAIT_S};
+use bookguard_core::limits::EVENT_WAIT_S;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use poem::http::header::{CONNECTION, HeaderValue};
+use poem::http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
 use poem::http::uri::Scheme;
 use poem::web::{LocalAddr, RemoteAddr};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::answers::AnswerRoom;
 use crate::config::Connections;
@@ -46,15 +47,15 @@ use worded::Worded;
 /// The most time from the first byte of a request to the first byte of its answer: enough for a body of 64 KiB and for waiting
 /// for an event.
 pub(crate) const REQUEST: Duration = Duration::from_secs(15 + EVENT_WAIT_S);
-/// The most time between an answer and the next request, and the most by which a client that takes an answer more slowly than
-/// [`ANSWER_BYTES_PER_S`] may fall behind.
+/// The most time between an answer and the next request, and the most by which a client may fall behind the least rate
+/// at which it must take an answer.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
 /// How long requests in flight may take to finish once the server stops.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(10);
 /// How long a connection without a request stays open once the server stops. A request that is on its way is still answered: if
 /// its connection were closed, nobody could know whether it was carried out, and a proxy would not send it to another server.
 const ARRIVING: Duration = Duration::from_millis(50);
-/// How long an arriving request or a leaving answer may still take once the server stops.
+/// How long an arriving request or a leaving answer may still take once the server stops, or once it is late.
 const LATE: Duration = Duration::from_secs(2);
 /// The pause after a failed accept; the usual cause is too many open files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
@@ -178,7 +179,7 @@ async fn connection(
     );
     let reserved = held.reserved;
     let service = service_fn(move |request: hyper::Request<_>| {
-        seat.engage();
+        seat.progress().engage(Instant::now());
         let client = serving.proxies.borrow().client(peer, request.headers());
         let remote = RemoteAddr(client.into());
         let request = poem::Request::from((request, local.clone(), remote, Scheme::HTTP));
@@ -190,8 +191,11 @@ async fn connection(
                 response.headers_mut().insert(CONNECTION, last);
             }
             let room = response.extensions_mut().remove::<Arc<AnswerRoom>>();
+            seat.progress().answer(room, Instant::now());
+            let declared = response.headers().get(CONTENT_LENGTH);
+            let declared = declared.and_then(|length| length.to_str().ok()?.parse().ok());
             let response = hyper::Response::from(response);
-            Ok::<_, Infallible>(response.map(|body| Streamed::new(body, seat, room)))
+            Ok::<_, Infallible>(response.map(|body| Streamed::new(body, seat, declared)))
         }
     });
     let mut http = http1::Builder::new();
@@ -223,7 +227,7 @@ async fn connection(
     talking.as_mut().graceful_shutdown();
     // The connection ends by itself after the answer; a request that has not fully arrived is not waited for.
     while timeout(LATE, talking.as_mut()).await.is_err() {
-        if !held.seat.is_busy() {
+        if !held.seat.progress().is_busy() {
             return;
         }
     }

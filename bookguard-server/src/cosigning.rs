@@ -57,7 +57,7 @@ pub(crate) fn start(service: &Arc<Service>) -> Result<Vec<JoinHandle<()>>, Strin
     connector.set_connect_timeout(Some(PATIENCE));
     let start = |place| {
         let connector = HttpsConnector::from((connector.clone(), trust.clone()));
-        // One each: a client goes on opening a connection that it no longer needs, and two places may be at one host.
+        // One each: where two places are at one host, the connection to the first would be used for the second, or waited for.
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_max_idle_per_host(1)

@@ -133,8 +133,8 @@ impl WitnessTurn {
 
     /// The next request to send: a checkpoint, with the proof that it continues what the witness is thought to have cosigned last.
     /// What other witnesses of the policy have cosigned comes before the newest: on a log that grows all the time, each would vouch
-    /// for a size of its own otherwise, and seldom a quorum for one. After every other failure the newest comes first. `None` if the database lacks published entries, because then
-    /// it may not be shown to anybody. Blocks.
+    /// for a size of its own otherwise, and seldom a quorum for one. After an odd number of failures the newest comes first. `None` if the
+    /// database lacks published entries, because then it may not be shown to anybody. Blocks.
     ///
     /// # Errors
     /// `unavailable` if the store does not answer.
@@ -162,7 +162,7 @@ impl WitnessTurn {
         };
         let stored = reader.cosignatures(old).map_err(|e| service.fault(&e))?;
         let newer = old.saturating_add(1)..=log_size;
-        // An auditing witness cosigns nothing older than what it has read, so one that failed is asked for the newest in between.
+        // An auditing witness cosigns nothing older than what it has read, so one that failed is asked for the newest in every second turn.
         let shared = match self.state.failures.is_multiple_of(2) {
             true => rule::best(&stored, policy, &head.origin, newer),
             false => None,

@@ -28,8 +28,9 @@ use crate::readers::ReadClass;
 /// What a browser may do with a file that is opened all the same: nothing.
 const POLICY: &str = "sandbox; default-src 'none'";
 
-/// Parts of a file that are in memory at a time: one that is sent, one that is read, and one that waits between them.
-const PARTS_HELD: usize = 3;
+/// Parts of a file that are in memory at a time: the end of one and the beginning of the next that are sent, one that waits, and one that
+/// was read.
+const PARTS_HELD: usize = 4;
 
 /// Who reads, and at whose cost.
 pub(super) struct Download {

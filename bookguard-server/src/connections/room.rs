@@ -9,23 +9,15 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::LATE;
-use crate::answers::AnswerRoom;
+use super::progress::Progress;
 use crate::config::Connections;
 
-/// A request is in progress.
-const ENGAGED: u64 = u64::MAX;
-/// An answer is sent while more of it is produced.
-const ANSWERING: u64 = u64::MAX - 1;
-/// An answer was produced but is not fully sent.
-const ANSWERED: u64 = u64::MAX - 2;
 /// When the room is full, one in this many idle connections is closed at once, so that one search serves many new connections.
 const SHED: usize = 64;
 /// In the reserve, one address gets one in this many places.
@@ -33,7 +25,6 @@ const RESERVE_SHARE: usize = 8;
 
 /// All connections of a server.
 pub(super) struct ConnectionTable {
-    began: Instant,
     pools: Mutex<Pools>,
 }
 
@@ -55,13 +46,7 @@ struct Pool {
 
 /// The state of one connection.
 pub(super) struct ConnectionState {
-    began: Instant,
-    /// The time since when it is idle, in milliseconds since the room began; or [`ENGAGED`], [`ANSWERING`] or [`ANSWERED`].
-    state: AtomicU64,
-    /// When what it waits for is overdue, in the same milliseconds.
-    deadline: AtomicU64,
-    /// The room of its answer.
-    answer: Mutex<Option<Arc<AnswerRoom>>>,
+    progress: Mutex<Progress>,
     leave: Notify,
 }
 
@@ -78,7 +63,6 @@ pub(super) struct ConnectionSlot {
 impl ConnectionTable {
     pub(super) fn new(limits: Connections) -> Arc<Self> {
         Arc::new(Self {
-            began: Instant::now(),
             pools: Mutex::new(Pools {
                 main: Pool::new(limits.all, limits.per_address),
                 reserve: Pool::new(limits.reserve, (limits.reserve / RESERVE_SHARE).max(1)),
@@ -102,7 +86,7 @@ impl ConnectionTable {
         }
         let pool = if reserved { reserve } else { main };
         *next += 1;
-        let seat = Arc::new(ConnectionState::new(self.began));
+        let seat = Arc::new(ConnectionState::new());
         pool.taken += 1;
         let seats = pool.seats.entry(network).or_default();
         seats.insert(*next, Arc::clone(&seat));
@@ -158,10 +142,11 @@ impl Pool {
 
     /// Tells the connections idle longest to leave, of all networks or of one; returns whether there were any.
     fn shed(&mut self, of: Option<Option<IpAddr>>) -> bool {
-        let mut waiting: Vec<(u64, Option<IpAddr>, u64)> = Vec::new();
+        let mut waiting: Vec<(Instant, Option<IpAddr>, u64)> = Vec::new();
         let mut look = |network: Option<IpAddr>, seats: &HashMap<u64, Arc<ConnectionState>>| {
-            let since =
-                |(name, seat): (&u64, &Arc<ConnectionState>)| Some((seat.since()?, network, *name));
+            let since = |(name, seat): (&u64, &Arc<ConnectionState>)| {
+                Some((seat.progress().idle_since()?, network, *name))
+            };
             waiting.extend(seats.iter().filter_map(since));
         };
         match of {
@@ -200,90 +185,40 @@ impl Pool {
 }
 
 impl ConnectionState {
-    pub(super) fn new(began: Instant) -> Self {
-        let seat = Self {
-            began,
-            state: AtomicU64::new(ANSWERED),
-            deadline: AtomicU64::new(0),
-            answer: Mutex::default(),
+    pub(super) fn new() -> Self {
+        Self {
+            progress: Mutex::new(Progress::new(Instant::now())),
             leave: Notify::new(),
-        };
-        seat.flushed();
-        seat
-    }
-
-    /// Marks that the head of a request has arrived.
-    pub(super) fn engage(&self) {
-        self.state.store(ENGAGED, Ordering::Relaxed);
-    }
-
-    /// Marks that an answer begins, which keeps this room until it is sent.
-    pub(super) fn answering(&self, room: Option<Arc<AnswerRoom>>) {
-        self.state.store(ANSWERING, Ordering::Relaxed);
-        *self.answer() = room;
-    }
-
-    /// Marks that the answer was produced.
-    pub(super) fn answered(&self) {
-        self.state.store(ANSWERED, Ordering::Relaxed);
-    }
-
-    /// Marks that everything was sent; after an answer the connection is idle.
-    pub(super) fn flushed(&self) {
-        if self.state.load(Ordering::Relaxed) == ANSWERED {
-            self.state.store(self.ms(Instant::now()), Ordering::Relaxed);
-            self.answer().take();
         }
     }
 
-    /// Whether a request is in progress that has no answer yet.
-    pub(super) fn is_engaged(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == ENGAGED
-    }
-
-    /// Whether an answer is sent while more of it is produced.
-    pub(super) fn is_answering(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == ANSWERING
-    }
-
-    /// Whether a request is in progress, or an answer that is not fully produced.
-    pub(super) fn is_busy(&self) -> bool {
-        self.state.load(Ordering::Relaxed) >= ANSWERING
-    }
-
-    /// Sets the time by which something must happen on this connection.
-    pub(super) fn expect_by(&self, deadline: Instant) {
-        self.deadline.store(self.ms(deadline), Ordering::Relaxed);
-    }
-
-    /// Resolves when what the connection waits for has been overdue for [`LATE`]. hyper looks neither at the client nor at the time
-    /// while a request is worked at.
-    pub(super) async fn overdue(&self) {
-        loop {
-            let deadline = self.deadline.load(Ordering::Relaxed);
-            let end = self.began + Duration::from_millis(deadline) + LATE;
-            sleep_until(end).await;
-            if self.deadline.load(Ordering::Relaxed) == deadline {
-                return;
-            }
-        }
-    }
-
-    fn ms(&self, at: Instant) -> u64 {
-        u64::try_from(at.duration_since(self.began).as_millis()).unwrap_or(0)
-    }
-
-    fn answer(&self) -> MutexGuard<'_, Option<Arc<AnswerRoom>>> {
-        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the connection is idle: no request is in progress and no answer is being sent.
     pub(super) fn is_waiting(&self) -> bool {
-        self.since().is_some()
+        self.progress().idle_since().is_some()
     }
 
-    fn since(&self) -> Option<u64> {
-        Some(self.state.load(Ordering::Relaxed)).filter(|state| *state < ANSWERED)
+    /// Whether what the connection waits for should have happened.
+    pub(super) fn is_late(&self) -> bool {
+        self.progress().is_late(Instant::now())
+    }
+
+    /// Wakes the connection when it is late, and resolves if it still is a little later: a body that is late is refused with words,
+    /// and what reads or writes ends by itself.
+    pub(super) async fn overdue(&self) {
+        loop {
+            let look = self.progress().look_at(Instant::now());
+            sleep_until(look).await;
+            if self.is_late() {
+                sleep(LATE).await;
+                if self.is_late() {
+                    return;
+                }
+            }
+        }
     }
 
     /// Resolves when the connection must make room.
@@ -295,9 +230,11 @@ impl ConnectionState {
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
+    use std::time::Duration;
 
     use tokio::time::timeout;
 
+    use super::super::REQUEST;
     use super::*;
 
     const LIMITS: Connections = Connections {
@@ -308,6 +245,18 @@ mod tests {
 
     fn network(n: u8) -> Option<IpAddr> {
         Some(IpAddr::from([192, 0, 2, n]))
+    }
+
+    fn engage(held: &ConnectionSlot) {
+        held.seat.progress().engage(Instant::now());
+    }
+
+    /// A request is answered whole.
+    fn used(seat: &ConnectionState) {
+        seat.progress().engage(Instant::now());
+        seat.progress().answer(None, Instant::now());
+        seat.progress().produced();
+        seat.progress().flushed(Instant::now());
     }
 
     async fn told(held: &ConnectionSlot) -> bool {
@@ -330,9 +279,7 @@ mod tests {
         let room = ConnectionTable::new(LIMITS);
         let held = fill(&room, &[1, 1, 2, 2]).await;
         // The first connection was used since, so the second has been idle longest.
-        held[0].seat.engage();
-        held[0].seat.answered();
-        held[0].seat.flushed();
+        used(&held[0].seat);
         let fifth = room.admit(network(3)).unwrap();
         assert!(!fifth.reserved);
         for (index, expected) in [false, true, false, false].into_iter().enumerate() {
@@ -345,10 +292,11 @@ mod tests {
         let room = ConnectionTable::new(LIMITS);
         let held = fill(&room, &[1, 1, 2, 2]).await;
         for (index, held) in held.iter().enumerate() {
-            held.seat.engage();
+            engage(held);
             // An answer that is not fully sent is in progress too.
             if index % 2 == 0 {
-                held.seat.answered();
+                held.seat.progress().answer(None, Instant::now());
+                held.seat.progress().produced();
             }
         }
         let reserved = room.admit(network(3)).unwrap();
@@ -367,8 +315,8 @@ mod tests {
         let third = room.admit(network(1)).unwrap();
         assert!(!third.reserved);
         assert!(!told(&held[0]).await && told(&held[1]).await && !told(&held[2]).await);
-        held[2].seat.engage();
-        third.seat.engage();
+        engage(&held[2]);
+        engage(&third);
         let fourth = room.admit(network(1)).unwrap();
         assert!(fourth.reserved);
         assert!(!told(&held[0]).await);
@@ -380,10 +328,10 @@ mod tests {
         let proxied: Vec<ConnectionSlot> = (0..4).map(|_| room.admit(None).unwrap()).collect();
         for held in &proxied {
             assert!(!held.reserved);
-            held.seat.engage();
+            engage(held);
         }
         let first = room.admit(network(1)).unwrap();
-        first.seat.engage();
+        engage(&first);
         assert!(first.reserved);
         assert!(room.admit(network(1)).is_none());
         assert!(room.admit(network(2)).unwrap().reserved);
@@ -392,16 +340,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_that_is_worked_at_for_too_long_is_noticed() {
-        let seat = ConnectionState::new(Instant::now());
+    async fn a_request_that_is_worked_on_for_too_long_is_noticed() {
+        let seat = ConnectionState::new();
         let second = Duration::from_secs(1);
-        seat.expect_by(Instant::now() + 10 * second);
         let (mut overdue, began) = (pin!(seat.overdue()), Instant::now());
-        assert!(timeout(9 * second, overdue.as_mut()).await.is_err());
-        // It was answered, and the next request has more time.
-        seat.expect_by(Instant::now() + 20 * second);
+        assert!(timeout(10 * second, overdue.as_mut()).await.is_err());
+        used(&seat);
+        assert!(timeout(second, overdue.as_mut()).await.is_err());
+        seat.progress().engage(Instant::now());
         overdue.await;
-        assert_eq!(began.elapsed(), 29 * second + LATE);
+        assert_eq!(began.elapsed(), 11 * second + REQUEST + LATE);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,30 +1,34 @@
-//! An answer whose bytes are produced while it is sent: its connection is not idle before it ends.
+//! An answer, which notes when all of it was produced: its connection is not idle before.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Buf as _;
 use http_body::{Body, Frame, SizeHint};
 
 use super::room::ConnectionState;
-use crate::answers::AnswerRoom;
 
-/// A body that marks its connection as answered when it has ended, or at once if all of it is there.
+/// A body that marks its answer as produced when it has ended, or at once if all of it is there.
 pub(super) struct Streamed<B> {
     body: B,
     seat: Option<Arc<ConnectionState>>,
+    /// The bytes that are left, if their number was declared. hyper asks for no more after the last one, and so drops the body at once.
+    left: Option<u64>,
 }
 
 impl<B: Body> Streamed<B> {
-    /// The body keeps this room until it is sent.
-    pub(super) fn new(body: B, seat: Arc<ConnectionState>, room: Option<Arc<AnswerRoom>>) -> Self {
+    /// `declared` is the length that the answer's head declares.
+    pub(super) fn new(body: B, seat: Arc<ConnectionState>, declared: Option<u64>) -> Self {
         let is_whole = body.size_hint().exact().is_some();
-        seat.answering(room);
         if is_whole {
-            seat.answered();
+            seat.progress().produced();
         }
-        let seat = (!is_whole).then_some(seat);
-        Self { body, seat }
+        Self {
+            body,
+            seat: (!is_whole).then_some(seat),
+            left: declared,
+        }
     }
 }
 
@@ -32,7 +36,7 @@ impl<B> Drop for Streamed<B> {
     /// hyper drops a body before it flushes the last of it.
     fn drop(&mut self) {
         if let Some(seat) = &self.seat {
-            seat.answered();
+            seat.progress().produced();
         }
     }
 }
@@ -45,11 +49,17 @@ impl<B: Body + Unpin> Body for Streamed<B> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let (Some(left), Some(data)) = (&mut self.left, frame.data_ref())
+        {
+            *left = left.saturating_sub(data.remaining() as u64);
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.left == Some(0) || self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -120,11 +120,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Worded<S> {
         self.stream.is_write_vectored()
     }
 
-    /// hyper flushes when it has nothing more to write.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        self.seat.flushed();
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -308,7 +308,7 @@ impl Console {
 
     /// Ends the session, and forgets it in this browser even if it had ended already.
     async fn sign_out(self: Arc<Self>, arrival: &Arrival) -> Response {
-        // Also somebody whose partner has asked too much may leave.
+        // Even somebody whose partner has asked too much may leave.
         let ended = match (self.signed_in(arrival).await, self.whose) {
             (Ok(user), Whose::Partners) => user.read::<SignOut>(&[], &[]).await.map(drop),
             (Ok(user), Whose::Operator) => user.read::<SignOutOperator>(&[], &[]).await.map(drop),
