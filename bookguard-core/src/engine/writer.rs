@@ -502,6 +502,10 @@ impl Writer {
         needs.normalize();
         let shared = self.alone < ALONE;
         let (stored, growing, mut work) = begin(conn, &self.deps.seal, &needs, shared)?;
+        for delivery in std::mem::take(&mut work.left_out) {
+            let damage = StoreError::Corrupt(delivery);
+            self.tell(format!("a webhook delivery is not sent: {damage}"));
+        }
         let head = stored.head;
         if self.origin != stored.origin {
             self.origin.clone_from(&stored.origin);
