@@ -58,6 +58,23 @@ pub(crate) fn is_at(_: &File, _: &Path) -> bool {
     true
 }
 
+/// Whether two files or folders are on one disk. What cannot be looked up counts as on one.
+#[cfg(unix)]
+pub(crate) fn share_disk(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let disk = |path: &Path| fs::metadata(path).map(|it| it.dev());
+    match (disk(one), disk(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => true,
+    }
+}
+
+/// Elsewhere, nobody can tell.
+#[cfg(not(unix))]
+pub(crate) fn share_disk(_: &Path, _: &Path) -> bool {
+    true
+}
+
 /// The warnings about `files` and their folders, one line each. Files that do not exist are skipped.
 pub fn warnings(files: &[PathBuf]) -> Vec<String> {
     let shown = |open: &[(&Path, u32)]| {
