@@ -166,8 +166,10 @@ impl ErasureList {
         let mut write = || -> io::Result<()> {
             let file = match &mut *file {
                 Some(file) => file,
-                none => none.insert(self.cut()?),
+                none => none.insert(self.opened()?),
             };
+            // Another process may have left the beginning of a line since, because its disk was full or it was killed.
+            cut(file)?;
             let mut text = Vec::new();
             for erasure in erasures {
                 let mut erasure = erasure.clone();
@@ -176,12 +178,15 @@ impl ErasureList {
                 serde_json::to_writer(&mut text, &erasure)?;
                 text.push(b'\n');
             }
-            file.write_all(&text)?;
-            file.sync_data()
+            let written = file.write_all(&text).and_then(|()| file.sync_data());
+            if written.is_err() {
+                // If this fails too, the next one does it.
+                let _ = cut(file);
+            }
+            written
         };
         let outcome = write();
         if outcome.is_err() {
-            // The next one cuts what was begun.
             *file = None;
         }
         outcome.map_err(|e| {
@@ -193,21 +198,15 @@ impl ErasureList {
         })
     }
 
-    /// Opens the file to add to it, without what a killed process began to add.
-    fn cut(&self) -> io::Result<File> {
+    /// Opens the file to add to it.
+    fn opened(&self) -> io::Result<File> {
         let mut options = private::options();
-        let mut file = options
+        let file = options
             .read(true)
             .append(true)
             .create(true)
             .open(&self.path)?;
         private::sync(private::folder(&self.path))?;
-        let (begin, end) = end(&mut file)?;
-        let whole = end.iter().rposition(|byte| *byte == b'\n');
-        let whole = whole.map_or(0, |at| at + 1);
-        if whole < end.len() {
-            file.set_len(begin + whole as u64)?;
-        }
         Ok(file)
     }
 
@@ -235,6 +234,26 @@ impl ErasureList {
             self.path.display()
         )
     }
+}
+
+/// Cuts off the beginning of a line that was not written to its end. Whole lines stay, whoever wrote them.
+fn cut(file: &mut File) -> io::Result<()> {
+    let size = file.metadata()?.len();
+    let Some(last) = size.checked_sub(1) else {
+        return Ok(());
+    };
+    let mut byte = [0];
+    file.seek(SeekFrom::Start(last))?;
+    if file.read(&mut byte)? == 1 && byte == *b"\n" {
+        return Ok(());
+    }
+    let (begin, end) = end(file)?;
+    let whole = end.iter().rposition(|byte| *byte == b'\n');
+    let whole = whole.map_or(0, |at| at + 1);
+    if whole < end.len() {
+        file.set_len(begin + whole as u64)?;
+    }
+    Ok(())
 }
 
 /// The end of a list, in which its last line is, and where it begins.
@@ -314,6 +333,18 @@ mod tests {
             list.add(&[listed(9)]).unwrap();
             assert_eq!(all(&list), Ok(vec![3, 5, 8, 9]), "{cut}");
         }
+        // Left by another process in a file that this one holds open.
+        let (list, other) = (ErasureList::beside(&guard), ErasureList::beside(&guard));
+        std::fs::write(list.path(), &whole).unwrap();
+        list.add(&[listed(9)]).unwrap();
+        other.add(&[listed(10)]).unwrap();
+        for (adds, index) in [(&list, 11), (&other, 12)] {
+            let mut file = File::options().append(true).open(list.path()).unwrap();
+            file.write_all(&whole[..40]).unwrap();
+            adds.add(&[listed(index)]).unwrap();
+        }
+        assert_eq!(all(&list), Ok(vec![3, 5, 8, 9, 10, 11, 12]));
+        std::fs::write(list.path(), &whole).unwrap();
         // Taken away under the process, or replaced.
         #[cfg(unix)]
         {

@@ -6,8 +6,8 @@
 
 mod source;
 
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -197,21 +197,12 @@ impl LedgerKey {
     pub fn save(&self, path: &Path) -> Result<bool, String> {
         let fail =
             |e: io::Error| format!("the ledger key {} cannot be written: {e}", path.display());
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(format!(".{}", hex::encode(entropy::bytes::<6>())));
-        let temporary = PathBuf::from(temporary);
-        let mut options = private::options();
-        let made = options.write(true).create_new(true).open(&temporary);
-        let written = made.and_then(|mut file| {
-            file.write_all(format!("{}\n", self.text().map_err(io::Error::other)?).as_bytes())?;
-            file.sync_all()
-        });
-        // A link, not a rename, because it fails if a key already exists there.
-        let placed = written.and_then(|()| fs::hard_link(&temporary, path));
-        let _ = fs::remove_file(&temporary);
-        match placed {
+        let mut draft = path.as_os_str().to_owned();
+        draft.push(format!(".{}", hex::encode(entropy::bytes::<6>())));
+        let text = self.text().map_err(io::Error::other).map_err(fail)?;
+        match private::make(path, Path::new(&draft), format!("{text}\n").as_bytes()) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            placed => placed.map_err(fail)?,
+            made => made.map_err(fail)?,
         }
         private::sync(private::folder(path)).map_err(fail)?;
         Ok(true)
@@ -220,6 +211,8 @@ impl LedgerKey {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

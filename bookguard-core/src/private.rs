@@ -28,6 +28,41 @@ pub fn place(mut options: OpenOptions, folder: &Path, name: &str, bytes: &[u8]) 
     fs::rename(&new, folder.join(name))
 }
 
+/// Makes a file with these bytes for its owner alone, and never over another. It is whole or not there; only on a file system without
+/// hard links, a process that is killed may leave a part. Its name is on the disk only after [`sync`].
+///
+/// # Errors
+/// `AlreadyExists`, and those of the disk.
+pub(crate) fn make(path: &Path, draft: &Path, bytes: &[u8]) -> io::Result<()> {
+    make_by(path, draft, bytes, |draft, path| fs::hard_link(draft, path))
+}
+
+fn make_by(
+    path: &Path,
+    draft: &Path,
+    bytes: &[u8],
+    link: impl FnOnce(&Path, &Path) -> io::Result<()>,
+) -> io::Result<()> {
+    write_new(draft, bytes)?;
+    // A link rather than a rename, because another process may have made the file at the same moment.
+    let linked = link(draft, path);
+    let _ = fs::remove_file(draft);
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => write_new(path, bytes),
+        linked => linked,
+    }
+}
+
+/// Writes a new file to its end, or leaves none.
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = options().write(true).create_new(true).open(path)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if written.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    written
+}
+
 /// Puts the names of a folder's files on the disk.
 ///
 /// # Errors
@@ -55,6 +90,23 @@ pub(crate) fn is_at(file: &File, path: &Path) -> bool {
 /// Elsewhere, an open file is neither removed nor replaced.
 #[cfg(not(unix))]
 pub(crate) fn is_at(_: &File, _: &Path) -> bool {
+    true
+}
+
+/// Whether two files or folders are on one disk. What cannot be looked up counts as on one.
+#[cfg(unix)]
+pub(crate) fn share_disk(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let disk = |path: &Path| fs::metadata(path).map(|it| it.dev());
+    match (disk(one), disk(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => true,
+    }
+}
+
+/// Elsewhere, nobody can tell.
+#[cfg(not(unix))]
+pub(crate) fn share_disk(_: &Path, _: &Path) -> bool {
     true
 }
 
@@ -133,6 +185,25 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    #[test]
+    fn a_file_is_made_whole_and_never_over_another_also_without_hard_links() {
+        let without = |_: &Path, _: &Path| Err(io::ErrorKind::Unsupported.into());
+        for has_links in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let (path, draft) = (folder.path().join("b.key"), folder.path().join("draft"));
+            let make = |bytes: &[u8]| match has_links {
+                true => super::make(&path, &draft, bytes),
+                false => make_by(&path, &draft, bytes, without),
+            };
+            make(b"first").unwrap();
+            let refused = make(b"second").unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(fs::read(&path).unwrap(), b"first");
+            assert_eq!(mode(&path).unwrap() & 0o777, 0o600);
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+    }
 
     #[test]
     fn what_others_may_touch_is_named_and_nothing_else() {

@@ -152,7 +152,9 @@ impl IntoFolder {
         };
         let db = self.config.db.clone();
         let (check, keep) = (self.check.clone(), self.keep);
-        let work = move |progress: Progress<'_>| folder.back_up(&db, &check, keep, progress);
+        let reserve = self.config.min_free_disk;
+        let work =
+            move |progress: Progress<'_>| folder.back_up(&db, &check, keep, reserve, progress);
         self.ending.while_working(work).await
     }
 }
@@ -265,7 +267,8 @@ async fn into_file(
     screen: &Screen,
 ) -> Result<(), Failure> {
     let (db, to) = (config.db.clone(), file.to_owned());
-    let work = move |progress: Progress<'_>| backup::backup(&db, &to, progress);
+    let reserve = config.min_free_disk;
+    let work = move |progress: Progress<'_>| backup::backup(&db, &to, reserve, progress);
     let made = ending.while_working(work).await;
     let made = made.unwrap_or_else(|| Err(stopped()))?;
     let key = BackupCheck::new(&config.db, config.ledger_key.clone(), None).ledger_key;

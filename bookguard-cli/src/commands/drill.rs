@@ -208,9 +208,14 @@ fn copied(config: &Config, to: &Files) -> Result<(), Failure> {
     match &config.db {
         Database::File(_) => {
             let mut bar = Bar::new();
-            let made = backup::backup(&config.db, &to.db, &mut |done, total| {
-                bar.draw(done, total);
-            });
+            let made = backup::backup(
+                &config.db,
+                &to.db,
+                config.min_free_disk,
+                &mut |done, total| {
+                    bar.draw(done, total);
+                },
+            );
             bar.clear();
             made?;
         }

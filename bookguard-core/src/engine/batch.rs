@@ -58,6 +58,8 @@ pub struct BatchState {
     pub due: HashMap<EndpointId, Vec<EventId>>,
     /// Deliveries whose lease ended or whose node is gone.
     pub lapsed: BTreeSet<(EventId, EndpointId)>,
+    /// What is wrong with each delivery that was left out of these, because it cannot be read.
+    pub left_out: Vec<String>,
     /// The deleted endpoints for which old events wait.
     pub deleted: HashSet<EndpointId>,
     /// How far the events were examined, if requested; `None` before the first time.

@@ -2,12 +2,13 @@
 //!
 //! One commit carries every command that arrived during the last one, so durable writes are as fast as the disk allows.
 //! An answer leaves only after COMMIT returned. If the outcome of a commit is unknown, every caller in the batch is
-//! told so, and the next batch starts from what the database says.
+//! told so, and the next batch starts from what the database says. A batch that damaged rows or a panic end before its commit is
+//! carried out command by command, so that only the commands at fault are refused.
 
 mod pace;
 mod queue;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -45,6 +46,8 @@ const ALONE: u32 = 32;
 /// way reads for milliseconds.
 const SCRUB_TRIES: u32 = 40;
 const SCRUB_WAIT: Duration = Duration::from_millis(25);
+/// How much damage is told of. `bookguard ledger verify` finds all of it.
+const TOLD: usize = 100;
 
 /// The sender of commands to the writer. Cheap to clone. The writer ends when the last clone is dropped.
 #[derive(Clone)]
@@ -153,12 +156,36 @@ pub fn start(deps: WriterDeps) -> Result<(Inbox, JoinHandle<()>), StoreError> {
         erased: false,
         kept_at: 0,
         recorded: None,
+        commits: false,
+        told: HashSet::new(),
     };
     let thread = std::thread::Builder::new()
         .name("writer".to_owned())
         .spawn(move || writer.run(jobs))
         .map_err(|e| StoreError::Failed(format!("the writer's thread cannot start: {e}")))?;
     Ok((Inbox(sender), thread))
+}
+
+/// How a try to carry out a batch ended.
+enum Ended {
+    /// It is durable.
+    Durable,
+    /// The storage failed, and every caller is told so.
+    Refused(Error),
+    /// Nothing was kept, and its one command is to blame for it.
+    Blamed(Error),
+    /// Nothing was kept, and some of its commands may be to blame for it. Each is tried alone, so that no other one suffers for it.
+    Mixed,
+}
+
+impl Ended {
+    /// The error for every caller.
+    fn refusal(&self) -> Option<&Error> {
+        match self {
+            Self::Refused(why) | Self::Blamed(why) => Some(why),
+            Self::Durable | Self::Mixed => None,
+        }
+    }
 }
 
 struct Writer {
@@ -179,6 +206,10 @@ struct Writer {
     kept_at: i64,
     /// The last record of the audit, by its time: one of the next batch may be of the same millisecond.
     recorded: Option<(Timestamp, AuditId)>,
+    /// Whether the batch under way has come to its commit. From then on, some of it may be kept.
+    commits: bool,
+    /// The damage of which the operator was told.
+    told: HashSet<String>,
 }
 
 impl Writer {
@@ -189,26 +220,91 @@ impl Writer {
             std::thread::sleep(std::mem::take(&mut self.deps.hold_off));
             pace.gather(&mut jobs, &mut batch);
             let began = Instant::now();
-            self.deps.storage.begins();
-            // A panic is our fault in one batch. The writer, and with it every later write, must survive it.
-            let executed = catch_unwind(AssertUnwindSafe(|| self.execute(&mut batch)));
-            let executed = executed
-                .unwrap_or_else(|_| Err(StoreError::Failed("the writer panicked".to_owned())));
-            let wrote = !matches!(executed, Ok(false));
-            (self.deps.observer)(BatchReport {
-                commands: batch.len(),
-                commit: wrote.then(|| began.elapsed()),
-            });
-            let refused = executed.err().map(|cause| self.refusal(&batch, &cause));
-            self.deps.storage.ends();
+            let mut ended = self.attempt(&mut batch);
             pace.note(batch.len(), jobs.len(), began.elapsed());
-            for job in batch.drain(..) {
-                job.answer(refused.as_ref());
+            for mut job in batch.drain(..) {
+                if matches!(ended, Ended::Mixed) {
+                    let alone = self.attempt(std::slice::from_mut(&mut job));
+                    if !matches!(alone, Ended::Refused(_)) {
+                        job.answer(alone.refusal());
+                        continue;
+                    }
+                    // Now the storage fails. Whatever comes after would fail as well, and might wait as long for it.
+                    ended = alone;
+                }
+                job.answer(ended.refusal());
             }
             self.keep_up(!jobs.is_empty());
         }
         self.deps.log.guard().sync();
         self.scrub_at_last();
+    }
+
+    /// Tries to carry out a batch as one transaction.
+    fn attempt(&mut self, batch: &mut [Box<dyn Queued>]) -> Ended {
+        let began = Instant::now();
+        self.deps.storage.begins();
+        self.commits = false;
+        // A panic is our fault in one batch. The writer, and with it every later write, must survive it. The connection is
+        // dropped by it, and its transaction with it.
+        let executed = catch_unwind(AssertUnwindSafe(|| self.execute(batch)));
+        let panicked = executed.is_err();
+        let executed =
+            executed.unwrap_or_else(|_| Err(StoreError::Failed("the writer panicked".to_owned())));
+        // What ends so before its commit was certainly not kept, and may be the fault of a single command.
+        let is_suspect = panicked || matches!(executed, Err(StoreError::Corrupt(_)));
+        let is_suspect = is_suspect && !self.commits && !batch.iter().all(|job| job.is_probe());
+        let is_blamed = is_suspect && self.is_sound();
+        let ended = match &executed {
+            Err(_) if is_blamed && batch.len() > 1 => Ended::Mixed,
+            Err(cause) if is_blamed => Ended::Blamed(self.blame(cause)),
+            Err(cause) => Ended::Refused(self.refusal(batch, cause)),
+            Ok(_) => Ended::Durable,
+        };
+        if !matches!(ended, Ended::Mixed) {
+            let wrote = !matches!(executed, Ok(false));
+            (self.deps.observer)(BatchReport {
+                commands: batch.len(),
+                commit: wrote.then(|| began.elapsed()),
+            });
+        }
+        self.deps.storage.ends();
+        ended
+    }
+
+    /// Whether a batch without commands could be written. If so, what made another one fail is the fault of its commands, or of
+    /// the rows that they need.
+    fn is_sound(&mut self) -> bool {
+        let looked = catch_unwind(AssertUnwindSafe(|| {
+            let mut conn = self.conn.take().map_or_else(|| (self.deps.connect)(), Ok)?;
+            let (work, ..) = self.begin(&mut *conn, &[])?;
+            let signer = self.deps.log.signer(&work.origin);
+            conn.rollback();
+            self.conn = Some(conn);
+            signer.map_err(StoreError::Corrupt)
+        }));
+        matches!(looked, Ok(Ok(_)))
+    }
+
+    /// The error for the caller of a command that failed by itself. Writing works for everybody else, so this is no outage of the
+    /// storage.
+    fn blame(&mut self, cause: &StoreError) -> Error {
+        let why = match cause {
+            StoreError::Corrupt(_) => format!("it needs data that cannot be read: {cause}"),
+            _ => format!("{cause} over it, which is a fault in Bookguard"),
+        };
+        self.tell(format!(
+            "a request was refused, and no other one with it, because {why}"
+        ));
+        Error::internal(why)
+    }
+
+    /// Tells the operator of damage, once: what the service itself asks for, it asks for again and again.
+    fn tell(&mut self, damage: String) {
+        if self.told.len() < TOLD && !self.told.contains(&damage) {
+            tracing::error!("{damage}");
+            self.told.insert(damage);
+        }
     }
 
     /// Drops the cached packets of bookings of which values were erased. Whoever reads them from now on reads what is left.
@@ -338,6 +434,7 @@ impl Writer {
             // may still wait for its standby, and this commit waits for it too.
             let tells = batch.iter().any(|job| job.tells_a_caller());
             if tells {
+                self.commits = true;
                 // It writes nothing, so it does not show whether writing works.
                 conn.commit(&[])?;
             } else {
@@ -362,6 +459,7 @@ impl Writer {
             written,
             keep: *keep,
         });
+        self.commits = true;
         commit(conn, &writes, &answers, append.as_ref())?;
         self.deps.storage.wrote();
         self.forget_packets(&changes);
@@ -404,6 +502,10 @@ impl Writer {
         needs.normalize();
         let shared = self.alone < ALONE;
         let (stored, growing, mut work) = begin(conn, &self.deps.seal, &needs, shared)?;
+        for delivery in std::mem::take(&mut work.left_out) {
+            let damage = StoreError::Corrupt(delivery);
+            self.tell(format!("a webhook delivery is not sent: {damage}"));
+        }
         let head = stored.head;
         if self.origin != stored.origin {
             self.origin.clone_from(&stored.origin);

@@ -6,8 +6,8 @@
 //! overwritten.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -143,21 +143,11 @@ fn denied(error: &io::Error) -> bool {
 
 /// Creates the file with its first slot, whole or not at all, unless it exists. Then opens it.
 pub(super) fn make(path: &Path, first: &Slot) -> io::Result<File> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}", hex::encode(entropy::bytes::<6>())));
-    let temporary = PathBuf::from(temporary);
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(format!(".{}", hex::encode(entropy::bytes::<6>())));
     let mut bytes = first.bytes();
     bytes.resize(FILE, b' ');
-    let mut options = private::options();
-    let made = options.write(true).create_new(true).open(&temporary);
-    let written = made.and_then(|mut file| {
-        file.write_all(&bytes)?;
-        file.sync_all()
-    });
-    // A link rather than a rename, because another process may have created the file at the same moment.
-    let placed = written.and_then(|()| fs::hard_link(&temporary, path));
-    let _ = fs::remove_file(&temporary);
-    match placed {
+    match private::make(path, Path::new(&draft), &bytes) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }

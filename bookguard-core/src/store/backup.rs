@@ -21,7 +21,7 @@ use super::sqlite::{self, Use, with_end};
 use crate::entropy;
 use crate::error::Error;
 use crate::ledger::Hash;
-use crate::limits::DRAFT_LEFT_OVER_S;
+use crate::limits::{DISK_RESERVE, DRAFT_LEFT_OVER_S};
 use crate::model::Timestamp;
 use crate::private;
 pub use check::BackupCheck;
@@ -57,17 +57,19 @@ pub enum BackupError {
 }
 
 /// Copies the database into `to`, which must not exist. The copy holds one moment: everything committed before it and
-/// nothing that came later. It does not contain the ledger key. `progress` receives the pages copied and the total.
+/// nothing that came later. It does not contain the ledger key. If it is made on the database's own disk, `reserve` bytes of that
+/// stay free for the database. `progress` receives the pages copied and the total.
 ///
 /// # Errors
 /// As [`BackupError`] lists.
 pub fn backup(
     database: &Database,
     to: &Path,
+    reserve: u64,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<BackedUp, BackupError> {
     let began = Instant::now();
-    let (draft, made) = copied(database, to, progress)?;
+    let (draft, made) = copied(database, to, reserve, progress)?;
     draft.publish(to)?;
     forget_old(to);
     Ok(BackedUp {
@@ -80,13 +82,49 @@ pub fn backup(
 fn copied(
     database: &Database,
     to: &Path,
+    reserve: u64,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(Draft, BackedUp), BackupError> {
     let from = file_of(database)?;
     if to.symlink_metadata().is_ok() {
         return Err(exists(to));
     }
-    draft_of((from, Use::Live), to, progress)
+    // On another disk, a full one harms nobody.
+    let reserve = match private::share_disk(from, private::folder(to)) {
+        true => reserve.max(DISK_RESERVE),
+        false => 0,
+    };
+    room(
+        sqlite::size(from),
+        reserve,
+        sqlite::free_bytes(private::folder(to)),
+    )
+    .map_err(|why| BackupError::Failed(no_room(to, &why)))?;
+    draft_of((from, Use::Live), to, reserve, progress)
+}
+
+/// Fails unless a disk has room for a copy of so many bytes, and for what must stay free beside it.
+pub(super) fn room(bytes: u64, reserve: u64, free: Option<u64>) -> Result<(), String> {
+    let mib = |bytes: u64| bytes.div_ceil(1024 * 1024);
+    let Some(free) = free.filter(|free| *free < bytes.saturating_add(reserve)) else {
+        return Ok(());
+    };
+    let beside = match reserve {
+        0 => String::new(),
+        _ => format!(", {} MiB must stay free for the database", mib(reserve)),
+    };
+    Err(format!(
+        "the copy takes {} MiB{beside}, and {} MiB of the disk are free",
+        mib(bytes),
+        free / (1024 * 1024)
+    ))
+}
+
+fn no_room(to: &Path, why: &str) -> String {
+    format!(
+        "there is no room for {}: {why}; free some space or name a file on another disk",
+        to.display()
+    )
 }
 
 /// The file of a database that is one.
@@ -103,10 +141,11 @@ fn file_of(database: &Database) -> Result<&Path, BackupError> {
     })
 }
 
-/// Copies one moment of a database file into a durable draft beside `to`.
+/// Copies one moment of a database file into a durable draft beside `to`, on whose disk `reserve` bytes stay free.
 fn draft_of(
     (from, used): (&Path, Use),
     to: &Path,
+    reserve: u64,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(Draft, BackedUp), BackupError> {
     let cannot = |e: io::Error| cannot_write(to, &e);
@@ -123,7 +162,11 @@ fn draft_of(
         return Err(no_ledger(from));
     }
     let draft = Draft::new(to).map_err(cannot)?;
-    let head = sqlite::copy_into((from, used), &draft.0, progress).map_err(|e| match e {
+    let head = sqlite::copy_into((from, used), &draft.0, reserve, progress).map_err(|e| match e {
+        sqlite::CopyError::NoRoom => BackupError::Failed(no_room(
+            to,
+            "less of the disk was left than must stay free for the database, and the partial file was removed",
+        )),
         sqlite::CopyError::From(e) => BackupError::Failed(format!("{}: {e}", from.display())),
         sqlite::CopyError::Into(e) => cannot_keep(to, &e),
     })?;
@@ -348,4 +391,61 @@ fn sync_folder(file: &Path) -> io::Result<()> {
 /// A time as part of a file's name. Such names sort by time.
 fn in_name(at: Timestamp) -> String {
     at.to_string().replace(['-', ':'], "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key_file::LedgerKey;
+    use crate::ledger::{Checkpoint, hash::EMPTY_ROOT};
+    use crate::store::Store;
+
+    #[test]
+    fn a_copy_needs_as_much_room_as_the_database_and_what_must_stay_free() {
+        let mib = 1024 * 1024;
+        assert_eq!(room(5 * mib, 2 * mib, None), Ok(()));
+        assert_eq!(room(5 * mib, 2 * mib, Some(7 * mib)), Ok(()));
+        assert_eq!(room(5 * mib, 0, Some(5 * mib)), Ok(()));
+        for (reserve, free, said) in [
+            (
+                2 * mib,
+                7 * mib - 1,
+                "takes 5 MiB, 2 MiB must stay free for the database, and 6 MiB of",
+            ),
+            (0, 3 * mib, "takes 5 MiB, and 3 MiB of the disk are free"),
+            (u64::MAX, 9 * mib, "and 9 MiB of"),
+        ] {
+            let refused = room(5 * mib, reserve, Some(free)).unwrap_err();
+            assert!(refused.contains(said), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_backup_leaves_the_database_on_the_same_disk_its_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let (db, to) = (folder.path().join("b.db"), folder.path().join("copy.db"));
+        let database = Database::from(db.as_path());
+        let store = Store::open(&database, true).unwrap();
+        let key = LedgerKey::generate();
+        let signer = key.signer().unwrap();
+        let checkpoint = Checkpoint::sign(&signer, 0, EMPTY_ROOT);
+        store
+            .begin_log(&key.origin, &signer.verifier().to_string(), &checkpoint)
+            .unwrap();
+        let why = |made: Result<BackedUp, BackupError>| match made {
+            Err(BackupError::Failed(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        let refused = why(backup(&database, &to, u64::MAX, &mut |_, _| {}));
+        assert!(refused.contains("must stay free"), "{refused}");
+        // Somebody else uses up the disk meanwhile.
+        let made = draft_of((&db, Use::Live), &to, u64::MAX, &mut |_, _| {});
+        let refused = why(made.map(|(_, made)| made));
+        assert!(refused.contains("partial file was removed"), "{refused}");
+        let left = fs::read_dir(folder.path()).unwrap();
+        let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
+        let of_backup = |name: &std::ffi::OsString| name.to_string_lossy().contains("copy");
+        assert!(!left.iter().any(of_backup), "{left:?}");
+        backup(&database, &to, 0, &mut |_, _| {}).unwrap();
+    }
 }

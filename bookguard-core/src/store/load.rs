@@ -599,23 +599,50 @@ fn read_delivery(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<()
 }
 
 fn read_due(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let read = add_due(work, row);
+    unless_damaged(work, row, read)
+}
+
+fn add_due(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
     let (event_id, endpoint_id): (EventId, EndpointId) = (row.id(0)?, row.id(1)?);
-    work.deliveries
-        .insert((event_id, endpoint_id), delivery(row, 2)?);
+    let state = delivery(row, 2)?;
     add_event(work, event_id, row, 10)?;
-    work.due.entry(endpoint_id).or_default().push(event_id);
     if let Entry::Vacant(limit) = work.limits.entry(endpoint_id) {
         let endpoint = endpoints::read(row, 18)?;
         limit.insert(endpoint.rate_limit_per_second);
         work.health.insert(endpoint_id, endpoint.health());
     }
+    work.deliveries.insert((event_id, endpoint_id), state);
+    work.due.entry(endpoint_id).or_default().push(event_id);
     Ok(())
 }
 
 fn read_lapsed(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let read = add_lapsed(work, row);
+    unless_damaged(work, row, read)
+}
+
+fn add_lapsed(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
     let name = (row.id(0)?, row.id(1)?);
     work.deliveries.insert(name, delivery(row, 2)?);
     work.lapsed.insert(name);
+    Ok(())
+}
+
+/// Leaves out a delivery that cannot be read. No command names it, and the others must not wait for its repair.
+fn unless_damaged(
+    work: &mut BatchState,
+    row: &Row,
+    read: Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let Err(StoreError::Corrupt(why)) = read else {
+        return read;
+    };
+    let event = row.id(0).map_or_else(
+        |_| "an event without an id".to_owned(),
+        |event_id: EventId| format!("event {event_id}"),
+    );
+    work.left_out.push(format!("{event}: {why}"));
     Ok(())
 }
 

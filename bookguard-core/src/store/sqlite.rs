@@ -261,8 +261,16 @@ impl Engine for File {
     }
 }
 
+/// The bytes of a database file and its write-ahead log.
+pub(super) fn size(path: &Path) -> u64 {
+    // The log is beside the file itself, not beside a link to it.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let size = |file: &Path| file.metadata().map_or(0, |file| file.len());
+    size(&path) + size(&with_end(&path, "-wal"))
+}
+
 /// Free bytes on the disk of a file, if known.
-fn free_bytes(path: &Path) -> Option<u64> {
+pub(super) fn free_bytes(path: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(path).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }

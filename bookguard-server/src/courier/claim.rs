@@ -12,10 +12,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::engine::command::{Command, Envelope, Reclaim};
+use bookguard_core::engine::command::{CommandOutcome, Envelope, Reclaim, Written};
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::entropy;
-use bookguard_core::error::Error;
+use bookguard_core::error::{Error, Kind};
 use bookguard_core::features::deliveries::{ClaimDeliveries, ReclaimDeliveries};
 use bookguard_core::features::recoveries;
 use bookguard_core::limits::PAUSE_SHARE;
@@ -88,8 +88,39 @@ enum ClaimOutcome {
     Claimed,
     /// There is nothing to claim, or no room for it.
     Nothing,
-    /// The store did not answer; the service or its writer has reported why.
+    /// The store did not answer, or refused a part; the service or its writer has reported why.
     Failed,
+}
+
+/// What has become of some claims.
+#[derive(Default)]
+struct Claimed {
+    deliveries: usize,
+    /// Whether any claim failed.
+    failed: bool,
+    /// Whether one failed for a reason that others would fail for, and perhaps wait for as long.
+    store_failed: bool,
+}
+
+impl Claimed {
+    fn note(&mut self, ended: CommandOutcome<usize>) {
+        match ended {
+            Ok(written) => self.deliveries += count(&written),
+            Err(error) => {
+                self.failed = true;
+                // A fault of what one claim needs is none of the next one's.
+                self.store_failed |= error.kind != Kind::Internal;
+            }
+        }
+    }
+}
+
+/// The number that a command answers with. Nothing remembers the answers of these.
+fn count(written: &Written<usize>) -> usize {
+    match written {
+        Written::Fresh(count) => *count,
+        Written::Replayed(_) => 0,
+    }
 }
 
 impl Claimer {
@@ -115,12 +146,14 @@ impl Claimer {
                 doubts.settle(began.into_std());
             }
             if asked.lapsed {
-                // There may be more than one command can take back.
-                let pause = RECLAIM.max(worked * PAUSE_SHARE);
-                reclaim_at = Instant::now() + if store.lapsed.is_none() { pause } else { GAP };
+                reclaim_at = Instant::now() + RECLAIM.max(worked * PAUSE_SHARE);
             }
             let steps = std::mem::take(&mut store.recoveries);
-            let looked = self.act(store).await;
+            let (looked, took_back) = self.act(store).await;
+            if took_back {
+                // There may be more than one command can take back.
+                reclaim_at = Instant::now();
+            }
             if !steps.is_empty() {
                 // Recoveries come after due deliveries; then the writer is left to others for as long as the step took.
                 let began = Instant::now();
@@ -142,18 +175,16 @@ impl Claimer {
         }
     }
 
-    async fn act(&self, store: ClaimableWork) -> ClaimOutcome {
-        let reclaims = store.lapsed.is_some() || store.ahead;
-        if store.ahead {
-            let from = Reclaim::Ahead;
-            if !self.submit(ReclaimDeliveries { from }).await {
-                return ClaimOutcome::Failed;
-            }
-        }
-        if let Some(ended) = store.lapsed {
-            let from = Reclaim::EndedBy(ended);
-            if !self.submit(ReclaimDeliveries { from }).await {
-                return ClaimOutcome::Failed;
+    /// Takes back and claims what a look found. Also returns whether it took anything back.
+    async fn act(&self, store: ClaimableWork) -> (ClaimOutcome, bool) {
+        let (mut took_back, mut failed) = (false, false);
+        let ahead = store.ahead.then_some(Reclaim::Ahead);
+        for from in ahead.into_iter().chain(store.lapsed.map(Reclaim::EndedBy)) {
+            let reclaim = self.service.envelope(ReclaimDeliveries { from });
+            match self.service.submit_patiently(reclaim).await {
+                Ok(taken) => took_back |= count(&taken) > 0,
+                // What is due does not wait until that works.
+                Err(_) => failed = true,
             }
         }
         let mut due = store.due;
@@ -164,26 +195,30 @@ impl Claimer {
             // Sending fails only if the dispatcher is gone, which ends this task too.
             let _ = self.notes.send(Note::Backlog(claims.full));
         }
-        if self.claim(&claims.open).await.is_err() {
-            return ClaimOutcome::Failed;
-        }
+        let mut claimed = Claimed::default();
+        self.claim(&claims.open, &mut claimed).await;
         // For troubled endpoints, enough was claimed to last until the next look.
-        match reclaims || claims.urgent > 0 {
+        let outcome = match took_back || (claims.urgent > 0 && claimed.deliveries > 0) {
+            _ if failed || claimed.failed => ClaimOutcome::Failed,
             true => ClaimOutcome::Claimed,
             false => ClaimOutcome::Nothing,
-        }
+        };
+        (outcome, took_back)
     }
 
     /// Claims what is due for these endpoints, a few to a command. Every command is handed over by this task itself, so that none
     /// follows once it has ended.
-    async fn claim(&self, endpoints: &[(EndpointId, usize)]) -> Result<(), Error> {
+    async fn claim(&self, endpoints: &[(EndpointId, usize)], claimed: &mut Claimed) {
         let mut under_way = VecDeque::new();
         for endpoints in endpoints.chunks(ENDPOINTS_PER_CLAIM) {
             let claim = self.service.envelope(ClaimDeliveries {
                 lease: self.service.lease(),
                 endpoints: endpoints.to_vec(),
             });
-            under_way.push_back(self.service.enqueue(claim).await?);
+            match self.service.enqueue(claim).await {
+                Ok(claim) => under_way.push_back(claim),
+                Err(error) => claimed.note(Err(error)),
+            }
             let turn = match under_way.len() < CLAIMS_AT_ONCE {
                 true => CLAIM_TURN,
                 false => Duration::MAX,
@@ -192,14 +227,16 @@ impl Claimer {
             if let Some(oldest) = under_way.front_mut()
                 && let Ok(ended) = timeout(turn, Service::outcome(oldest)).await
             {
-                ended?;
+                claimed.note(ended);
                 under_way.pop_front();
+            }
+            if claimed.store_failed {
+                break;
             }
         }
         for claim in under_way {
-            Service::outcome(claim).await?;
+            claimed.note(Service::outcome(claim).await);
         }
-        Ok(())
     }
 
     /// Advances recoveries, in one commit if no other command comes between. A step that fails is retried later; nothing else
@@ -211,12 +248,6 @@ impl Claimer {
             under_way.spawn(async move { service.submit_patiently(step).await.is_ok() });
         }
         under_way.join_all().await;
-    }
-
-    /// Submits a command; returns whether it succeeded.
-    async fn submit(&self, command: impl Command<Reply = ()>) -> bool {
-        let command = self.service.envelope(command);
-        self.service.submit_patiently(command).await.is_ok()
     }
 
     /// Asks the store what is due and, when it is time for that, what to take back.

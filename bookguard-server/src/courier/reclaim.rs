@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::engine::command::Reclaim;
+use bookguard_core::engine::command::{Reclaim, Written};
 use bookguard_core::features::deliveries::ReclaimDeliveries;
 use bookguard_core::service::Service;
 use tokio::time::sleep;
@@ -31,11 +31,12 @@ pub(super) async fn keep_reclaiming(service: Arc<Service>) {
             let from = Reclaim::Gone(node);
             let command = service.envelope(ReclaimDeliveries { from });
             match service.submit_patiently(command).await {
+                // What is left of it cannot be read, or another node took it back.
+                Ok(Written::Fresh(0)) | Err(_) => sleep(ANSWER).await,
                 Ok(_) => tracing::warn!(
                     %node,
                     "node {node} is gone; the deliveries that it held were taken back"
                 ),
-                Err(_) => sleep(ANSWER).await,
             }
         }
     }

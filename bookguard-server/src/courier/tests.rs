@@ -264,6 +264,32 @@ async fn another_courier_claims_a_dead_couriers_deliveries_when_the_lease_ends()
 }
 
 #[tokio::test]
+async fn a_delivery_that_cannot_be_read_keeps_no_other_from_being_sent() {
+    let bench = Bench::new().await;
+    let receiver = Receiver::start(&[OK]).await;
+    bench.endpoint(&receiver.url).await;
+    bench.book(2).await;
+    // One is held until its lease ends, the other is due.
+    let store = rusqlite::Connection::open(bench.place.folder.path().join("b.db")).unwrap();
+    let damage = "UPDATE delivery SET phase = 9; \
+                  UPDATE delivery SET lease = NULL WHERE event_id = (SELECT MIN(event_id) FROM delivery);";
+    store.execute_batch(damage).unwrap();
+    bench.book(1).await;
+    let other = bench.other_partner().await;
+    let others = Receiver::start(&[OK]).await;
+    endpoint_of(&other, &others.url).await;
+    book(&other, 1).await;
+    // The first node has taken all and does nothing.
+    bench.advance(LEASE_MS);
+    let mut node = bench.other_node(&bench.clock).await;
+    let courier = node.courier(true);
+    others.hit().await;
+    receiver.hit().await;
+    courier.stop(PATIENCE).await;
+    assert_eq!((receiver.surplus().await, others.surplus().await), (0, 0));
+}
+
+#[tokio::test]
 async fn a_delivery_whose_lease_ends_too_soon_is_given_back_unsent() {
     let mut bench = Bench::new().await;
     let receiver = Receiver::start(&[OK]).await;

@@ -168,6 +168,32 @@ async fn a_second_server_on_the_same_database_or_port_is_refused_in_one_sentence
     Server::start(config(&folder)).await.unwrap().stop().await;
 }
 
+#[cfg(unix)]
+#[test]
+fn a_database_has_one_lock_by_whatever_links_it_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    std::fs::create_dir(place("real")).unwrap();
+    std::os::unix::fs::symlink(place("real"), place("folder")).unwrap();
+    std::os::unix::fs::symlink("real/b.db", place("link.db")).unwrap();
+    let names = ["link.db", "real/b.db", "folder/b.db"].map(place);
+    for exists in [false, true] {
+        if exists {
+            std::fs::write(place("real/b.db"), "").unwrap();
+        }
+        for held in &names {
+            let lock = lock(held).unwrap();
+            for other in &names {
+                let why = super::lock(other).unwrap_err();
+                assert!(why.starts_with("another server is using"), "{why}");
+                assert!(runs_on(other), "{held:?} {other:?}");
+            }
+            drop(lock);
+            assert!(!names.iter().any(|name| runs_on(name)));
+        }
+    }
+}
+
 #[tokio::test]
 async fn run_serves_until_it_is_told_to_end() {
     let folder = tempfile::tempdir().unwrap();

@@ -475,6 +475,6 @@ fn vkey(local: &Local) -> Result<VerifierKey, Failure> {
 fn back_up(files: &Files, folder: &Path, which: Backup) -> Result<(), Failure> {
     let database = Database::File(files.db.clone());
     let made =
-        block_in_place(|| backup::backup(&database, &folder.join(which.file()), &mut |_, _| {}));
+        block_in_place(|| backup::backup(&database, &folder.join(which.file()), 0, &mut |_, _| {}));
     Ok(made.map(drop)?)
 }

@@ -21,7 +21,8 @@ pub(super) trait Queued: Send {
     /// Adds the rows that the command needs.
     fn needs(&self, needs: &mut Needs);
 
-    /// Decides the command, number `index` of its batch, and makes its changes visible to later commands.
+    /// Decides the command, number `index` of its batch, and makes its changes visible to later commands. Forgets what it decided
+    /// in an earlier try.
     fn decide(&mut self, batch: &mut BatchState, index: usize, changes: &mut Vec<Change>);
 
     /// Completes the reply with the head after the batch. Returns the answer to remember, if any.
@@ -116,6 +117,8 @@ impl<R: Send + 'static> Queued for Job<R> {
     }
 
     fn decide(&mut self, batch: &mut BatchState, index: usize, changes: &mut Vec<Change>) {
+        // An earlier try of which nothing was kept may have left something.
+        (self.decided, self.body, self.about, self.recorded) = (None, None, None, None);
         let decided = decide(batch, &self.asked).map(|decision| match decision {
             Decision::Do {
                 changes: mut caused,

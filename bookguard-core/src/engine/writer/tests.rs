@@ -128,7 +128,11 @@ impl Bench {
     }
 
     fn start_over(&self, outbox: Option<Arc<Outbox>>, connect: Connect) -> (Inbox, JoinHandle<()>) {
-        let deps = WriterDeps {
+        start(self.deps(outbox, connect)).unwrap()
+    }
+
+    fn deps(&self, outbox: Option<Arc<Outbox>>, connect: Connect) -> WriterDeps {
+        WriterDeps {
             hold_off: Duration::ZERO,
             connect,
             log: self.log(),
@@ -139,8 +143,22 @@ impl Bench {
             storage: Arc::new(Storage::new(0)),
             quota: Quota::GENEROUS,
             observer: Arc::new(drop),
-        };
-        start(deps).unwrap()
+        }
+    }
+
+    /// Starts a writer, and also returns what it knows of the storage.
+    fn start_watched(&self) -> (Inbox, Arc<Storage>) {
+        let store = self.store.clone();
+        let deps = self.deps(None, Box::new(move || store.writer()));
+        let storage = Arc::clone(&deps.storage);
+        (start(deps).unwrap().0, storage)
+    }
+
+    /// Runs a statement as somebody who damages the database.
+    fn damage(&self, sql: &'static str) {
+        let mut conn = self.store.writer().unwrap();
+        conn.begin(&[]).unwrap();
+        conn.commit(&[Statement::new(sql, vec![])]).unwrap();
     }
 
     /// The log as a starting node knows it.
@@ -329,6 +347,87 @@ fn records_of_one_instant_are_in_the_order_of_their_commands() {
     let actions: Vec<_> = rows.iter().map(|row| row.text(0).unwrap()).collect();
     let asked: Vec<_> = (1..=TOGETHER + 3).map(|n| n.to_string()).collect();
     assert_eq!(actions, asked);
+}
+
+/// A command that needs a partner, and panics if it has to decide.
+#[derive(Debug)]
+struct Panicking(Option<PartnerId>);
+
+impl crate::engine::command::Command for Panicking {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.extend(self.0);
+    }
+
+    fn decide(&self, _: &BatchState, _: Timestamp) -> crate::engine::command::Decided<()> {
+        panic!("as the test wants it")
+    }
+}
+
+/// The outcome of a command, in a word.
+fn word<R>(outcome: oneshot::Receiver<CommandOutcome<R>>) -> String {
+    match outcome.blocking_recv().unwrap() {
+        Ok(Written::Fresh(_)) => "fresh".to_owned(),
+        Ok(Written::Replayed(_)) => "replayed".to_owned(),
+        Err(error) => error.code.into_owned(),
+    }
+}
+
+#[test]
+fn a_command_that_fails_by_itself_disturbs_nobody_in_its_batch() {
+    for is_damage in [true, false] {
+        let bench = Bench::new();
+        let (inbox, storage) = bench.start_watched();
+        ask(&inbox, audited(1)).unwrap();
+        if is_damage {
+            bench.damage("UPDATE partner SET body = '{'");
+        }
+        let guilty = || {
+            let damaged = is_damage.then(|| PartnerId::new(Timestamp::EPOCH, [1; 10]));
+            let asked = Envelope::new(Timestamp::EPOCH, Panicking(damaged));
+            inbox.submit(asked).unwrap()
+        };
+        // The write turn is held elsewhere, so that all but the first come in one batch.
+        let mut turn = bench.store.writer().unwrap();
+        turn.begin(&[]).unwrap();
+        let first = inbox.submit(audited(2)).unwrap();
+        while inbox.waiting() > 0 {
+            std::thread::yield_now();
+        }
+        let before = guilty();
+        let third = inbox.submit(audited(3)).unwrap();
+        let twin = inbox.submit(audited(3)).unwrap();
+        let between = guilty();
+        let last = inbox.submit(audited(4)).unwrap();
+        turn.rollback();
+        let words = [word(first), word(third), word(twin), word(last)];
+        assert_eq!(words, ["fresh", "fresh", "replayed", "fresh"]);
+        assert_eq!([word(before), word(between)], ["internal", "internal"]);
+        assert_eq!(word(guilty()), "internal", "also alone");
+        assert_eq!(storage.not_ready(), None);
+        let mut conn = bench.store.reader().unwrap();
+        let mut found = |sql: &'static str| {
+            let rows = conn.one(Statement::new(sql, vec![])).unwrap().rows;
+            let text = |row: &crate::store::conn::Row| row.text(0).unwrap().to_owned();
+            rows.iter().map(text).collect::<Vec<_>>()
+        };
+        let actions = found("SELECT action FROM audit ORDER BY id");
+        assert_eq!(actions, ["1", "2", "3", "4"], "once each, in their order");
+        assert_eq!(found("SELECT hex(key) FROM answer").len(), 4);
+        assert_eq!(bench.partners(), 4);
+    }
+}
+
+#[test]
+fn a_database_that_is_damaged_as_a_whole_is_an_outage() {
+    let bench = Bench::new();
+    let (inbox, storage) = bench.start_watched();
+    ask(&inbox, register(1)).unwrap();
+    bench.damage("UPDATE head SET root = X'00'");
+    assert_eq!(ask(&inbox, register(2)).unwrap_err().code, "unavailable");
+    let code = storage.not_ready().map(|error| error.code);
+    assert_eq!(code.as_deref(), Some("storage_failing"));
 }
 
 #[test]

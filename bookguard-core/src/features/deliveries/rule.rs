@@ -124,14 +124,16 @@ pub(crate) fn in_flight(state: &DeliveryState, at: Timestamp) -> bool {
 }
 
 impl Command for ClaimDeliveries {
-    type Reply = ();
+    /// How many were claimed.
+    type Reply = usize;
 
     fn needs(&self, needs: &mut Needs) {
         needs.due.extend(&self.endpoints);
     }
 
-    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<usize> {
         let mut changes = Vec::new();
+        let mut claimed = 0;
         for (endpoint_id, room) in &self.endpoints {
             let Some(health) = batch.health.get(endpoint_id) else {
                 continue;
@@ -156,6 +158,7 @@ impl Command for ClaimDeliveries {
                     lease: Some(self.lease),
                     ..state
                 };
+                claimed += 1;
                 changes.push(Change::DeliveryUpdated {
                     event_id,
                     endpoint_id: *endpoint_id,
@@ -169,7 +172,7 @@ impl Command for ClaimDeliveries {
                 });
             }
         }
-        Ok((changes, ()))
+        Ok((changes, claimed))
     }
 }
 
@@ -206,15 +209,18 @@ impl Command for ReleaseDeliveries {
 }
 
 impl Command for ReclaimDeliveries {
-    type Reply = ();
+    /// How many were taken back, or wait anew.
+    type Reply = usize;
 
     fn needs(&self, needs: &mut Needs) {
         needs.reclaims.push(self.from);
     }
 
-    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<usize> {
         if self.from == Reclaim::Ahead {
-            return Ok((reckoned_anew(batch, at), ()));
+            let changes = reckoned_anew(batch, at);
+            let count = changes.len();
+            return Ok((changes, count));
         }
         let lapsed = batch.lapsed.iter().filter_map(|name| {
             let state = batch.deliveries.get(name)?;
@@ -223,7 +229,9 @@ impl Command for ReclaimDeliveries {
                 .takes(lease, end)
                 .then(|| freed(*name, *state, end.min(at), at))
         });
-        Ok((lapsed.collect(), ()))
+        let changes: Vec<_> = lapsed.collect();
+        let count = changes.len();
+        Ok((changes, count))
     }
 }
 

@@ -183,7 +183,7 @@ fn whoever_is_killed_while_erasures_are_repeated_repeats_the_rest_at_the_next_st
     let (service, closing) = open(&db);
     let acme = partner(&service);
     let bookings = [(); 2].map(|()| book(&acme));
-    backup(&db.as_path().into(), &before, &mut |_, _| ()).unwrap();
+    backup(&db.as_path().into(), &before, 0, &mut |_, _| ()).unwrap();
     for booking_id in bookings {
         erase(&acme, booking_id);
     }
@@ -274,7 +274,7 @@ fn a_note_on_a_share_goes_again_even_if_every_entry_of_its_erasure_is_lost() {
             .collect::<Vec<_>>()
     };
     written::<CreateShare>(&acme, &request(&[&id], r#"{"note":"for Jane"}"#));
-    backup(&db.as_path().into(), &before, &mut |_, _| ()).unwrap();
+    backup(&db.as_path().into(), &before, 0, &mut |_, _| ()).unwrap();
     let item = r#"{"kind":"message","title":"y","note":"call Jane"}"#;
     written::<AddEvidenceItem>(&acme, &request(&[&id], item));
     let asked = r#"{"fields":["note"],"legalBasis":"objection"}"#;

@@ -97,7 +97,8 @@ impl BackupFolder {
         }
     }
 
-    /// Backs up the database, verifies the copy, and deletes the oldest backups beyond the newest `keep`.
+    /// Backs up the database as [`backup`](super::backup) does, verifies the copy, and deletes the oldest backups beyond the newest
+    /// `keep`.
     ///
     /// # Errors
     /// As [`BackupError`] lists. The last copy that did not verify stays, under a name that is not a backup's.
@@ -106,6 +107,7 @@ impl BackupFolder {
         database: &Database,
         check: &BackupCheck,
         keep: usize,
+        reserve: u64,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<KeptBackup, BackupError> {
         let began = Instant::now();
@@ -114,7 +116,7 @@ impl BackupFolder {
         let published = check.published();
         let name = name_at(Clock::System.now());
         let file = self.path.join(&name);
-        let (draft, made) = copied(database, &file, progress)?;
+        let (draft, made) = copied(database, &file, reserve, progress)?;
         let head = sqlite::head_of(&draft.0).map_err(|e| unreadable(&e))?;
         let head = head.filter(|head| head.arriving_from().is_none());
         if let Some(to) = head.and_then(|head| head.moved_to) {

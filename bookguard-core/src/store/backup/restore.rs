@@ -85,7 +85,7 @@ pub fn restore(
     }
     // No other process restores it now.
     sweep(to, |_| true);
-    let (draft, mut made) = draft_of((from, Use::Still), to, progress)?;
+    let (draft, mut made) = draft_of((from, Use::Still), to, 0, progress)?;
     let not_verified = |why: String| {
         BackupError::NotVerified(format!(
             "{} was not restored, and {} is as it was: {why}",

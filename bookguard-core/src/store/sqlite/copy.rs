@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Inserts, Sqlite, TURN_MS, immutable, is_at_rest, is_foreign, open_checker, set_up};
+use super::{
+    Inserts, Sqlite, TURN_MS, free_bytes, immutable, is_at_rest, is_foreign, open_checker, set_up,
+};
 use crate::store::conn::{Conn, StoreError};
 use crate::store::{StoredHead, head_of_any_schema};
 
@@ -24,6 +26,8 @@ pub(in crate::store) enum CopyError {
     From(StoreError),
     /// The copy.
     Into(StoreError),
+    /// Less of the copy's disk is free than must be.
+    NoRoom,
 }
 
 /// Whether a file to copy may be in use.
@@ -36,10 +40,12 @@ pub(in crate::store) enum Use {
 }
 
 /// Copies one moment of the database `from` into the empty file `into`, and returns its head. Writers are not held up:
-/// the moment is a snapshot of the write-ahead log, which grows until the copy ends.
+/// the moment is a snapshot of the write-ahead log, which grows until the copy ends. The copy ends early rather than leave less than
+/// `reserve` bytes of its disk free.
 pub(in crate::store) fn copy_into(
     (from, used): (&Path, Use),
     into: &Path,
+    reserve: u64,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Option<StoredHead>, CopyError> {
     let source = match used == Use::Still && is_at_rest(from) {
@@ -66,6 +72,9 @@ pub(in crate::store) fn copy_into(
         loop {
             let step = backup.step(PAGES)?;
             file.sync_data().map_err(of_file)?;
+            if free_bytes(into).is_some_and(|free| free < reserve) {
+                return Ok(false);
+            }
             let pages = backup.progress();
             let count = |pages: i32| u64::try_from(pages).unwrap_or(0);
             progress(
@@ -80,10 +89,15 @@ pub(in crate::store) fn copy_into(
             }
         }
         drop(backup);
-        target.close().map_err(|(_, error)| error.into())
+        target.close().map_err(|(_, error)| error)?;
+        Ok(true)
     })();
     source.rollback();
-    written.map_err(CopyError::Into).map(|()| head)
+    match written {
+        Ok(true) => Ok(head),
+        Ok(false) => Err(CopyError::NoRoom),
+        Err(error) => Err(CopyError::Into(error)),
+    }
 }
 
 /// The head in a file that nobody writes; `None` if it has no ledger.

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{
     Inserts, Sqlite, free_bytes, immutable, is_foreign, is_sealed, open_checker, open_writer,
-    script, set_up, undo_unfinished, with_end,
+    script, set_up, size, undo_unfinished, with_end,
 };
 use crate::clock::Clock;
 use crate::limits::DISK_RESERVE;
@@ -125,20 +125,24 @@ fn copy_writer(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
 fn keep(path: &Path, version: i64) -> Result<PathBuf, StoreError> {
     let time = Clock::System.now().to_string().replace(['-', ':'], "");
     let copy = with_end(path, &format!(".schema-{version}.{time}"));
-    let size = |file: PathBuf| file.metadata().map_or(0, |file| file.len());
-    let bytes = size(path.to_owned()) + size(with_end(path, "-wal"));
     let cannot = |why: String| {
         StoreError::Failed(format!(
             "the schema was not upgraded, because the file cannot be copied first: {why}"
         ))
     };
     forget_drafts(path);
-    room(bytes, free_bytes(path)).map_err(cannot)?;
-    let database = Database::File(path.to_owned());
-    backup::backup(&database, &copy, &mut |_, _| {}).map_err(|error| match error {
-        BackupError::Refused(error) => cannot(error.message),
-        BackupError::Failed(why) | BackupError::NotVerified(why) => cannot(why),
+    backup::room(size(path), DISK_RESERVE, free_bytes(path)).map_err(|why| {
+        cannot(format!(
+            "{why}; free some space, or move the database with its key to a larger disk"
+        ))
     })?;
+    let database = Database::File(path.to_owned());
+    backup::backup(&database, &copy, DISK_RESERVE, &mut |_, _| {}).map_err(
+        |error| match error {
+            BackupError::Refused(error) => cannot(error.message),
+            BackupError::Failed(why) | BackupError::NotVerified(why) => cannot(why),
+        },
+    )?;
     verify(path, &copy, version).map_err(|why| {
         // It would be taken for one that can be relied on.
         let _ = std::fs::remove_file(&copy);
@@ -167,20 +171,6 @@ fn forget_drafts(path: &Path) {
     }
 }
 
-/// Fails unless the disk has room for a copy of so many bytes.
-fn room(bytes: u64, free: Option<u64>) -> Result<(), String> {
-    let mib = |bytes: u64| bytes.div_ceil(1024 * 1024);
-    match free {
-        Some(free) if free < bytes.saturating_add(DISK_RESERVE) => Err(format!(
-            "the copy takes {} MiB, and {} MiB of the disk are free; free some space, or move the database with its key to a \
-             larger disk",
-            mib(bytes + DISK_RESERVE),
-            free / (1024 * 1024)
-        )),
-        _ => Ok(()),
-    }
-}
-
 /// Fails unless the copy is sound and has the head and the schema of the database.
 fn verify(path: &Path, copy: &Path, version: i64) -> Result<(), String> {
     let checked = (|| {
@@ -195,22 +185,5 @@ fn verify(path: &Path, copy: &Path, version: i64) -> Result<(), String> {
         (_, Some(fault)) => Err(fault),
         (false, None) => Err("it does not hold what the database holds".to_owned()),
         (true, None) => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_copy_needs_as_much_room_as_the_file_and_a_reserve() {
-        let mib = 1024 * 1024;
-        assert_eq!(room(5 * mib, None), Ok(()));
-        assert_eq!(room(5 * mib, Some(5 * mib + DISK_RESERVE)), Ok(()));
-        let refused = room(5 * mib, Some(5 * mib)).unwrap_err();
-        assert!(
-            refused.contains("takes 6 MiB, and 5 MiB of the disk are free"),
-            "{refused}"
-        );
     }
 }

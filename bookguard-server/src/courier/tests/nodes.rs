@@ -272,7 +272,7 @@ async fn a_node_whose_clock_is_far_ahead_sends_too_early_and_only_one_outcome_co
     .await;
 }
 
-async fn done(service: &Service, command: impl Command<Reply = ()>) {
+async fn done<R: Send + 'static>(service: &Service, command: impl Command<Reply = R>) {
     let command = service.envelope(command);
     service.submit_patiently(command).await.unwrap();
 }

@@ -51,7 +51,7 @@ fn attempted(
     }
 }
 
-fn claim(ms: i64) -> Envelope<()> {
+fn claim(ms: i64) -> Envelope<usize> {
     let endpoints = vec![(id(7), 5)];
     at(
         ms,

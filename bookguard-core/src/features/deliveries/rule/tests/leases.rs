@@ -22,12 +22,12 @@ fn release(lease: i64) -> Envelope<()> {
     })
 }
 
-fn reclaim(from: Reclaim) -> Envelope<()> {
+fn reclaim(from: Reclaim) -> Envelope<usize> {
     command(ReclaimDeliveries { from })
 }
 
 /// When the delivery is due once it has no lease; everything else must be unchanged.
-fn freed(state: &BatchState, command: &Envelope<()>) -> Option<i64> {
+fn freed<R: Debug + 'static>(state: &BatchState, command: &Envelope<R>) -> Option<i64> {
     let before = state.deliveries[&(id(5), id(7))];
     let changes = changes(decide(state, command));
     let [Change::DeliveryUpdated { state: after, .. }] = changes.as_slice() else {
