@@ -613,3 +613,19 @@ async fn a_page_of_the_end_of_a_contract_that_is_repeated_erases_nothing_more() 
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_takes_the_answer_that_named_the_hold() {
+    on_every_engine(async |engine| {
+        let ending = Ending::begin(engine).await;
+        let page = ending.page("once").await;
+        assert_eq!(page.json()["held"][0]["reference"], "C-1");
+        ending.release(&page).await;
+        ending.page("once").await.replays(&page);
+        ending.page("anew").await.ok(200);
+        let gone = ending.page("once").await;
+        gone.refused(409, "answer_erased");
+        ending.operated.server.close().await.verify(2).await;
+    })
+    .await;
+}
