@@ -191,7 +191,8 @@ pub fn prepare<O: Operation>(
         let recorded = O::ROUTE.audited
             || session.signed_in().is_some()
             || matches!(session.authority, Authority::Administrator { .. });
-        if recorded && writing.command.audit.is_none() {
+        let is_recorded = writing.before.iter().any(|command| command.audit.is_some());
+        if recorded && !is_recorded && writing.command.audit.is_none() {
             let audited = audited::<O>(session, request, &writing.command);
             writing.command.audit = Some(Box::new(audited));
         }

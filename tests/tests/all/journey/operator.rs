@@ -589,6 +589,11 @@ impl Ending {
         let shown = self.operated.acting("GET", &path, &self.acme.id).await;
         shown.ok(200)["organizer"].text("name").to_owned()
     }
+
+    fn records(&self) -> usize {
+        let records = "SELECT COUNT(*) FROM audit WHERE action = 'endContract'";
+        self.operated.server.database().count(records)
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -625,6 +630,34 @@ async fn an_erasure_takes_the_answer_that_named_the_hold() {
         ending.page("anew").await.ok(200);
         let gone = ending.page("once").await;
         gone.refused(409, "answer_erased");
+        ending.operated.server.close().await.verify(2).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_request_that_erased_something_at_the_end_of_a_contract_leaves_one_record() {
+    on_every_engine(async |engine| {
+        let ending = Ending::begin(engine).await;
+        assert_eq!(ending.records(), 1);
+        // Nothing but a booking changes.
+        let page = ending.page("once").await;
+        assert_eq!(ending.records(), 2);
+        ending.page("once").await.ok(200);
+        ending.page("nothing-left").await.ok(200);
+        assert_eq!(ending.records(), 2);
+        // The last booking, and the partner's own record.
+        ending.release(&page).await;
+        ending
+            .page("anew")
+            .await
+            .ok(200)
+            .holds(json!({"erased": 1, "done": true}));
+        assert_eq!(ending.records(), 3);
+        let listed = "/v1/audit?action=endContract&limit=1";
+        let listed = ending.operated.caller().get(listed).await.ok(200);
+        listed["data"][0].holds(json!({"partnerId": ending.acme.id, "subject": {}}));
+        listed["data"][0]["actor"].holds(json!({"kind": "operator_key", "name": "console"}));
         ending.operated.server.close().await.verify(2).await;
     })
     .await;
