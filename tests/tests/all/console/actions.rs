@@ -265,17 +265,6 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         let booking = acme.book_with(named).await;
         let page = format!("/bookings/{booking}");
         let (hold, erase) = (format!("{page}/hold"), format!("{page}/erase"));
-        let typed = [("/reason", "A chargeback is expected"), ("/reference", "CB-1")];
-        twice(&browser, &hold, "/hold", &typed).await.leads_to(&page);
-        let seen = browser.page(&page).await;
-        for shown in ["nothing of it can be erased", "A chargeback is expected", "CB-1", "Active"] {
-            assert!(seen.html.contains(shown), "{shown}: {}", seen.html);
-        }
-        let holds = acme.rows(&format!("/v1/bookings/{booking}/holds?limit=9")).await;
-        let [held] = &holds[..] else {
-            panic!("one hold: {holds:?}")
-        };
-
         // What would go is shown, and stays.
         let typed = [("/party", "organizer"), ("/legalBasis", "objection"), ("/requestRef", "DSR-1")];
         let would = browser.fill(&erase, "/erase", &typed).await;
@@ -288,9 +277,24 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         let second = would.forms().into_iter().find(|form| form.fields.iter().any(|(name, _)| name == "once"));
         let second = second.unwrap();
         assert_eq!((second.value("/party"), second.value("/requestRef")), ("organizer", "DSR-1"));
-        let refused = browser.submit(&second).await;
-        refused.is(409);
-        assert!(refused.html.contains("is under the legal hold"), "{}", refused.html);
+
+        let reason = [("/reason", "A chargeback is expected"), ("/reference", "CB-1")];
+        twice(&browser, &hold, "/hold", &reason).await.leads_to(&page);
+        let seen = browser.page(&page).await;
+        for shown in ["nothing of it can be erased", "A chargeback is expected", "CB-1", "Active"] {
+            assert!(seen.html.contains(shown), "{shown}: {}", seen.html);
+        }
+        let holds = acme.rows(&format!("/v1/bookings/{booking}/holds?limit=9")).await;
+        let [held] = &holds[..] else {
+            panic!("one hold: {holds:?}")
+        };
+        for refused in [
+            browser.submit(&second).await,
+            browser.fill(&erase, "/erase", &typed).await,
+        ] {
+            refused.is(409);
+            assert!(refused.html.contains("is under the legal hold"), "{}", refused.html);
+        }
 
         let release = format!("{page}/holds/{}/release", held.text("holdId"));
         let form = browser.page(&release).await.form("/release");
