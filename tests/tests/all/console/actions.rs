@@ -309,6 +309,10 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         assert_eq!((&shown["organizer"]["name"], &shown["metadata"]["room"]), (&json!("erased"), &json!("blue")));
         let erasures = acme.get(&format!("/v1/bookings/{booking}/erasures")).await.ok(200);
         erasures["erasures"][0].holds(json!({"legalBasis": "objection", "requestRef": "DSR-1"}));
+        let event = acme.events(&booking).await.remove(0);
+        let seen = browser.page(&format!("/deliveries/{}", event.text("eventId"))).await;
+        let why = "because it was too old or its booking's data were erased";
+        assert!(seen.html.replace("&#39;", "'").contains(why), "{}", seen.html);
 
         // Neither values nor a party; and nothing is left.
         let typed = [("/legalBasis", "objection")];
