@@ -1,6 +1,6 @@
 //! What people do with the console.
 
-use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
@@ -388,6 +388,24 @@ async fn what_was_missed_is_sent_again() {
         browser.page(recover).await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn whoever_may_send_again_but_not_read_deliveries_is_told_that_it_began() {
+    let (server, acme) = TestServer::with_partner(Engine::Sqlite).await;
+    acme.book().await;
+    let key = json!({"name": "sends", "scopes": ["webhooks:write"]});
+    let key = acme.post("/v1/api-keys", &key).await.string("apiKey");
+    let browser = Browser::signed_in(&server, &key).await;
+    let recover = "/deliveries/recover";
+    let counted = browser.fill(recover, "/recover", &[]).await;
+    let confirm = counted.is(200).form("/recover");
+    browser.submit(&confirm).await.leads_to(recover);
+    let told = browser.page(recover).await;
+    assert!(told.html.contains("are being sent again"), "{}", told.html);
+    assert!(!told.html.contains("The list below"), "{}", told.html);
+    let begun = acme.rows("/v1/webhook-recoveries?limit=9").await;
+    assert!(begun.iter().any(|recovery| recovery["dryRun"] == false));
 }
 
 #[tokio::test]
