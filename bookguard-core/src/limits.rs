@@ -371,7 +371,7 @@ pub const RETENTION_DAYS_MAX: u32 = 36_500;
 /// Changes of keys, secrets, endpoints, policies and settings that a partner may make in a day (UTC): no person and no program of a
 /// partner needs more, and their records are 100 MB in 400 days.
 pub const CHANGES_PER_DAY: u64 = 500;
-/// With so many changes in a day, a partner can change no more policies: a key that may do only that leaves enough for keys and secrets.
+/// With so many changes in a day, a partner can change no more policies and settings: a key that may do only that leaves enough for keys and secrets.
 pub const POLICIES_UNTIL: u64 = 400;
 /// With so many, it can place no more legal holds and invite nobody: releasing and ending them counts too.
 pub const HOLDS_UNTIL: u64 = 200;

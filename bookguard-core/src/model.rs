@@ -36,7 +36,7 @@ pub(crate) mod witness;
 #[cfg(feature = "internals")]
 pub use api_key::{ApiKey, ApiKeySecret, Scope, Scopes};
 #[cfg(feature = "internals")]
-pub use audit::{AuditActor, AuditActorKind, AuditRecord};
+pub use audit::{AuditActor, AuditActorKind, AuditRecord, COUNTED};
 pub use booking::{Booking, BookingStatus, Party, PolicySummary};
 #[cfg(feature = "internals")]
 pub use console_session::{ConsoleSession, OperatorSession};

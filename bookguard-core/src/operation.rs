@@ -92,7 +92,7 @@ pub struct Watch<T> {
 
 /// A command, and what its answer waits for after it is written.
 pub struct Writing<T> {
-    /// Commands to run before it, one after another. If one is refused, the rest is not run.
+    /// Commands to run before it, one after another. If one is refused, the rest is not run. If its answer is remembered, none is run.
     pub before: Vec<Envelope<()>>,
     /// The command.
     pub command: Envelope<T>,
@@ -178,13 +178,21 @@ pub fn prepare<O: Operation>(
     let remembered = key.map(|key| remember::<O>(session, request, key));
     let remembered = remembered.transpose()?;
     if let Action::Write(writing) = &mut action {
+        // The writer looks for a remembered answer only at the command. What comes before it would be done again until then.
+        if let Some(remember) = remembered.as_ref().filter(|_| !writing.before.is_empty()) {
+            let at = writing.command.at;
+            if query_one(session, |reader| reader.has_answer(&remember.key, at))? {
+                writing.before.clear();
+            }
+        }
         if remembered.is_some() {
             writing.command.remember = remembered;
         }
         let recorded = O::ROUTE.audited
             || session.signed_in().is_some()
             || matches!(session.authority, Authority::Administrator { .. });
-        if recorded && writing.command.audit.is_none() {
+        let is_recorded = writing.before.iter().any(|command| command.audit.is_some());
+        if recorded && !is_recorded && writing.command.audit.is_none() {
             let audited = audited::<O>(session, request, &writing.command);
             writing.command.audit = Some(Box::new(audited));
         }

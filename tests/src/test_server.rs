@@ -236,12 +236,23 @@ impl Partner {
     /// Two time zones to change between.
     pub const ZONES: [&str; 2] = ["Europe/Berlin", "Europe/Vienna"];
 
-    /// Changes the time zone until the day's changes are used up, and returns how often that was done.
+    /// Changes the time zone until the day's changes of settings are used up, and returns how often that was done.
     pub async fn change_until_refused(&self) -> usize {
+        let body = |n| json!({"timeZone": Self::ZONES[n % 2]});
+        self.patch_until_refused("/v1/partners/me", body).await
+    }
+
+    /// Changes an endpoint until the day's changes are used up, and returns how often that was done.
+    pub async fn change_endpoint_until_refused(&self, endpoint: &str) -> usize {
+        let path = format!("/v1/webhook-endpoints/{endpoint}");
+        let body = |n| json!({"rateLimitPerSecond": 1 + n % 2});
+        self.patch_until_refused(&path, body).await
+    }
+
+    async fn patch_until_refused(&self, path: &str, body: impl Fn(usize) -> Value) -> usize {
         let mut changed = 0;
         loop {
-            let zone = json!({"timeZone": Self::ZONES[changed % 2]});
-            let reply = self.patch("/v1/partners/me", &zone).await;
+            let reply = self.patch(path, &body(changed)).await;
             if reply.status != 200 {
                 reply.refused(409, "quota_exceeded");
                 return changed;

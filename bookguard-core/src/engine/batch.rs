@@ -103,7 +103,7 @@ pub struct BatchState {
     pub quota: Quota,
     /// The bytes that a partner's files which are not completed yet will have. Absent: none.
     pub arriving: HashMap<PartnerId, u64>,
-    /// The records of the audit that the day has of partners whose commands add one, up to the most that they may.
+    /// The changes that partners whose commands add one have made in the day, as far as they count, up to the most that they may.
     pub changes: HashMap<PartnerId, u64>,
     /// The last record of the audit in each millisecond, of this batch and of the writer's last one.
     pub recorded: BTreeMap<Timestamp, AuditId>,

@@ -256,7 +256,7 @@ pub enum Change {
     HoldWritten(Box<StoredHold>),
     /// Values of an entry were erased. The entry that records it is before this change.
     EntryErased(Box<ErasedEntry>),
-    /// The remembered answers about a booking were erased.
+    /// The remembered answers about a booking, or about many of a partner, were erased.
     AnswersErased(BookingId),
     /// A witness of the log is being asked, or was asked.
     WitnessNoted(Box<WitnessState>),

@@ -47,6 +47,11 @@ pub trait Command: Debug + Send + 'static {
     /// Adds to the reply what is known only once the batch's leaves are in the tree.
     fn complete(&self, _reply: &mut Self::Reply, _head: &Head) {}
 
+    /// What an erasure names to take its remembered answer, if that holds values of a booking that the command neither changes nor needs.
+    fn remembered_with(&self) -> Option<BookingId> {
+        None
+    }
+
     /// Whether it adds something new. When disk space is low, the rest is reserved for existing bookings (their
     /// protection, changes, cancellations and deliveries) and for keys and secrets that must be replaced.
     fn brings_new(&self) -> bool {

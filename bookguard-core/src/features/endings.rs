@@ -8,19 +8,20 @@
 
 pub(crate) mod rule;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::erasures::{EraseValues, erase_all};
-use crate::engine::command::Envelope;
+use crate::engine::command::{Audited, Envelope};
 use crate::error::Error;
 use crate::evidence::Hold;
 use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::{BookingId, PartnerId, PartnerStatus};
 use crate::operation::{
-    Action, Body, Operation, Request, Route, Writing, path_id, query, query_one, write,
+    Action, Body, Operation, Request, Route, Writing, audited, path_id, query, query_one, write,
 };
 use crate::session::{Access, Session};
 
@@ -181,6 +182,16 @@ impl Operation for EndContract {
             PageEnd { booking_id, left }.to_string()
         });
         let command = service.envelope(Self { partner_id, reply });
+        // The record is written with the first booking that is erased: the rest of the request may change nothing, or never come.
+        if let Some(first) = before.first_mut() {
+            let audited = audited::<Self>(session, request, &command);
+            first.audit = Some(Box::new(Audited {
+                record: audited.record,
+                ids_of: |()| BTreeMap::new(),
+                status: audited.status,
+                counts: audited.counts,
+            }));
+        }
         Ok(Action::Write(Writing {
             before,
             command,

@@ -157,6 +157,11 @@ impl Operation for EraseValues {
             planned(reader, &partner_id, &booking_id, what)
         })??;
         if asked.dry_run {
+            // The writer refuses what is not dry.
+            let holds = query(session, |reader| reader.active_holds(&partner_id))?;
+            if let Some(hold) = holds.iter().find(|hold| hold.booking_id == booking_id) {
+                return Err(rule::held(hold));
+            }
             let report = plan.report(booking_id, true);
             return Ok(read::<Self>(move |_| Ok(report)));
         }

@@ -153,7 +153,7 @@ impl Operation for GetEvent {
         tag: "Webhooks",
         summary: "One event with the attempts to deliver it",
         description: "Each attempt says how far it got, why it failed and what was answered. The latest 20 at each endpoint are shown. Once an event is older than the \
-                      server's `retention_days` (90 by default) and none of its deliveries waits, its payload and attempts are \
+                      server's `retention_days` (90 by default) and none of its deliveries waits, or its booking's data were erased, its payload and attempts are \
                       deleted: `payload` is null and `signature` absent, `prunedAt` says since when, and `bodySha256` \
                       identifies the body.",
         ..Route::GET
@@ -214,7 +214,7 @@ impl Operation for RetryEvent {
         summary: "Deliver an event once more, now",
         description: "Attempts every open delivery of the event at once and waits up to ten seconds for the outcome; `pending` means \
                       that it is not known yet. An endpoint that has not accepted anything yet gets one delivery at a time, ten \
-                      seconds apart at least, those retried by hand included: until its turn comes, the answer is `pending`. If this attempt fails too, automatic attempts continue as scheduled. An event that had no endpoint is delivered to the current ones. An event whose payload was deleted because it was old (`prunedAt`) \
+                      seconds apart at least, those retried by hand included: until its turn comes, the answer is `pending`. If this attempt fails too, automatic attempts continue as scheduled. An event that had no endpoint is delivered to the current ones. An event whose payload was deleted (`prunedAt`), because it was too old or its booking's data were erased, \
                       answers 409 `event_pruned`.",
         ..Route::POST
     };

@@ -61,7 +61,31 @@ pub enum AuditActorKind {
     Anonymous,
 }
 
+/// The operations that count among the changes that a partner may make in a day. What else is recorded of it, such as signing in, has
+/// limits of its own: otherwise a key that may do nothing but that would use up the changes of keys and secrets.
+pub const COUNTED: [&str; 14] = [
+    "createApiKey",
+    "createConsoleLink",
+    "createWebhookEndpoint",
+    "deleteWebhookEndpoint",
+    "endConsoleSession",
+    "placeHold",
+    "putPolicy",
+    "releaseHold",
+    "revokeApiKey",
+    "rotateApiKey",
+    "rotatePartnerSecret",
+    "rotateWebhookEndpointSecret",
+    "updatePartner",
+    "updateWebhookEndpoint",
+];
+
 impl AuditRecord {
+    /// Whether it counts among the changes that its partner may make in a day: the partner made it itself.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.actor.kind == AuditActorKind::ApiKey && COUNTED.contains(&&*self.action)
+    }
+
     /// As partners see it: who the operator's people and machines are is not theirs to know.
     #[must_use]
     pub fn for_partner(mut self) -> Self {

@@ -190,7 +190,7 @@ pub struct Event {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(pattern = "^sha256=[0-9a-f]{64}$"))]
     pub signature: Option<String>,
-    /// When its payload and its attempts were deleted because of their age. It can no longer be delivered; the booking's
+    /// When its payload and its attempts were deleted, because it was too old or its booking's data were erased. It can no longer be delivered; the booking's
     /// evidence packet still shows what happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pruned_at: Option<Timestamp>,

@@ -612,6 +612,16 @@ impl<'a> Reader<'a> {
         Ok(row.is_some())
     }
 
+    /// Whether an answer is remembered under this key at `now`, or was until it was erased.
+    pub fn has_answer(&mut self, key: &[u8; 32], now: Timestamp) -> Read<bool> {
+        let since = now.plus_ms(-crate::limits::IDEMPOTENCY_TTL_MS);
+        let row = self.first(
+            "SELECT at_ms FROM answer WHERE key = $1 AND at_ms >= $2",
+            vec![key.into(), since.ms().into()],
+        )?;
+        Ok(row.is_some())
+    }
+
     /// A booking's entries, oldest first.
     pub fn entries_of(&mut self, booking_id: &BookingId) -> Read<Vec<StoredEntry>> {
         let rows = self.all(

@@ -197,7 +197,7 @@ async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, 
         }
         section.card aria-labelledby="payload" {
             h2 #payload { "What is sent" }
-            @if let Some(at) = event.pruned_at { p { "Its content was deleted because it was old: " (time(at)) "." } }
+            @if let Some(at) = event.pruned_at { p { "Its content was deleted, because it was too old or its booking's data were erased: " (time(at)) "." } }
             @else {
                 @if let Some(signature) = &event.signature { p { code { "x-service-signature: " (signature) } } }
                 pre tabindex="0" { (payload) }

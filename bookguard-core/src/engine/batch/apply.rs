@@ -60,7 +60,7 @@ impl BatchState {
             Change::StampingChanged(stamping) => self.stamping = (**stamping).clone(),
             Change::Recorded(record) => {
                 self.recorded.insert(record.at, record.audit_id);
-                if let Some(partner_id) = record.partner_id {
+                if let Some(partner_id) = record.partner_id.filter(|_| record.is_counted()) {
                     *self.changes.entry(partner_id).or_default() += 1;
                 }
             }

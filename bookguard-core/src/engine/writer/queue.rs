@@ -99,7 +99,8 @@ impl<R: 'static> Job<R> {
         self.asked.remember.as_ref()?;
         let mut needs = Needs::default();
         self.asked.command.needs(&mut needs);
-        needs.bookings.first().copied()
+        let needed = needs.bookings.first().copied();
+        needed.or_else(|| self.asked.command.remembered_with())
     }
 }
 

@@ -8,6 +8,7 @@ use crate::engine::command::{Command, Decided, Head, NewEvent, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
 use crate::evidence::Acceptance;
+use crate::evidence::erasure::ERASED;
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::features::acceptances::{AcceptTerms, Accepted};
 use crate::features::cancellations::rule::owned;
@@ -25,7 +26,8 @@ impl Command for AcceptTerms {
         needs.acceptances.push(self.booking_id);
     }
 
-    /// Records an acceptance. A repeat with the same party, method, instant and text answers with the recorded one.
+    /// Records an acceptance. A repeat with the same party, method, instant and text answers with the recorded one, and so it does if its method was
+    /// erased.
     ///
     /// # Errors
     /// `not_found`; `booking_canceled`, `disclosure_changed`, `too_many_acceptances`; by field `accepted_in_future`,
@@ -35,8 +37,10 @@ impl Command for AcceptTerms {
         let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
         let same = |known: &&Logged<Acceptance>| {
             let known = &known.fact;
+            // Recorded again, an acceptance would bring back what was erased of it.
+            let is_method = known.method == asked.method || known.method == ERASED;
             known.party == asked.party
-                && known.method == asked.method
+                && is_method
                 && known.at == asked.at
                 && known.disclosure_hash == asked.disclosure_hash
         };

@@ -6,7 +6,8 @@ use crate::engine::change::{Change, KeyStanding};
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
-use crate::model::{Partner, PartnerStatus, Timestamp};
+use crate::features::erasures::rule::any_booking;
+use crate::model::{BookingId, Partner, PartnerStatus, Timestamp};
 
 impl Command for EraseBooking {
     type Reply = ();
@@ -49,6 +50,12 @@ impl Command for EndContract {
             changes.push(Change::PartnerEdited(Box::new(ended)));
         }
         Ok((changes, self.reply.clone()))
+    }
+
+    fn remembered_with(&self) -> Option<BookingId> {
+        // Texts of holds, which may be of many bookings.
+        let holds = &self.reply.held;
+        (!holds.is_empty()).then(|| any_booking(self.partner_id))
     }
 }
 

@@ -169,6 +169,11 @@ pub(crate) fn held(hold: &Hold) -> Error {
     )
 }
 
+/// What stands for a booking where an answer is remembered that names many of a partner: an erasure of any of them takes it.
+pub(crate) fn any_booking(partner_id: PartnerId) -> BookingId {
+    BookingId::from_bytes(*partner_id.as_bytes())
+}
+
 /// Refuses if an active hold of this booking was loaded.
 pub(crate) fn refuse_if_held(batch: &BatchState, booking_id: &BookingId) -> Result<(), Error> {
     let mut holds = batch.holds.values().map(|stored| &stored.hold);
@@ -340,7 +345,7 @@ impl Command for EraseValues {
         changes.extend(files.map(|file| Change::FileDeleted(*file)));
         changes.extend(beside);
         if !matches!(changes.last(), Some(Change::AnswersErased(_))) {
-            changes.push(Change::AnswersErased(self.booking_id));
+            changes.extend(self.answers());
         }
         Ok((changes, report))
     }
@@ -382,9 +387,14 @@ impl EraseValues {
         report.shares.sort();
         report.holds.sort();
         if !changes.is_empty() {
-            changes.push(Change::AnswersErased(self.booking_id));
+            changes.extend(self.answers());
         }
         changes
+    }
+
+    /// Erases the remembered answers about the booking, and those about many.
+    fn answers(&self) -> [Change; 2] {
+        [any_booking(self.partner_id), self.booking_id].map(Change::AnswersErased)
     }
 }
 

@@ -35,7 +35,9 @@ impl Command for RescheduleBooking {
         let asked = &self.asked;
         let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
         if let Some(latest) = state.reschedules.last().filter(|r| repeats(asked, &r.fact)) {
-            return Ok((Vec::new(), self.answer(batch, state, latest.place)?));
+            let mut reply = self.answer(batch, state, latest.place)?;
+            self.mark_if_dry(&mut reply);
+            return Ok((Vec::new(), reply));
         }
         admissible(state, at)?;
         let agreed_at = agreed_at(state, at, asked)?;
@@ -64,9 +66,8 @@ impl Command for RescheduleBooking {
         addition.booking.first_terms.get_or_insert_with(first);
         addition.booking.terms = terms;
         let mut reply = self.answer(batch, &addition.booking, place)?;
-        if asked.dry_run {
-            reply.dry_run = true;
-            reply.receipt = None;
+        self.mark_if_dry(&mut reply);
+        if reply.dry_run {
             return Ok((Vec::new(), reply));
         }
         let mut changes = addition.changes();
@@ -231,6 +232,14 @@ fn about_the_date(refusal: Error) -> Error {
 }
 
 impl RescheduleBooking {
+    /// Makes an answer that of a dry run if one was asked for: it records nothing, so it proves nothing.
+    fn mark_if_dry(&self, reply: &mut Rescheduled) {
+        if self.asked.dry_run {
+            reply.dry_run = true;
+            reply.receipt = None;
+        }
+    }
+
     /// The answer about the latest change of date, which this entry records or is about to record.
     fn answer(
         &self,

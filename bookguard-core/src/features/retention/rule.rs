@@ -36,7 +36,7 @@ impl Command for PruneEvents {
                 continue;
             };
             let given_up = given_up(batch, event_id, event);
-            let is_held = batch.held_events.contains(event_id);
+            let is_held = batch.held_events.contains(event_id) || is_held_since(batch, event);
             let Some(given_up) = given_up.filter(|_| event_id.made_at() < before && !is_held)
             else {
                 // Retried by hand, recovered or put under a hold since the look.
@@ -57,6 +57,12 @@ impl Command for PruneEvents {
         changes.extend((found == self.from && to != found).then_some(Change::Swept(to)));
         Ok((changes, pruned))
     }
+}
+
+/// Whether this batch placed a hold on the event's booking. Then `held_events`, which was loaded before, does not name the event.
+fn is_held_since(batch: &BatchState, event: &EventState) -> bool {
+    let mut holds = batch.holds.values().map(|stored| &stored.hold);
+    holds.any(|hold| hold.is_active() && event.booking_id == Some(hold.booking_id))
 }
 
 /// Ends the event's deliveries that wait for deleted endpoints; `None` if any other delivery of it may still be sent.

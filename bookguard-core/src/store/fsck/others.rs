@@ -308,14 +308,15 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether something was erased of the booking that an answer is about: values, or a note on a share or a hold, of which no entry tells.
+    /// Whether something was erased of the booking that an answer is about: values, or a note on a share or a hold, of which no entry tells. An answer about
+    /// many bookings has its partner's id in place of a booking's.
     fn is_erased(&mut self, answer: &Row) -> Result<bool, StoreError> {
         let Some(booking_id) = answer.maybe_id::<crate::model::id::noun::Booking>(4)? else {
             return Ok(false);
         };
         let erasures = self.rows(Statement::new(
             "SELECT 1 FROM entry WHERE booking_id = $1 AND kind = 'evidence.erased' UNION SELECT 1 FROM share WHERE booking_id = $1 \
-             UNION SELECT 1 FROM hold WHERE booking_id = $1",
+             UNION SELECT 1 FROM hold WHERE booking_id = $1 UNION SELECT 1 FROM partner WHERE id = $1",
             vec![(&booking_id).into()],
         ))?;
         Ok(!erasures.is_empty())

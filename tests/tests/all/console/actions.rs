@@ -1,6 +1,6 @@
 //! What people do with the console.
 
-use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
@@ -265,17 +265,6 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         let booking = acme.book_with(named).await;
         let page = format!("/bookings/{booking}");
         let (hold, erase) = (format!("{page}/hold"), format!("{page}/erase"));
-        let typed = [("/reason", "A chargeback is expected"), ("/reference", "CB-1")];
-        twice(&browser, &hold, "/hold", &typed).await.leads_to(&page);
-        let seen = browser.page(&page).await;
-        for shown in ["nothing of it can be erased", "A chargeback is expected", "CB-1", "Active"] {
-            assert!(seen.html.contains(shown), "{shown}: {}", seen.html);
-        }
-        let holds = acme.rows(&format!("/v1/bookings/{booking}/holds?limit=9")).await;
-        let [held] = &holds[..] else {
-            panic!("one hold: {holds:?}")
-        };
-
         // What would go is shown, and stays.
         let typed = [("/party", "organizer"), ("/legalBasis", "objection"), ("/requestRef", "DSR-1")];
         let would = browser.fill(&erase, "/erase", &typed).await;
@@ -288,9 +277,24 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         let second = would.forms().into_iter().find(|form| form.fields.iter().any(|(name, _)| name == "once"));
         let second = second.unwrap();
         assert_eq!((second.value("/party"), second.value("/requestRef")), ("organizer", "DSR-1"));
-        let refused = browser.submit(&second).await;
-        refused.is(409);
-        assert!(refused.html.contains("is under the legal hold"), "{}", refused.html);
+
+        let reason = [("/reason", "A chargeback is expected"), ("/reference", "CB-1")];
+        twice(&browser, &hold, "/hold", &reason).await.leads_to(&page);
+        let seen = browser.page(&page).await;
+        for shown in ["nothing of it can be erased", "A chargeback is expected", "CB-1", "Active"] {
+            assert!(seen.html.contains(shown), "{shown}: {}", seen.html);
+        }
+        let holds = acme.rows(&format!("/v1/bookings/{booking}/holds?limit=9")).await;
+        let [held] = &holds[..] else {
+            panic!("one hold: {holds:?}")
+        };
+        for refused in [
+            browser.submit(&second).await,
+            browser.fill(&erase, "/erase", &typed).await,
+        ] {
+            refused.is(409);
+            assert!(refused.html.contains("is under the legal hold"), "{}", refused.html);
+        }
 
         let release = format!("{page}/holds/{}/release", held.text("holdId"));
         let form = browser.page(&release).await.form("/release");
@@ -305,6 +309,10 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         assert_eq!((&shown["organizer"]["name"], &shown["metadata"]["room"]), (&json!("erased"), &json!("blue")));
         let erasures = acme.get(&format!("/v1/bookings/{booking}/erasures")).await.ok(200);
         erasures["erasures"][0].holds(json!({"legalBasis": "objection", "requestRef": "DSR-1"}));
+        let event = acme.events(&booking).await.remove(0);
+        let seen = browser.page(&format!("/deliveries/{}", event.text("eventId"))).await;
+        let why = "because it was too old or its booking's data were erased";
+        assert!(seen.html.replace("&#39;", "'").contains(why), "{}", seen.html);
 
         // Neither values nor a party; and nothing is left.
         let typed = [("/legalBasis", "objection")];
@@ -380,6 +388,24 @@ async fn what_was_missed_is_sent_again() {
         browser.page(recover).await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn whoever_may_send_again_but_not_read_deliveries_is_told_that_it_began() {
+    let (server, acme) = TestServer::with_partner(Engine::Sqlite).await;
+    acme.book().await;
+    let key = json!({"name": "sends", "scopes": ["webhooks:write"]});
+    let key = acme.post("/v1/api-keys", &key).await.string("apiKey");
+    let browser = Browser::signed_in(&server, &key).await;
+    let recover = "/deliveries/recover";
+    let counted = browser.fill(recover, "/recover", &[]).await;
+    let confirm = counted.is(200).form("/recover");
+    browser.submit(&confirm).await.leads_to(recover);
+    let told = browser.page(recover).await;
+    assert!(told.html.contains("are being sent again"), "{}", told.html);
+    assert!(!told.html.contains("The list below"), "{}", told.html);
+    let begun = acme.rows("/v1/webhook-recoveries?limit=9").await;
+    assert!(begun.iter().any(|recovery| recovery["dryRun"] == false));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use bookguard_core::features::console::{
     self, FoundConsoleSession, OpenConsoleLink, SignOut, StartConsoleSession, StartedConsoleSession,
 };
 use bookguard_core::limits::{
-    CONSOLE_LINK_MS, CONSOLE_SESSION_KEPT_DAYS, CONSOLE_SESSION_MS, DAY_MS,
+    CONSOLE_LINK_MS, CONSOLE_SESSION_KEPT_DAYS, CONSOLE_SESSION_MS, CONSOLE_SESSIONS_BEGUN, DAY_MS,
 };
 use bookguard_core::model::Timestamp;
 use bookguard_core::operation::{self, Action, Operation, Request};
@@ -308,6 +308,33 @@ async fn links_need_a_key_of_ones_own_and_say_nothing_of_others() {
             "UPDATE console_session SET ended_ms = NULL, body = replace(body, 'endedAt', 'never')";
         server.database().tamper(text);
         assert_eq!(acme.rows(SESSIONS).await.len(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn signing_in_and_out_uses_up_none_of_the_changes_of_a_day() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let service = Arc::clone(server.running().service());
+        let first = open(&service, &link(&acme, json!({})).await).await.unwrap();
+        let own = holder(&acme, &find(&service, &first.token).await.unwrap());
+        let mut signed_in = 0;
+        let refused = loop {
+            let started = call::<StartConsoleSession>(&service, own.clone(), &[], "").await;
+            let Ok(started) = started else {
+                break started.unwrap_err();
+            };
+            signed_in += 1;
+            let found = find(&service, &started.token).await.unwrap();
+            let signed_out = call::<SignOut>(&service, found.authority, &[], "").await;
+            assert!(signed_out.is_ok());
+        };
+        assert_eq!(refused.code, "too_many_console_sessions");
+        assert_eq!(signed_in, CONSOLE_SESSIONS_BEGUN - 1);
+        acme.post("/v1/api-keys", &json!({})).await.ok(201);
+        drop(service);
+        server.close().await.verify(0).await;
     })
     .await;
 }

@@ -159,10 +159,12 @@ async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
             .post(&path("holds"), &json!({"reason": "Chargeback"}))
             .await
             .ok(201);
-        let refused = acme.post(&path("erasures"), &asked).await;
-        refused
-            .refused(409, "legal_hold")
-            .says(&[hold.text("holdId"), "Release the hold"]);
+        for asked in [&asked, &dry] {
+            let refused = acme.post(&path("erasures"), asked).await;
+            refused
+                .refused(409, "legal_hold")
+                .says(&[hold.text("holdId"), "Release the hold"]);
+        }
         let items = acme.get(&path("evidence/items")).await.ok(200);
         let file = path(&format!(
             "evidence/items/{}/file",
@@ -344,6 +346,17 @@ async fn one_partys_data_is_erased_and_the_others_stays() {
         let items = acme.get(&path("evidence/items")).await.ok(200);
         let titles: Vec<&Value> = items.list("items").iter().map(|item| &item["title"]).collect();
         assert_eq!(titles, ["erased", "From the talent"]);
+
+        // An acceptance that is sent again does not bring back where it came from.
+        let terms = acme.get(&path("disclosure")).await.ok(200);
+        let mut acceptance = samples::acceptance(terms.text("disclosureHash"));
+        acceptance["ip"] = json!("203.0.113.77");
+        let accepted = acme.post(&path("acceptances"), &acceptance).await.ok(201);
+        let fields = json!({"fields": ["ip", "method", "userAgent"], "legalBasis": "objection"});
+        acme.post(&path("erasures"), &fields).await.ok(200);
+        let again = acme.post(&path("acceptances"), &acceptance).await.ok(201);
+        assert_eq!(again["receipt"]["leafIndex"], accepted["receipt"]["leafIndex"]);
+        assert_eq!((&again["method"], again.get("ip")), (&json!("erased"), None));
         acme.verified_packet(&booking).await;
         let database = server.close().await;
         database.verify(1).await;

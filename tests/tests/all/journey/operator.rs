@@ -16,7 +16,7 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{Arguments, CommandLine, bookguard};
 use bookguard_tests::raw::Raw;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
@@ -535,6 +535,130 @@ async fn a_contract_has_not_ended_while_an_earlier_page_passed_something_over() 
             refused.faulty(&[("/after", "cursor_invalid")]);
         }
         operated.server.close().await.verify(51).await;
+    })
+    .await;
+}
+
+/// A partner of which the first of two bookings is under a hold, and what its contract's end begins with.
+struct Ending {
+    operated: Operated,
+    acme: Partner,
+    held: String,
+    path: String,
+    start: Value,
+}
+
+impl Ending {
+    async fn begin(engine: Engine) -> Self {
+        let operated = Operated::open(engine).await;
+        let acme = operated.server.partner("Acme").await;
+        let held = acme.book().await;
+        acme.book().await;
+        let hold = json!({"reason": "Court", "reference": "C-1"});
+        let holds = format!("/v1/bookings/{held}/holds");
+        acme.post(&holds, &hold).await.ok(201);
+        let path = format!("/v1/partners/{}/end", acme.id);
+        let begun = operated.caller().post_nothing(&path).await.ok(200);
+        let start = json!({"after": begun["next"]});
+        Self {
+            operated,
+            acme,
+            held,
+            path,
+            start,
+        }
+    }
+
+    /// Looks at the whole page, under this Idempotency-Key.
+    async fn page(&self, key: &str) -> Reply {
+        let operator = self.operated.caller();
+        operator.post_once(&self.path, key, &self.start).await
+    }
+
+    async fn release(&self, page: &Reply) {
+        let page = page.json();
+        let hold = page["held"][0].text("holdId");
+        let path = format!("/v1/bookings/{}/holds/{hold}", self.held);
+        let released = self.operated.acting("DELETE", &path, &self.acme.id);
+        released.await.ok(200);
+    }
+
+    /// The name of the organizer of the booking that was held.
+    async fn organizer(&self) -> String {
+        let path = format!("/v1/bookings/{}", self.held);
+        let shown = self.operated.acting("GET", &path, &self.acme.id).await;
+        shown.ok(200)["organizer"].text("name").to_owned()
+    }
+
+    fn records(&self) -> usize {
+        let records = "SELECT COUNT(*) FROM audit WHERE action = 'endContract'";
+        self.operated.server.database().count(records)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_the_end_of_a_contract_that_is_repeated_erases_nothing_more() {
+    on_every_engine(async |engine| {
+        let ending = Ending::begin(engine).await;
+        let page = ending.page("once").await;
+        page.json().holds(json!({"erased": 1, "done": false}));
+        ending.release(&page).await;
+        ending.page("once").await.replays(&page);
+        assert_ne!(ending.organizer().await, "erased");
+        // Nor does another request under the same key.
+        let other = json!({"after": ending.start["after"], "requestRef": "other"});
+        let operator = ending.operated.caller();
+        let other = operator.post_once(&ending.path, "once", &other).await;
+        assert_eq!(other.code(), "idempotency_key_reused");
+        assert_ne!(ending.organizer().await, "erased");
+        let anew = ending.page("anew").await;
+        anew.json().holds(json!({"erased": 1, "done": true}));
+        assert_eq!(ending.organizer().await, "erased");
+        ending.operated.server.close().await.verify(2).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_takes_the_answer_that_named_the_hold() {
+    on_every_engine(async |engine| {
+        let ending = Ending::begin(engine).await;
+        let page = ending.page("once").await;
+        assert_eq!(page.json()["held"][0]["reference"], "C-1");
+        ending.release(&page).await;
+        ending.page("once").await.replays(&page);
+        ending.page("anew").await.ok(200);
+        let gone = ending.page("once").await;
+        gone.refused(409, "answer_erased");
+        ending.operated.server.close().await.verify(2).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_request_that_erased_something_at_the_end_of_a_contract_leaves_one_record() {
+    on_every_engine(async |engine| {
+        let ending = Ending::begin(engine).await;
+        assert_eq!(ending.records(), 1);
+        // Nothing but a booking changes.
+        let page = ending.page("once").await;
+        assert_eq!(ending.records(), 2);
+        ending.page("once").await.ok(200);
+        ending.page("nothing-left").await.ok(200);
+        assert_eq!(ending.records(), 2);
+        // The last booking, and the partner's own record.
+        ending.release(&page).await;
+        ending
+            .page("anew")
+            .await
+            .ok(200)
+            .holds(json!({"erased": 1, "done": true}));
+        assert_eq!(ending.records(), 3);
+        let listed = "/v1/audit?action=endContract&limit=1";
+        let listed = ending.operated.caller().get(listed).await.ok(200);
+        listed["data"][0].holds(json!({"partnerId": ending.acme.id, "subject": {}}));
+        listed["data"][0]["actor"].holds(json!({"kind": "operator_key", "name": "console"}));
+        ending.operated.server.close().await.verify(2).await;
     })
     .await;
 }

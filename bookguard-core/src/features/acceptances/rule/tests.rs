@@ -1,5 +1,6 @@
 //! Acceptances as tables, on bookings made by hand.
 
+use crate::evidence::erasure::ERASED;
 use crate::features::acceptances::{AcceptTerms, AcceptanceRequest, Accepted};
 use crate::features::fixture::*;
 use crate::ledger::LeafKind;
@@ -177,4 +178,34 @@ fn a_booking_takes_only_so_many_acceptances() {
     }
     let error = accept(&work, NOW, ask(&work)).unwrap_err();
     assert_eq!(error.code, "too_many_acceptances");
+}
+
+#[test]
+fn a_repeat_brings_back_nothing_that_was_erased_of_the_acceptance() {
+    let mut work = work_with(state(Some("firm"), BookingStatus::Created));
+    let asked = ask(&work);
+    let made = done(&mut work, NOW, asked.clone());
+    let state = work.bookings.get_mut(&booking_id()).unwrap();
+    let known = &mut state.state.acceptances[0].fact;
+    ERASED.clone_into(&mut known.method);
+    (known.ip, known.user_agent) = (None, None);
+    let (changes, repeated) = accept(&work, NOW, asked.clone()).unwrap();
+    assert!(changes.is_empty(), "{changes:?}");
+    assert_eq!(repeated.receipt, made.receipt);
+    assert_eq!(
+        (&*repeated.acceptance.method, repeated.acceptance.ip),
+        (ERASED, None)
+    );
+    for other in [
+        AcceptanceRequest {
+            party: Actor::Talent,
+            ..asked.clone()
+        },
+        AcceptanceRequest {
+            at: at("2026-06-01T00:00:01Z"),
+            ..asked
+        },
+    ] {
+        assert!(!accept(&work, NOW, other).unwrap().0.is_empty());
+    }
 }

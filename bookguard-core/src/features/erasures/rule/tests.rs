@@ -488,7 +488,12 @@ fn texts_of_holds_go_with_notes_and_references_and_alone_leave_no_entry() {
             assert!(changes.is_empty(), "{changes:?}");
             continue;
         };
-        let [Change::HoldWritten(left), Change::AnswersErased(_)] = &changes[..] else {
+        let [
+            Change::HoldWritten(left),
+            Change::AnswersErased(_),
+            Change::AnswersErased(_),
+        ] = &changes[..]
+        else {
             panic!("{changes:?}")
         };
         assert_eq!(

@@ -39,6 +39,10 @@ impl Command for UpdatePartner {
         };
         Ok((changes, account))
     }
+
+    fn refused_from(&self) -> u64 {
+        limits::POLICIES_UNTIL
+    }
 }
 
 fn updated(partner: &PartnerState, update: &PartnerUpdate) -> Result<PartnerSettings, Error> {

@@ -201,3 +201,34 @@ fn a_default_that_names_nothing_is_refused_and_nothing_else_of_the_request_is_do
     );
     assert_eq!(fault.fix, "Did you mean \"firm\"?");
 }
+
+#[test]
+fn whoever_may_only_change_policies_leaves_some_changes_of_the_day_for_keys() {
+    let mut work = work(PartnerStatus::Active, vec![]);
+    let limit = limits::POLICIES_UNTIL;
+    work.changes.insert(id(1), limit - 1);
+    let zone = || asked_by_a_key(update(&[], Some(Some("Asia/Tokyo"))));
+    let kept = || asked_by_a_key(put("house", 0, None));
+    assert!(decide(&work, &zone()).is_ok() && decide(&work, &kept()).is_ok());
+    work.changes.insert(id(1), limit);
+    assert_eq!(refusal(decide(&work, &zone())), "quota_exceeded");
+    assert_eq!(refusal(decide(&work, &kept())), "quota_exceeded");
+}
+
+/// The same command, which the audit records as one of a key of partner 1.
+fn asked_by_a_key<R>(command: Envelope<R>) -> Envelope<R> {
+    let at = command.at;
+    command.recorded_as(AuditRecord {
+        audit_id: AuditId::new(at, [1; 10]),
+        at,
+        actor: AuditActor {
+            kind: AuditActorKind::ApiKey,
+            key_id: None,
+            name: None,
+        },
+        address: None,
+        action: "updatePartner".to_owned(),
+        partner_id: Some(id(1)),
+        subject: BTreeMap::new(),
+    })
+}

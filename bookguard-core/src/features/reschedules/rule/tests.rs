@@ -78,6 +78,7 @@ fn the_latest_change_repeats_and_a_former_one_is_a_new_one() {
             ..first.clone()
         },
     ] {
+        let is_dry = again.dry_run;
         // However late the repeat comes.
         let again = RescheduleBooking {
             seed: [9; 32],
@@ -85,7 +86,12 @@ fn the_latest_change_repeats_and_a_former_one_is_a_new_one() {
         };
         let (changes, repeated) = decided(&work, "2030-01-01T00:00:00Z", again).unwrap();
         assert!(changes.is_empty());
-        assert_eq!(repeated, made);
+        let expected = Rescheduled {
+            dry_run: is_dry,
+            receipt: made.receipt.clone().filter(|_| !is_dry),
+            ..made.clone()
+        };
+        assert_eq!(repeated, expected);
     }
     for other in [
         RescheduleRequest {

@@ -1,6 +1,7 @@
 //! Which events are pruned, and the position of the looks afterwards.
 
 use crate::engine::change::{Pruned, Sweep};
+use crate::evidence::{HeldBy, Hold, StoredHold};
 use crate::features::fixture::*;
 use crate::features::retention::PruneEvents;
 use crate::limits::DAY_MS;
@@ -215,5 +216,34 @@ fn a_pruned_event_is_not_retried_whatever_became_of_it() {
             "{}",
             refused.message
         );
+    }
+}
+
+#[test]
+fn a_hold_protects_the_events_of_its_booking_from_the_moment_it_is_placed() {
+    let mut work = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
+    let event = work.events.get_mut(&id(5)).unwrap();
+    event.booking_id = Some(booking_id());
+    let command = prune(2, 1, Sweep::default(), Sweep::default());
+    let placed = |booking_id| Hold {
+        hold_id: id(9),
+        booking_id,
+        placed_at: NOW,
+        placed_by: HeldBy::Partner,
+        reason: "Court".to_owned(),
+        reference: None,
+        released_at: None,
+    };
+    let released = Hold {
+        released_at: Some(NOW),
+        ..placed(booking_id())
+    };
+    for (hold, pruned) in [(placed(booking_id()), 0), (released, 1), (placed(id(8)), 1)] {
+        // By another command of the same batch, so that what was loaded does not show it.
+        work.apply(&Change::HoldWritten(Box::new(StoredHold {
+            partner_id: id(1),
+            hold: hold.clone(),
+        })));
+        assert_eq!(decided(&work, &command).1, pruned, "{hold:?}");
     }
 }
