@@ -130,15 +130,10 @@ mod tests {
                 }
                 std::future::pending::<()>().await;
             });
-            let read = async {
-                loop {
-                    server.read_u8().await?;
-                }
-            };
-            let ended = beside(Arc::clone(&server.seat), async {
-                read.await as io::Result<()>
-            });
-            assert_eq!(ended.await, (Some(io::ErrorKind::TimedOut), REQUEST));
+            let seat = Arc::clone(&server.seat);
+            let mut all = Vec::new();
+            let ended = beside(seat, server.read_to_end(&mut all)).await;
+            assert_eq!(ended, (Some(io::ErrorKind::TimedOut), REQUEST));
         }
     }
 
