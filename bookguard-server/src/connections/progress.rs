@@ -251,8 +251,8 @@ mod tests {
     fn a_client_must_take_its_answer_at_the_least_rate() {
         for (each, late) in [
             (0, 60),
-            (1, 60),
-            (ANSWER_BYTES_PER_S / 2, 120),
+            (1, 61),
+            (ANSWER_BYTES_PER_S / 2, 119),
             (ANSWER_BYTES_PER_S, 999),
         ] {
             let (mut progress, now) = begun();
@@ -279,7 +279,7 @@ mod tests {
             progress.sent(1, at);
             at += 30 * S;
             if progress.is_late(at) {
-                assert_eq!(part, 1);
+                assert_eq!(part, 2);
                 return;
             }
             progress.flushed(at);
