@@ -100,6 +100,7 @@ const SERVER: Layers = Layers {
             "watch",
         ],
         &[
+            "answers",
             "cosigning",
             "courier",
             "housekeeping",
