@@ -58,17 +58,19 @@ impl Answers {
         if !response.status().is_success() {
             return Ok(response);
         }
-        let mut response = hyper::Response::from(response);
-        let whole = http_body::Body::size_hint(response.body()).exact();
-        let bytes = match response.extensions_mut().remove::<InMemory>() {
+        let (mut head, body) = response.into_parts();
+        // Only hyper's form of a response shows how long it is, and the way back from it would forget that.
+        let body = hyper::Response::from(Response::from(body)).into_body();
+        let whole = http_body::Body::size_hint(&body).exact();
+        let bytes = match head.extensions.remove::<InMemory>() {
             Some(InMemory(bytes)) => bytes,
             None => whole.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
         };
         if bytes > FREE_ANSWER_BYTES {
             let room = self.hold(payer(), bytes)?;
-            response.extensions_mut().insert(Arc::new(room));
+            head.extensions.insert(Arc::new(room));
         }
-        Ok(Response::from(response))
+        Ok(Response::from_parts(head, body.into()))
     }
 
     pub(crate) fn hold(self: &Arc<Self>, payer: Payer, bytes: usize) -> Result<AnswerRoom, Error> {
@@ -215,6 +217,9 @@ mod tests {
                 response.extensions_mut().insert(InMemory(held));
             }
             let response = answers.admit(response, || partner(1)).ok().unwrap();
+            let response = hyper::Response::from(response);
+            let length = http_body::Body::size_hint(response.body()).exact();
+            assert_eq!(length, Some(bytes as u64));
             (answers.unread().all, response)
         };
         for (bytes, held, expected) in [
