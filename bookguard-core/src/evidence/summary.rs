@@ -3,7 +3,7 @@
 //! A pure function of what the rest of the packet proves or states, so that a verifier can write it again and compare. The
 //! page and the PDFs show these sentences and make none of their own. Every sentence says who claims what: the partner
 //! *states* or *reports*, the service *received*, *recorded* and *computed*. What others wrote stands in quotation marks, which
-//! it cannot end (`text::quoted`). Invariant: a new wording needs a new [`SUMMARY_VERSION`].
+//! it cannot end (`text::quoted`). Invariant: a new wording is a new [`Wording`], and the old ones stay as they are.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +23,36 @@ mod tests;
 
 use wall_clock::WallClock;
 
-/// The version of the wording.
-pub const SUMMARY_VERSION: &str = "bookguard-summary-1";
+/// The version of the wording of new packets.
+pub const SUMMARY_VERSION: &str = "bookguard-summary-2";
+
+/// A wording. Each stays as it is, so that the summaries of old packets can be written again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wording {
+    /// `bookguard-summary-1`, of 0.1.0.
+    First,
+    /// `bookguard-summary-2`. It shows no erased words as the platform's own. It tells apart what was sent and what was not, what a
+    /// server answered and why that was not enough, and another step of the terms and none; and it says which time of day was assumed.
+    Second,
+}
+
+impl Wording {
+    /// The wording of new packets.
+    pub const LATEST: Self = Self::Second;
+
+    /// The wording of this version, if this program knows it.
+    pub fn of(version: &str) -> Option<Self> {
+        let all = [Self::First, Self::Second];
+        all.into_iter().find(|one| one.version() == version)
+    }
+
+    fn version(self) -> &'static str {
+        match self {
+            Self::First => "bookguard-summary-1",
+            Self::Second => SUMMARY_VERSION,
+        }
+    }
+}
 
 /// What every packet that verifies proves.
 const PROVES: &[&str] = &[
@@ -78,6 +106,8 @@ pub struct Moment {
 /// The material of a summary.
 #[derive(Debug, Clone, Copy)]
 pub struct SummaryInput<'a> {
+    /// The wording.
+    pub wording: Wording,
     /// When the packet was made.
     pub created_at: Timestamp,
     /// The registered name of the booking's partner.
@@ -112,7 +142,7 @@ pub fn summarize(material: &SummaryInput<'_>) -> Summary {
     let story = writer.story();
     let timeline = writer.timeline();
     Summary {
-        version: SUMMARY_VERSION.to_owned(),
+        version: material.wording.version().to_owned(),
         headline,
         story,
         timeline,

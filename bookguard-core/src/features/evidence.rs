@@ -19,7 +19,7 @@ use crate::evidence::packet::{
     Completeness, CompletenessStep, LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery,
     PacketEntry, PacketTimestamp, evaluate, shown_address,
 };
-use crate::evidence::summary::{SummaryInput, summarize};
+use crate::evidence::summary::{SummaryInput, Wording, summarize};
 use crate::evidence::withheld::withhold;
 use crate::evidence::{
     DisputeExport, DisputeForm, DisputeReason, FrozenTerms, LoggedEpoch, Notification, Packet,
@@ -456,6 +456,7 @@ impl Source {
             .collect();
         let frozen = FrozenTerms::of(terms);
         let summary = summarize(&SummaryInput {
+            wording: Wording::LATEST,
             created_at,
             partner_name: &self.partner_name,
             booking,

@@ -2,8 +2,8 @@
 
 use super::story::date;
 use super::wall_clock::money;
-use super::{Moment, Writer};
-use crate::evidence::erasure::{Erasure, names_in_words};
+use super::{Moment, Wording, Writer};
+use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
 use crate::evidence::facts::{Fact, Logged};
 use crate::evidence::packet::PacketDelivery;
 use crate::evidence::{EvidenceItem, ItemKind, Notification};
@@ -14,7 +14,10 @@ use crate::text::quoted;
 impl Writer<'_> {
     pub(super) fn timeline(&mut self) -> Vec<Moment> {
         // A stable sort keeps what happened in the same millisecond in the order of the ledger.
-        let mut items: Vec<Happening<'_>> = self.m.facts.iter().map(Happening::Logged).collect();
+        let logged = (0..).zip(self.m.facts);
+        let mut items: Vec<Happening<'_>> = logged
+            .map(|(entry, logged)| Happening::Logged(entry, logged))
+            .collect();
         items.extend(self.m.deliveries.iter().filter_map(Happening::of));
         items.sort_by_key(|item| item.at());
         let mut timeline: Vec<Moment> = items.into_iter().map(|item| self.moment(&item)).collect();
@@ -31,7 +34,9 @@ impl Writer<'_> {
         let at = item.at();
         let when = self.clock.time(at);
         let (entry, text) = match item {
-            Happening::Logged(Logged { place, fact }) => (Some(place.index), self.fact(fact)),
+            Happening::Logged(entry, Logged { place, fact }) => {
+                (Some(place.index), self.fact(*entry, fact))
+            }
             Happening::UnderWay(delivery) => (None, self.under_way(delivery)),
         };
         Moment {
@@ -42,7 +47,8 @@ impl Writer<'_> {
         }
     }
 
-    fn fact(&mut self, fact: &Fact) -> String {
+    /// What the entry with this number of the booking says.
+    fn fact(&mut self, entry: u64, fact: &Fact) -> String {
         let partner = self.partner();
         match fact {
             Fact::BookingCreated(_) => format!(
@@ -63,7 +69,7 @@ impl Writer<'_> {
                 )
             }
             Fact::TermsAccepted(fact) => {
-                let told = self.acceptance(fact, "the terms exactly as they were disclosed");
+                let told = self.acceptance(entry, fact, "the terms exactly as they were disclosed");
                 let from = match (&fact.ip, &fact.user_agent) {
                     (Some(ip), Some(program)) => {
                         format!(" It came from {ip}, with {}.", quoted(program))
@@ -82,9 +88,9 @@ impl Writer<'_> {
                 }
             }
             Fact::ResolutionCreated(fact) => self.resolution(&fact.resolution),
-            Fact::EvidenceAdded(item) => self.added(item),
+            Fact::EvidenceAdded(item) => self.added(entry, item),
             Fact::EvidenceErased(fact) => self.erasure(fact),
-            Fact::WebhookSettled(fact) => settled(&fact.notification, &partner),
+            Fact::WebhookSettled(fact) => settled(&fact.notification, &partner, self.m.wording),
         }
     }
 
@@ -103,9 +109,9 @@ impl Writer<'_> {
         }
     }
 
-    fn added(&mut self, item: &EvidenceItem) -> String {
+    fn added(&mut self, entry: u64, item: &EvidenceItem) -> String {
         let partner = self.partner();
-        let mut text = format!("{partner} added {} as evidence.", item_in_words(item));
+        let mut text = format!("{partner} added {} as evidence.", self.item(entry, item));
         let from = item
             .party
             .map(|party| format!("comes from {}", self.side(party)));
@@ -127,6 +133,26 @@ impl Writer<'_> {
             text += &format!(" The SHA-256 of its file is {hex}.");
         }
         text
+    }
+
+    /// What an evidence item is, with its amount and title.
+    pub(super) fn item(&self, entry: u64, item: &EvidenceItem) -> String {
+        let kind = match item.kind {
+            ItemKind::Contract => "a contract",
+            ItemKind::Message => "a message",
+            ItemKind::Photo => "a photo or recording",
+            ItemKind::CheckIn => "a record of arrival",
+            ItemKind::Payment => "a payment",
+            ItemKind::Refund => "a paid refund",
+            ItemKind::Other => "a document",
+        };
+        let amount = item
+            .amount
+            .map_or_else(String::new, |amount| format!(" of {}", money(amount)));
+        format!(
+            "{kind}{amount} ({})",
+            self.written((entry, Erasable::Title), &item.title)
+        )
     }
 
     fn erasure(&self, erasure: &Erasure) -> String {
@@ -156,7 +182,8 @@ impl Writer<'_> {
 
 /// What the timeline is made of.
 enum Happening<'a> {
-    Logged(&'a Logged<Fact>),
+    /// A fact, with its number in the booking's chain.
+    Logged(u64, &'a Logged<Fact>),
     UnderWay(&'a PacketDelivery),
 }
 
@@ -171,32 +198,15 @@ impl<'a> Happening<'a> {
 
     fn at(&self) -> crate::model::Timestamp {
         match self {
-            Self::Logged(logged) => logged.place.at,
+            Self::Logged(_, logged) => logged.place.at,
             Self::UnderWay(delivery) => (delivery.history.last())
                 .map_or(delivery.event_id.made_at(), |last| last.started_at),
         }
     }
 }
 
-/// What an evidence item is, with its amount and title.
-pub(super) fn item_in_words(item: &EvidenceItem) -> String {
-    let kind = match item.kind {
-        ItemKind::Contract => "a contract",
-        ItemKind::Message => "a message",
-        ItemKind::Photo => "a photo or recording",
-        ItemKind::CheckIn => "a record of arrival",
-        ItemKind::Payment => "a payment",
-        ItemKind::Refund => "a paid refund",
-        ItemKind::Other => "a document",
-    };
-    let amount = item
-        .amount
-        .map_or_else(String::new, |amount| format!(" of {}", money(amount)));
-    format!("{kind}{amount} ({})", quoted(&item.title))
-}
-
 /// How a delivery ended.
-fn settled(notification: &Notification, partner: &str) -> String {
+fn settled(notification: &Notification, partner: &str, wording: Wording) -> String {
     let Notification {
         event_type,
         seq,
@@ -204,6 +214,10 @@ fn settled(notification: &Notification, partner: &str) -> String {
         ..
     } = notification;
     let answer = match (notification.status_code, &notification.error) {
+        // A server may answer that it accepts, and then not end its answer.
+        (Some(code @ 200..=299), Some(error)) if wording >= Wording::Second => {
+            format!("status {code}, then {}", error.replace('_', " "))
+        }
         (Some(code), _) => format!("status {code}"),
         (None, Some(error)) => error.replace('_', " "),
         (None, None) => "no answer".to_owned(),

@@ -1,15 +1,15 @@
 //! Headline and story: the first page of a packet.
 
-use super::Writer;
-use super::moments::item_in_words;
 use super::wall_clock::{day, money};
+use super::{Wording, Writer};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
-use crate::evidence::facts::{Fact, Logged};
+use crate::evidence::facts::Fact;
 use crate::evidence::{Acceptance, RescheduleFact, Withheld};
 use crate::model::{Amount, DeliveryStatus, Timestamp};
 use crate::policy::{
     Actor, Assumption, Cancellation, Evaluation, EvaluationStatus, EventDate, PolicySource, Reason,
-    Resolution, ResolutionDecision, ResolutionStatus, Rule, clock, distance, why_a_person,
+    Resolution, ResolutionDecision, ResolutionStatus, Rule, TimeOfDay, clock, distance,
+    why_a_person,
 };
 use crate::text::quoted;
 
@@ -30,7 +30,7 @@ impl Writer<'_> {
         let text = format!(
             "{organizer} booked {talent} through {} for {event}, event type {}, at {value}. {standing}",
             self.partner(),
-            quoted(&booking.event_type)
+            self.written((0, Erasable::EventType), &booking.event_type)
         );
         match text.strip_prefix("the ") {
             Some(rest) => format!("The {rest}"),
@@ -91,16 +91,24 @@ impl Writer<'_> {
         if self.m.withheld.contains(&withheld) {
             return format!("the {side} (name withheld)");
         }
-        let first = self.erasures().flat_map(|erasure| &erasure.values);
-        let mut first = first.filter(|values| values.entry == 0);
-        match first.any(|values| {
-            values
-                .names
-                .iter()
-                .any(|name| name.word() == withheld.word())
-        }) {
+        match self.is_erased(0, |name| name.word() == withheld.word()) {
             true => format!("the {side} (name erased)"),
             false => quoted(&party.name),
+        }
+    }
+
+    /// Whether such a value of the entry with this number was erased.
+    fn is_erased(&self, entry: u64, is_such: impl Fn(&Erasable) -> bool) -> bool {
+        let values = self.erasures().flat_map(|erasure| &erasure.values);
+        let mut of_entry = values.filter(|values| values.entry == entry);
+        of_entry.any(|values| values.names.iter().any(&is_such))
+    }
+
+    /// What the platform wrote as this value of an entry, if it was not erased.
+    pub(super) fn written(&self, (entry, name): (u64, Erasable), text: &str) -> String {
+        match self.m.wording >= Wording::Second && self.is_erased(entry, |one| *one == name) {
+            true => "(erased)".to_owned(),
+            false => quoted(text),
         }
     }
 
@@ -198,62 +206,64 @@ impl Writer<'_> {
             true => " Nobody named the event's time zone, so its date is read as UTC.",
             false => "",
         };
-        format!("{partner} recorded the booking on {at}. {policy}{paid}{zone}")
+        let hour = match self.m.terms.date {
+            EventDate::Date(_) if self.m.wording >= Wording::Second => {
+                let policy = self.m.policy.map(|policy| policy.document().anchor_time);
+                let hour = policy.unwrap_or(TimeOfDay::MIDNIGHT);
+                format!(
+                    " Nobody named the time at which the event starts: deadlines are counted from {hour}."
+                )
+            }
+            _ => String::new(),
+        };
+        format!("{partner} recorded the booking on {at}. {policy}{paid}{zone}{hour}")
     }
 
     /// The latest acceptance of each side.
     fn accepted(&mut self) -> Vec<String> {
-        let acceptances = self
-            .m
-            .facts
-            .iter()
-            .rev()
-            .filter_map(|logged| match &logged.fact {
-                Fact::TermsAccepted(fact) => Some((&logged.place, &**fact)),
+        let facts = self.m.facts;
+        let acceptances = (0..)
+            .zip(facts)
+            .filter_map(|(entry, logged)| match &logged.fact {
+                Fact::TermsAccepted(fact) => Some((entry, &**fact)),
                 _ => None,
             });
-        let mut latest: Vec<_> = Vec::new();
-        for (place, acceptance) in acceptances {
+        let mut latest: Vec<(u64, &Acceptance)> = Vec::new();
+        for (entry, acceptance) in acceptances.collect::<Vec<_>>().into_iter().rev() {
             if !latest
                 .iter()
-                .any(|(_, other): &(_, &Acceptance)| other.party == acceptance.party)
+                .any(|(_, other)| other.party == acceptance.party)
             {
-                latest.push((place, acceptance));
+                latest.push((entry, acceptance));
             }
         }
         latest.reverse();
-        let moved_after = |index: u64| {
-            let mut later = self
-                .m
-                .facts
-                .iter()
-                .filter(|logged| logged.place.index > index);
-            later.any(|Logged { fact, .. }| matches!(fact, Fact::BookingRescheduled(_)))
-        };
-        let former: Vec<bool> = latest
-            .iter()
-            .map(|(place, _)| moved_after(place.index))
-            .collect();
-        let told = latest
-            .into_iter()
-            .zip(former)
-            .map(|((_, acceptance), former)| {
-                let terms = match former {
-                    true => "the terms that applied before the event was moved",
-                    false => "these terms, as they were disclosed",
-                };
-                self.acceptance(acceptance, terms)
-            });
+        let moves = (0..)
+            .zip(facts)
+            .filter(|(_, logged)| matches!(logged.fact, Fact::BookingRescheduled(_)));
+        let moved = moves.map(|(entry, _)| entry).last();
+        let told = latest.into_iter().map(|(entry, acceptance)| {
+            let terms = match moved > Some(entry) {
+                true => "the terms that applied before the event was moved",
+                false => "these terms, as they were disclosed",
+            };
+            self.acceptance(entry, acceptance, terms)
+        });
         told.collect()
     }
 
-    pub(super) fn acceptance(&mut self, acceptance: &Acceptance, terms: &str) -> String {
+    pub(super) fn acceptance(
+        &mut self,
+        entry: u64,
+        acceptance: &Acceptance,
+        terms: &str,
+    ) -> String {
         let at = self.clock.time(acceptance.at);
         format!(
             "{} states that {} accepted {terms} on {at}, by {}.",
             self.partner(),
             self.side(acceptance.party),
-            quoted(&acceptance.method)
+            self.written((entry, Erasable::Method), &acceptance.method)
         )
     }
 
@@ -301,13 +311,25 @@ impl Writer<'_> {
             distance(evaluation.as_of, evaluation.anchor_utc)
         );
         text += &self.applied(evaluation, true);
-        if is_other_at(evaluation, cancellation.canceled_at) {
-            text += &format!(
-                " On {}, when the service received it, another step of the terms applied.",
-                self.clock.time(cancellation.canceled_at)
-            );
-        }
+        let received = cancellation.canceled_at;
+        let then = match self.is_too_late(evaluation, received) {
+            true => "the time for claims had passed",
+            false if is_other_at(evaluation, received) => "another step of the terms applied",
+            false => return text,
+        };
+        text += &format!(
+            " On {}, when the service received it, {then}.",
+            self.clock.time(received)
+        );
         text
+    }
+
+    /// Whether a result that the terms gave came only from a time before the cancellation was received, when they gave none any more.
+    fn is_too_late(&self, evaluation: &Evaluation, received: Timestamp) -> bool {
+        let given = evaluation.matched_rule.filter(|rule| *rule != Rule::Mutual);
+        self.m.wording >= Wording::Second
+            && given.is_some()
+            && received.unix_seconds() > self.m.terms.until
     }
 
     /// Which rule applies and what it gives, or why a person has to decide.
@@ -423,10 +445,12 @@ impl Writer<'_> {
 
     /// The evidence items that the partner added.
     fn items(&self) -> Option<String> {
-        let items = self.m.facts.iter().filter_map(|logged| match &logged.fact {
-            Fact::EvidenceAdded(item) => Some(item_in_words(item)),
-            _ => None,
-        });
+        let items = (0..)
+            .zip(self.m.facts)
+            .filter_map(|(entry, logged)| match &logged.fact {
+                Fact::EvidenceAdded(item) => Some(self.item(entry, item)),
+                _ => None,
+            });
         let items: Vec<String> = items.collect();
         let noun = match items.len() {
             0 => return None,
@@ -461,9 +485,10 @@ impl Writer<'_> {
             .deliveries
             .iter()
             .filter(|d| d.status != DeliveryStatus::NoEndpoints);
-        let (mut accepted, mut failed, mut open) = (0, 0, 0);
+        let (mut accepted, mut failed, mut open, mut unsent) = (0, 0, 0, 0);
         for delivery in sent {
             match delivery.status {
+                _ if delivery.attempts == 0 && self.m.wording >= Wording::Second => unsent += 1,
                 DeliveryStatus::Delivered => accepted += 1,
                 DeliveryStatus::Failed => failed += 1,
                 _ => open += 1,
@@ -477,17 +502,27 @@ impl Writer<'_> {
         let parts = parts.into_iter().filter(|(n, _)| *n > 0);
         let parts: Vec<String> = parts.map(|(n, how)| format!("{n} {how}")).collect();
         let total = accepted + failed + open;
-        let noun = if total == 1 {
-            "notification"
-        } else {
-            "notifications"
+        let noun = |n| match n {
+            1 => "notification",
+            _ => "notifications",
         };
-        (total > 0).then(|| {
-            format!(
-                "The service sent {total} {noun} about the booking to {partner}: {}.",
+        let sent = match total {
+            0 => String::new(),
+            total => format!(
+                "The service sent {total} {} about the booking to {partner}: {}.",
+                noun(total),
                 parts.join(", ")
-            )
-        })
+            ),
+        };
+        match (total, unsent) {
+            (0, 0) => None,
+            (_, 0) => Some(sent),
+            (0, n) => Some(format!(
+                "The service has {n} {} about the booking for {partner} that it has not sent.",
+                noun(n)
+            )),
+            (_, n) => Some(format!("{sent} It has {n} more that it has not sent.")),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{SummaryInput, summarize};
+use super::{SummaryInput, Wording, summarize};
 use crate::evidence::facts::{Fact, LeafPlace, Logged, ResolutionFact};
 use crate::evidence::verify::tests::fixture::Fixture;
 use crate::evidence::{
@@ -17,12 +17,15 @@ use crate::text::outside_quotations;
 const GOLDEN: &str = "src/evidence/summary/golden.txt";
 
 /// Test vectors, whose summaries the verifiers check too. Two are in currencies with no decimals and with three.
-const VECTORS: [(&str, &str); 5] = [
+const VECTORS: [(&str, &str); 8] = [
     ("in yen", "yen"),
     ("in dinars", "dinar"),
     ("canceled by agreement", "canceled-by-agreement"),
     ("erased in part", "erased"),
     ("rationale erased", "erased-words"),
+    ("words erased, in the second wording", "worded-2-erased"),
+    ("canceled too late", "worded-2-late"),
+    ("without a time, and not told", "worded-2-unsent"),
 ];
 
 fn vector(name: &str) -> Packet {
@@ -51,6 +54,7 @@ fn told(name: &str, packet: &Packet) -> String {
 #[test]
 fn each_kind_of_history_is_told_in_these_words() {
     let mut fixture = Fixture::new();
+    fixture.wording = Wording::LATEST;
     fixture.with_items(13, 30);
     let without = [Withheld::Note, Withheld::Organizer, Withheld::Talent];
     let told: String = [
@@ -157,6 +161,7 @@ fn nothing_that_others_wrote_breaks_out_of_its_quotation() {
             })
             .collect();
         let summary = summarize(&SummaryInput {
+            wording: Wording::LATEST,
             created_at: at,
             partner_name: hostile,
             booking: &booking,

@@ -8,7 +8,7 @@ use super::super::facts::{Fact, LeafPlace, Logged, members};
 use super::super::frozen;
 use super::super::packet::{Packet, PacketEntry, evaluate};
 use super::super::state::BookingState;
-use super::super::summary::{SummaryInput, summarize};
+use super::super::summary::{SummaryInput, Wording, summarize};
 use super::super::withheld::stand_ins;
 use super::entries::erased;
 use super::resolution::is_same;
@@ -180,7 +180,14 @@ fn evaluation(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
 }
 
 fn summary(packet: &Packet, facts: &[Logged<Fact>]) -> Outcome {
+    let version = &packet.summary.version;
+    let wording = Wording::of(version).ok_or_else(|| {
+        format!(
+            "The summary is worded as {version}, which this program does not know. A newer one may."
+        )
+    })?;
     let anew = summarize(&SummaryInput {
+        wording,
         created_at: packet.created_at,
         partner_name: &packet.partner_name,
         booking: &packet.booking,

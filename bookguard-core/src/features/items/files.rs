@@ -97,16 +97,14 @@ fn storing(
 ) -> Writing<ItemWithFile> {
     let part = |number| StoreFilePart {
         file,
+        item: item.clone(),
         part: FilePart {
             number,
             file: Arc::clone(sent),
         },
     };
     let last = FileState::parts_of(file.size).saturating_sub(1);
-    let finish = FinishFile {
-        last: part(last),
-        item,
-    };
+    let finish = FinishFile { last: part(last) };
     Writing {
         before: (stored..last)
             .map(|number| service.envelope(part(number)))
@@ -122,13 +120,14 @@ pub(crate) struct StoreFilePart {
     /// The file, as it is before its first part.
     pub(crate) file: FileState,
     pub(crate) part: FilePart,
+    /// The item that names the file.
+    pub(crate) item: EvidenceItem,
 }
 
 /// Stores the last part of a file, with which the file counts as stored.
 #[derive(Debug)]
 pub(crate) struct FinishFile {
     pub(crate) last: StoreFilePart,
-    pub(crate) item: EvidenceItem,
 }
 
 /// `GET /v1/bookings/{bookingId}/evidence/items/{itemId}/file`

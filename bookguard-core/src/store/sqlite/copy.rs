@@ -57,9 +57,15 @@ pub(in crate::store) fn copy_into(
         if is_foreign(&source.connection)? {
             return Err(StoreError::Foreign);
         }
+        let turn = match used {
+            Use::Live => Some(turn(from)?),
+            Use::Still => None,
+        };
         // The first statement takes the snapshot, and the copy is made in the same transaction.
         source.begin(&[])?;
-        head_of_any_schema(&mut source)
+        let head = head_of_any_schema(&mut source);
+        drop(turn);
+        head
     })();
     let head = read.map_err(CopyError::From)?;
     let written = (|| {
@@ -98,6 +104,19 @@ pub(in crate::store) fn copy_into(
         Ok(false) => Err(CopyError::NoRoom),
         Err(error) => Err(CopyError::Into(error)),
     }
+}
+
+/// The write turn of a database, which ends when this is dropped. A move of the ledger holds it while it copies, until the database is
+/// marked as moved: a snapshot of that time would have all entries and no mark, and pass for the ledger in its old place. Whoever may
+/// not write the file gets no turn.
+fn turn(file: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    set_up(&connection)?;
+    if !connection.is_readonly(rusqlite::MAIN_DB)? {
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+    }
+    Ok(connection)
 }
 
 /// The head in a file that nobody writes; `None` if it has no ledger.

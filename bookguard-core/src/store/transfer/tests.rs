@@ -147,6 +147,37 @@ fn a_move_carries_everything_and_the_log_continues_in_one_place() {
 }
 
 #[test]
+fn a_backup_begun_while_the_log_moves_is_marked_as_moved() {
+    let bench = Bench::new();
+    let copy = bench.folder.path().join("copy.db");
+    let (db, file) = (bench.db("old.db"), copy.clone());
+    let (told, ended) = std::sync::mpsc::channel();
+    let mut backup = Some(move || {
+        let made = crate::store::backup::backup(&db, &file, 0, &mut |_, _| {});
+        let _ = told.send(());
+        made
+    });
+    let mut running = None;
+    transfer(
+        &bench.db("old.db"),
+        &bench.db("new.db"),
+        &bench.log(),
+        &mut || Ok(()),
+        &mut |_, _| {
+            if let Some(backup) = backup.take() {
+                running = Some(std::thread::spawn(backup));
+                let waits = ended.recv_timeout(Duration::from_millis(200));
+                assert!(waits.is_err(), "the backup did not wait for the move");
+            }
+        },
+    )
+    .unwrap();
+    let made = running.unwrap().join().unwrap().unwrap();
+    assert_eq!(made.size, 45);
+    assert!(moved_to(&copy.as_path().into()).unwrap().is_some());
+}
+
+#[test]
 fn both_files_are_whole_without_their_write_ahead_logs() {
     let bench = Bench::new();
     // Whoever has a file open keeps its log from being removed at the end.

@@ -16,7 +16,7 @@ use crate::evidence::facts::{
 };
 use crate::evidence::frozen::policy_summary;
 use crate::evidence::packet::*;
-use crate::evidence::summary::{SummaryInput, summarize};
+use crate::evidence::summary::{SummaryInput, Wording, summarize};
 use crate::evidence::withheld::withhold;
 use crate::evidence::{
     Acceptance, BookingState, ErasedValues, Erasure, EvidenceItem, FrozenTerms, ItemKind,
@@ -50,6 +50,8 @@ pub struct Fixture {
     pub lie: Option<Lie>,
     /// Whether what a person said about a cancellation is recorded so that it can be erased, as since schema 7.
     pub erasable: bool,
+    /// How packets are summarized. Most vectors are those of 0.1.0.
+    pub wording: Wording,
     /// The number and hash of the last entry that commits to a map.
     mapped: Option<(u64, Hash)>,
     /// The last entry of the latest booking, which its packets hide, and the state with it.
@@ -142,6 +144,7 @@ impl Fixture {
         let mut fixture = Self {
             lie,
             erasable: false,
+            wording: Wording::First,
             signer: Signer::from_seed(origin, &[7; 32]).unwrap(),
             tiles: BTreeMap::new(),
             tree: Tree::empty(),
@@ -677,6 +680,13 @@ impl Fixture {
         self.kept[which].attempt(event_type, 5, error);
     }
 
+    /// An attempt whose receiver began to accept, and did not end its answer.
+    pub fn stall(&mut self, which: usize, event_type: RecordedEventType) {
+        self.attempt(which, event_type, Some("timeout"));
+        let delivery = self.kept[which].deliveries.last_mut().unwrap();
+        delivery.history.last_mut().unwrap().status_code = Some(200);
+    }
+
     /// A protected booking that was canceled and decided. Each of its events has the maximum number of deliveries, all
     /// given up and accepted later.
     pub fn crowded(&mut self) -> Packet {
@@ -1071,6 +1081,7 @@ impl Fixture {
             });
         }
         let summary = summarize(&SummaryInput {
+            wording: self.wording,
             created_at,
             partner_name: "Stage & Co",
             booking,

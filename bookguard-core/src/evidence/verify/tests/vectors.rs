@@ -25,6 +25,7 @@ mod mapped;
 mod relog;
 mod spelled;
 mod stamped;
+mod worded;
 
 /// What the good packet with withheld values withholds: everything that can be.
 const WITHHELD: &[Withheld] = &[
@@ -203,7 +204,8 @@ impl World {
         ];
         let erased = erased::packets();
         let parsed = |packet| jcs::parse(&text(packet, &fixture.signer)).unwrap();
-        let mut good: BTreeMap<_, _> = (packets.iter().chain(&erased))
+        let worded = worded::packets();
+        let mut good: BTreeMap<_, _> = (packets.iter().chain(&erased).chain(&worded))
             .map(|(name, packet)| (*name, parsed(packet)))
             .collect();
         let maps = mapped::maps(&mut fixture);
@@ -296,6 +298,7 @@ fn files(world: &World) -> BTreeMap<String, Vec<u8>> {
     }
     let bad = forged::bad(world)
         .into_iter()
+        .chain(worded::bad(world))
         .chain(deliveries::bad(world))
         .chain(items::bad(world))
         .chain(erased::bad(world))

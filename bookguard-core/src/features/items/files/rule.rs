@@ -20,9 +20,22 @@ use crate::limits::FILE_UNFINISHED_MS;
 use crate::model::{FileState, Timestamp};
 
 impl StoreFilePart {
-    /// The file with this part, and the change if the part is new.
+    /// The file with this part, and the change if the part is new. Nothing is stored unless the item still names the file: its digest
+    /// may have been erased while the file was sent.
     fn store(&self, batch: &BatchState, at: Timestamp) -> Decided<FileState> {
         let file_id = self.file.file_id;
+        let (_, state) = owned(batch, file_id.partner_id(), self.item.booking_id)?;
+        let is_named = state.items.iter().any(|known| {
+            let known = &known.fact;
+            known.item_id == self.item.item_id && known.sha256 == self.item.sha256
+        });
+        // The store loads no erasures, so those that are known are of this batch.
+        if !is_named || !state.erasures.is_empty() {
+            return Err(without_file(
+                &self.item,
+                "Its values were erased at the same moment, and the file was not stored.",
+            ));
+        }
         let partner = batch.active_partner(&file_id.partner_id());
         let partner = partner.ok_or_else(|| Error::not_found("partner"))?;
         let known = batch.files.get(&file_id);
@@ -56,6 +69,8 @@ impl StoreFilePart {
     fn name_needs(&self, needs: &mut Needs) {
         needs.partners.push(self.file.file_id.partner_id());
         needs.files.push(self.file.file_id);
+        needs.bookings.push(self.item.booking_id);
+        needs.items.push(self.item.booking_id);
         if self.part.number == 0 {
             needs.arriving.push(self.file.file_id.partner_id());
         }
@@ -72,7 +87,7 @@ impl Command for StoreFilePart {
     /// Stores the part.
     ///
     /// # Errors
-    /// `not_found`, `quota_exceeded`, and `unavailable` if a part before it is missing.
+    /// `not_found`, `item_without_file`, `quota_exceeded`, and `unavailable` if a part before it is missing.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
         self.store(batch, at).map(|(changes, _)| (changes, ()))
     }
@@ -87,31 +102,16 @@ impl Command for FinishFile {
 
     fn needs(&self, needs: &mut Needs) {
         self.last.name_needs(needs);
-        needs.bookings.push(self.item.booking_id);
-        needs.items.push(self.item.booking_id);
     }
 
-    /// Stores the last part, if the item still names the file: its digest may have been erased while the file was sent.
+    /// Stores the last part.
     ///
     /// # Errors
-    /// As for any other part, and `item_without_file`.
+    /// As for any other part.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<ItemWithFile> {
-        let partner_id = self.last.file.file_id.partner_id();
-        let (_, state) = owned(batch, partner_id, self.item.booking_id)?;
-        let is_named = state.items.iter().any(|known| {
-            let known = &known.fact;
-            known.item_id == self.item.item_id && known.sha256 == self.item.sha256
-        });
-        // The store loads no erasures, so those that are known are of this batch.
-        if !is_named || !state.erasures.is_empty() {
-            return Err(without_file(
-                &self.item,
-                "Its values were erased at the same moment, and the file was not stored.",
-            ));
-        }
         let (changes, file) = self.last.store(batch, at)?;
         let reply = ItemWithFile {
-            item: self.item.clone(),
+            item: self.last.item.clone(),
             file: file.shown(),
         };
         Ok((changes, reply))

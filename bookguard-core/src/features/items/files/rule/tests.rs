@@ -14,9 +14,15 @@ use crate::limits::{FILE_PART_BYTES, FILE_UNFINISHED_MS};
 const SIZE: usize = 2 * FILE_PART_BYTES + 1;
 
 fn part(number: u32) -> StoreFilePart {
+    part_of(1, number)
+}
+
+/// A part of the file with this digest.
+fn part_of(digest: u8, number: u32) -> StoreFilePart {
     StoreFilePart {
+        item: item(digest),
         file: FileState {
-            file_id: FileId::of(&partner_id(), &[1; 32]),
+            file_id: FileId::of(&partner_id(), &[digest; 32]),
             size: SIZE as u64,
             media_type: MediaType::Binary,
             crc: 1,
@@ -44,8 +50,21 @@ fn used(work: &BatchState) -> u64 {
     work.partners[&partner_id()].usage.file_bytes
 }
 
+const PLACE: LeafPlace = LeafPlace {
+    index: 11,
+    hash: Hash([1; 32]),
+    at: NOW,
+};
+
+/// A booking with an item for each of two files, and no file.
 fn empty() -> BatchState {
-    work_with(state(None, BookingStatus::Created))
+    let mut loaded = state(None, BookingStatus::Created);
+    let items = [1, 2].map(|digest| Logged {
+        place: PLACE,
+        fact: item(digest),
+    });
+    loaded.state.items.extend(items);
+    work_with(loaded)
 }
 
 #[test]
@@ -92,11 +111,7 @@ fn a_file_beyond_the_quota_is_refused_at_its_first_part_or_at_its_last() {
 
 #[test]
 fn what_is_not_whole_yet_takes_up_the_quota_too() {
-    let other = |number| {
-        let mut other = part(number);
-        other.file.file_id = FileId::of(&partner_id(), &[2; 32]);
-        other
-    };
+    let other = |number| part_of(2, number);
     let begin_other = |work: &BatchState| decide(work, &command(other(0)));
     let mut work = empty();
     work.quota = Quota {
@@ -148,10 +163,10 @@ fn only_what_was_never_completed_is_forgotten_and_only_after_an_hour() {
     assert_eq!(forget(&mut work, 100 * FILE_UNFINISHED_MS), 0);
 }
 
-/// The item that names the file.
-fn item() -> EvidenceItem {
+/// The item that names the file with this digest.
+fn item(digest: u8) -> EvidenceItem {
     EvidenceItem {
-        item_id: id(5),
+        item_id: id(4 + digest),
         booking_id: booking_id(),
         added_at: NOW,
         kind: ItemKind::Contract,
@@ -161,17 +176,14 @@ fn item() -> EvidenceItem {
         amount: None,
         reference: None,
         note: None,
-        sha256: Some(format!(
-            "sha256:{}",
-            hex::encode(part(0).file.file_id.digest())
-        )),
+        sha256: Some(format!("sha256:{}", hex::encode([digest; 32]))),
     }
 }
 
 /// Deletes the file, and returns how many changes that took.
 fn delete(work: &mut BatchState) -> usize {
     let file_id = part(0).file.file_id;
-    let item = item();
+    let item = item(1);
     let same_file = Vec::new();
     let reply = ItemWithoutFile { item, same_file };
     let envelope = command(DeleteItemFile {
@@ -213,45 +225,40 @@ fn a_deleted_file_frees_the_quota_once_and_an_upload_under_way_begins_again() {
 }
 
 #[test]
-fn a_file_is_not_stored_once_its_digest_was_erased_while_it_was_sent() {
-    let place = LeafPlace {
-        index: 11,
-        hash: Hash([1; 32]),
-        at: NOW,
-    };
-    // All but the last part is there.
-    let sent = |fact| {
-        let mut loaded = state(None, BookingStatus::Created);
-        loaded.state.items.push(Logged { place, fact });
-        let mut work = work_with(loaded);
-        for number in 0..2 {
-            store(&mut work, number).unwrap();
+fn nothing_of_a_file_is_stored_once_its_digest_was_erased_while_it_was_sent() {
+    // The next part is the first, one in the middle, or the last.
+    for next in 0..3 {
+        let mut sent = empty();
+        for number in 0..next {
+            store(&mut sent, number).unwrap();
         }
-        work
-    };
-    let finish = |work: &BatchState| {
-        let (last, item) = (part(2), item());
-        decide(work, &command(FinishFile { last, item }))
-    };
-    let mut work = sent(item());
-    assert_eq!(changes(finish(&work)).len(), 1);
-    let erased = EvidenceItem {
-        sha256: None,
-        ..item()
-    };
-    assert_eq!(refusal(finish(&sent(erased))), "item_without_file");
-    // In the same batch, the item is still as it was loaded.
-    let fact = Erasure {
-        booking_id: booking_id(),
-        erased_at: NOW,
-        legal_basis: LegalBasis::Objection,
-        request_ref: None,
-        values: vec![ErasedValues {
-            entry: 1,
-            names: vec![Erasable::Sha256],
-        }],
-    };
-    let booking = work.bookings.get_mut(&booking_id()).unwrap();
-    booking.state.erasures.push(Logged { place, fact });
-    assert_eq!(refusal(finish(&work)), "item_without_file");
+        let next = |work: &BatchState| match next {
+            2 => refusal(decide(work, &command(FinishFile { last: part(2) }))),
+            next => refusal(decide(work, &command(part(next)))),
+        };
+        let booking = |work: &mut BatchState,
+                       change: &dyn Fn(&mut crate::evidence::BookingState)| {
+            change(&mut work.bookings.get_mut(&booking_id()).unwrap().state);
+        };
+        let mut erased = sent.clone();
+        booking(&mut erased, &|state| state.items[0].fact.sha256 = None);
+        assert_eq!(next(&erased), "item_without_file");
+        // In the same batch, the item is still as it was loaded.
+        let fact = Erasure {
+            booking_id: booking_id(),
+            erased_at: NOW,
+            legal_basis: LegalBasis::Objection,
+            request_ref: None,
+            values: vec![ErasedValues {
+                entry: 1,
+                names: vec![Erasable::Sha256],
+            }],
+        };
+        let place = PLACE;
+        booking(&mut sent, &|state| {
+            let fact = fact.clone();
+            state.erasures.push(Logged { place, fact });
+        });
+        assert_eq!(next(&sent), "item_without_file");
+    }
 }

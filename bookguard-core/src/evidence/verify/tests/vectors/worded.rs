@@ -1,0 +1,60 @@
+//! Packets in the second wording of summaries, where it says something else than the first; and one in none that exists.
+
+use serde_json::json;
+
+use super::super::fixture::Fixture;
+use super::forged::{Forgery, signed};
+use super::{Bad, Noticed, World};
+use crate::evidence::summary::Wording;
+use crate::evidence::{Erasable, ErasedValues, LegalBasis, Packet};
+use crate::model::{Amount, Currency, RecordedEventType};
+use crate::policy::{Actor, Reason};
+
+/// The packets of a booking of which words were erased, one that was canceled too late, and one that named only a day.
+pub fn packets() -> [(&'static str, Packet); 3] {
+    let mut fixture = Fixture::new();
+    fixture.wording = Wording::Second;
+    fixture.with_items(13, 50);
+    let names = |entry, names: &[Erasable]| ErasedValues {
+        entry,
+        names: names.to_vec(),
+    };
+    let values = vec![
+        names(0, &[Erasable::EventType]),
+        names(1, &[Erasable::Method]),
+        names(2, &[Erasable::Title]),
+    ];
+    let objection = (LegalBasis::Objection, None);
+    fixture.erase(13, "2026-07-01T09:00:00Z", objection, values);
+
+    let usd = Amount::parse("950", Currency::USD).unwrap();
+    // What is said to have happened a minute before it was received was within the time for claims, which ends two weeks later.
+    let (date, zone) = ("2026-05-11T03:59:30-04:00", Some("America/New_York"));
+    fixture.record(51, Some("firm"), date, zone, usd, |_| {});
+    fixture.cancel(14, Actor::Organizer, Some(Reason::Illness));
+
+    fixture.record(52, Some("firm"), "2026-06-20", zone, usd, |_| {});
+    fixture.protect_at(15, fixture.packet_at(15).booking.created_at);
+    fixture.stall(15, RecordedEventType::BookingCreated);
+    fixture.settle(15);
+    fixture.queue(15, RecordedEventType::BookingProtected);
+    [
+        ("worded-2-erased", fixture.packet_at(13)),
+        ("worded-2-late", fixture.packet_at(14)),
+        ("worded-2-unsent", fixture.packet_at(15)),
+    ]
+}
+
+/// A summary in a wording that nobody knows, signed by the ledger's holder.
+const UNKNOWN: &[Forgery] = &[(
+    "unknown-wording",
+    "worded-2-late",
+    "the summary is in a wording that does not exist",
+    Noticed::Wording,
+    "summary",
+    |_, doc| doc["summary"]["version"] = json!("bookguard-summary-0"),
+)];
+
+pub fn bad(world: &World) -> Vec<Bad> {
+    signed(world, UNKNOWN)
+}
