@@ -68,8 +68,13 @@ pub fn of_rows(style: Style, rows: &AnswerRows) -> String {
     let header: Vec<&str> = rows.columns().iter().map(String::as_str).collect();
     let cells: Vec<_> = rows.cells().collect();
     match &rows.next {
-        Some(_) if cells.is_empty() => "No rows.".to_owned(),
-        Some(next) => lines(style, &header, cells) + &more(next.as_deref()),
+        Some(next) => {
+            let page = match cells.is_empty() {
+                true => "No rows.".to_owned(),
+                false => lines(style, &header, cells),
+            };
+            page + &more(next.as_deref())
+        }
         None => cells
             .into_iter()
             .map(|row| named(style, &header, row))
@@ -368,6 +373,16 @@ mod tests {
         let longest = wide.lines().map(str::len).max().unwrap() as u16;
         assert_eq!(shown(longest), wide);
         assert_ne!(shown(longest - 1), wide);
+    }
+
+    #[test]
+    fn an_empty_page_says_that_there_are_more() {
+        let shown = |list| of_rows(Style::default(), &AnswerRows::of(list, &[]).unwrap());
+        assert_eq!(shown(r#"{"data":[]}"#), "No rows.");
+        assert_eq!(
+            shown(r#"{"data":[],"nextCursor":"c"}"#),
+            "No rows.\n\nThere are more: --cursor c"
+        );
     }
 
     #[test]
