@@ -166,10 +166,12 @@ macro_rules! rows {
 
 /// A page of a list, and how to get the next one.
 macro_rules! page {
-    ($style:expr, $what:expr, $page:expr, $($columns:tt)*) => {
+    ($style:expr, $what:expr, $page:expr, $($columns:tt)*) => {{
+        let next = $page.next_cursor.as_ref();
+        let next = next.map(|cursor| format!("--cursor {cursor}"));
         $crate::output::table::rows!($style, $what, $page.data, $($columns)*)
-            + &$crate::output::table::more($page.next_cursor.as_deref())
-    };
+            + &$crate::output::table::more(next.as_deref())
+    }};
 }
 
 pub(crate) use {fields, page, rows};
@@ -262,10 +264,10 @@ pub fn or_dash(value: impl AsCell) -> String {
     value.cell().unwrap_or_else(|| "-".to_owned())
 }
 
-/// The line after a page that is not the last.
-pub fn more(next_cursor: Option<&str>) -> String {
-    next_cursor.map_or_else(String::new, |cursor| {
-        format!("\n\nThere are more: --cursor {}", plain(cursor))
+/// The line after a page that is not the last, with the flag that asks for the next one.
+pub fn more(flag: Option<&str>) -> String {
+    flag.map_or_else(String::new, |flag| {
+        format!("\n\nThere are more: {}", plain(flag))
     })
 }
 
