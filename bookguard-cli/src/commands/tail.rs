@@ -3,8 +3,6 @@
 //! It ends only when it is stopped, or refused for a reason that waiting does not cure. Invariant: while it runs, no event
 //! is shown twice or left out, even if the server was away in between.
 
-use std::time::Duration;
-
 use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::limits::EVENT_WAIT_S;
 use bookguard_core::model::Event;
@@ -16,10 +14,8 @@ use super::events::happened;
 use crate::failure::Failure;
 use crate::output;
 use crate::target::Target;
+use crate::target::remote::ASK_AGAIN;
 use crate::text::plain;
-
-/// The shortest and longest pause before a server that is away is asked again.
-const ASK_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
 /// Shows events until it is stopped.
 pub(super) async fn run(call: Call<'_>) -> Result<(), Failure> {
