@@ -36,6 +36,9 @@ use crate::text::plain;
 const CONNECT: Duration = Duration::from_secs(10);
 /// The time for a complete answer. Ten seconds of it are for a manual retry, which waits for its receiver.
 const ANSWER: Duration = Duration::from_secs(60);
+/// The time for a complete archive, which holds hundreds of megabytes and may come slowly. It still has to begin within [`ANSWER`],
+/// and then never to stop for as long.
+const ARCHIVE: Duration = Duration::from_secs(6 * 60 * 60);
 /// The longest time for which one request of many waits for its turn, or for a server that is away.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// The shortest and longest pause before a server that is away is asked again.
@@ -76,7 +79,8 @@ impl Remote {
 
     fn at(base: Url, key: Option<String>, is_here: bool) -> Result<Self, Failure> {
         let client = http::client(|client| {
-            let client = client.connect_timeout(CONNECT).timeout(ANSWER);
+            let client = client.connect_timeout(CONNECT);
+            let client = client.timeout(ANSWER).read_timeout(ANSWER);
             // A proxy from the environment cannot reach this machine's own addresses.
             if is_here { client.no_proxy() } else { client }
         })?;
@@ -191,11 +195,7 @@ impl Remote {
         if self.key.is_none() && self.printed_key.is_none() {
             return Err(Failure::NoKey);
         }
-        let url = self.address(GetEvidence::ROUTE.path, &request.path, &[]);
-        let builder = self.client.get(url.ok_or_else(unknown)?);
-        let mut response = self
-            .dispatch(builder.header(ACCEPT, "application/zip"))
-            .await?;
+        let mut response = self.dispatch(self.for_archive(&request)?).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         if !status.is_success() {
             let body = self.body(response).await?;
@@ -205,6 +205,12 @@ impl Remote {
             write(&chunk)?;
         }
         Ok(())
+    }
+
+    fn for_archive(&self, request: &Request) -> Result<RequestBuilder, Failure> {
+        let url = self.address(GetEvidence::ROUTE.path, &request.path, &[]);
+        let builder = self.client.get(url.ok_or_else(unknown)?);
+        Ok(builder.header(ACCEPT, "application/zip").timeout(ARCHIVE))
     }
 
     /// The body of an operation's answer, and the address it came from.
@@ -538,6 +544,17 @@ mod tests {
         for id in ["", ".", "..", "a/b", "a?b", "a#b", "a%2fb", "é", "a b"] {
             assert_eq!(filled("http://h", id), None, "{id}");
         }
+    }
+
+    #[test]
+    fn an_archive_has_hours_but_may_not_fall_silent() {
+        let remote = remote("http://h");
+        let request = crate::target::request(&["bkg_1"], &serde_json::Value::Null);
+        let builder = remote.for_archive(&request).unwrap();
+        assert_eq!(builder.build().unwrap().timeout(), Some(&ARCHIVE));
+        // The client says its settings only here.
+        let client = format!("{:?}", remote.client);
+        assert!(client.contains("read_timeout: 60s"), "{client}");
     }
 
     #[test]
