@@ -22,10 +22,11 @@ const LATEST: &str = "latest";
 
 /// Shows events until it is stopped.
 pub(super) async fn run(call: Call<'_>) -> Result<(), Failure> {
+    let mut lines = call.screen.lines()?;
     let mut following = Following::new(call.target(), call.request()?);
     loop {
         for event in following.next().await? {
-            call.screen.each(&event, |style| happened(&event, style))?;
+            lines.show(&event, |style| happened(&event, style))?;
         }
     }
 }
