@@ -8,7 +8,7 @@ mod columns;
 pub mod table;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::mem;
 
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
@@ -40,8 +40,6 @@ pub struct Screen {
     pub style: Style,
     /// The members of answers that the user wants to see; all if empty.
     fields: Vec<String>,
-    /// Whether the first of many results has named the columns.
-    is_headed: AtomicBool,
     terminal: bool,
 }
 
@@ -59,7 +57,6 @@ impl Screen {
                 width: terminal_size_of(io::stdout()).map(|(width, _)| width.0),
             },
             fields: place.fields.clone(),
-            is_headed: AtomicBool::new(false),
             terminal,
         }
     }
@@ -94,32 +91,20 @@ impl Screen {
         self.json(&line(value)?)
     }
 
-    /// Shows one of many results, on its own line.
+    /// Begins to show many results, each on its own line. A command does this first, so that it does nothing that it cannot show.
     ///
     /// # Errors
     /// [`Failure::Usage`] for CSV without chosen columns, because a later result may have others than the first.
-    pub fn each(
-        &self,
-        value: &impl Serialize,
-        text: impl FnOnce(Style) -> String,
-    ) -> Result<(), Failure> {
-        if self.is_plain_table() {
-            return print(&text(self.style));
-        }
-        let line = line(value)?;
-        if self.format == Format::Json && self.fields.is_empty() {
-            return print(&line);
-        }
-        if self.fields.is_empty() {
+    pub fn lines(&self) -> Result<Lines<'_>, Failure> {
+        if self.format == Format::Csv && self.fields.is_empty() {
             return Err(Failure::Usage(
                 "--output csv needs --fields here, because one result may have other fields than the next".to_owned(),
             ));
         }
-        let row = AnswerRows::of(&line, &self.fields)?;
-        if self.format == Format::Json {
-            return print(&row.json());
-        }
-        print(&row.csv(!self.is_headed.swap(true, Ordering::Relaxed)))
+        Ok(Lines {
+            screen: self,
+            is_headed: false,
+        })
     }
 
     /// Whether a command shows its answer in the words that it has for people.
@@ -161,6 +146,40 @@ impl Screen {
         } else {
             print(json)
         }
+    }
+}
+
+/// Many results, each on its own line.
+#[derive(Debug)]
+pub struct Lines<'s> {
+    screen: &'s Screen,
+    /// Whether the first result has named the columns.
+    is_headed: bool,
+}
+
+impl Lines<'_> {
+    /// Shows the next result.
+    ///
+    /// # Errors
+    /// Those of [`print()`]; [`Failure::Unexpected`] for a value that cannot be written as JSON.
+    pub fn show(
+        &mut self,
+        value: &impl Serialize,
+        text: impl FnOnce(Style) -> String,
+    ) -> Result<(), Failure> {
+        let screen = self.screen;
+        if screen.is_plain_table() {
+            return print(&text(screen.style));
+        }
+        let line = line(value)?;
+        if screen.fields.is_empty() {
+            return print(&line);
+        }
+        let row = AnswerRows::of(&line, &screen.fields)?;
+        if screen.format == Format::Json {
+            return print(&row.json());
+        }
+        print(&row.csv(!mem::replace(&mut self.is_headed, true)))
     }
 }
 
@@ -218,5 +237,26 @@ mod tests {
             (error_format(None), error_format(Some(Format::Json))),
             (Format::Table, Format::Json)
         );
+    }
+
+    #[test]
+    fn many_results_are_csv_only_with_chosen_fields() {
+        for (format, fields, is_refused) in [
+            (Format::Csv, vec![], true),
+            (Format::Csv, vec!["seq".to_owned()], false),
+            (Format::Json, vec![], false),
+            (Format::Table, vec![], false),
+        ] {
+            let screen = Screen {
+                format,
+                explicit: Some(format),
+                style: Style::default(),
+                fields,
+                terminal: false,
+            };
+            let refused =
+                matches!(screen.lines(), Err(Failure::Usage(why)) if why.contains("--fields"));
+            assert_eq!(refused, is_refused, "{screen:?}");
+        }
     }
 }

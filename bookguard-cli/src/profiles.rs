@@ -151,9 +151,14 @@ impl Profiles {
                     .filter(|byte| *byte == b'\n')
                     .count()
             });
+            // The parser's own words may quote the value, which may be a key.
             wrong(
                 &path,
-                &format!("is not valid in line {line}: {}", error.message()),
+                &format!(
+                    "is not valid in line {line}. A profile is a table such as [profile.default], with \"url\" and either \"api_key\" or \
+                     \"credential_command\", and \"operator = true\" for an operator's key. Correct the line, or remove the file and \
+                     repeat `bookguard login`"
+                ),
             )
         })
     }
@@ -310,8 +315,13 @@ mod tests {
         for (text, said) in [
             ("[profile.a]\nurl = \"u\"\napi_key = bgk_x", "in line 3"),
             ("api_key = \"bgk_x\"", "in line 1"),
-            ("[profile.a]\napi_key = \"bgk_x\"", "`url`"),
+            ("[profile.a]\napi_key = \"bgk_x\"", "in line 1"),
             ("[profile.a]\nurl = \"u\"\nkey = \"bgk_x\"", "in line 3"),
+            ("[profile]\napi_key = \"bgk_x\"", "in line 2"),
+            (
+                "[profile.a]\nurl = \"u\"\napi_key = \"bgk_y\"\noperator = \"bgk_x\"",
+                "in line 4",
+            ),
         ] {
             fs::write(&path, text).unwrap();
             let why = why(Profiles::load(&var).unwrap_err());

@@ -33,7 +33,7 @@ pub type Sink<'a> = &'a mut (dyn FnMut(&[u8]) -> Result<(), Failure> + Send);
 pub enum Purpose {
     /// Works on an existing database.
     Work,
-    /// Makes as many requests as there is data, each of which may be repeated: a server that asks for patience gets it.
+    /// Makes as many requests as there is data, each of which may be repeated: a server that asks for patience, or is away, gets it.
     Many,
     /// Creates the database if it does not exist.
     Begin,

@@ -96,6 +96,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         let kept = kept?;
         return call.screen.said(&json_of(&kept), |_| told_of(&kept));
     };
+    let mut lines = call.screen.lines()?;
     // What is wrong from the start is not tried again and again.
     drop(BackupFolder::open(&into.folder)?);
     let mut wait = into.due_in(every);
@@ -103,7 +104,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         match into.back_up().await {
             None => break,
             Some(Ok(kept)) => {
-                call.screen.each(&json_of(&kept), |_| told_of(&kept))?;
+                lines.show(&json_of(&kept), |_| told_of(&kept))?;
                 wait = into.due_in(every);
             }
             Some(Err(failure @ Failure::Refused(_))) if !is_passing(&failure) => {

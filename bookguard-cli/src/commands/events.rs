@@ -9,7 +9,7 @@ use clap::Args;
 use super::declare::{Call, CliCommand, Declared, add, carried, group, operation};
 use super::{prune, recoveries, tail};
 use crate::failure::Failure;
-use crate::output::table::{Style, fields, or_dash, page, record, rows, time};
+use crate::output::table::{Style, fields, more, or_dash, page, record, rows, time};
 use crate::target::Purpose;
 
 pub(super) fn commands() -> Declared {
@@ -92,13 +92,11 @@ fn log(log: &EventLog, style: Style) -> String {
         "AT" => event.timestamp,
         "NEXT ATTEMPT" => or_dash(event.next_attempt_at),
     };
-    match log.has_more {
-        true => match log.next_before {
-            Some(before) => format!("{text}\n\nMore: --before {before}"),
-            None => format!("{text}\n\nMore: --after {}", log.next_after),
-        },
-        false => text,
-    }
+    let next = match log.next_before {
+        Some(before) => format!("--before {before}"),
+        None => format!("--after {}", log.next_after),
+    };
+    text + &more(log.has_more.then_some(next.as_str()))
 }
 
 /// A page of all partners' events.

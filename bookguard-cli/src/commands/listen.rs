@@ -74,6 +74,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     if args.print_secret {
         return output::print(secret.reveal());
     }
+    let mut lines = call.screen.lines()?;
     let poster = Poster::new(args.forward_to.as_deref().unwrap_or_default(), secret)?;
     let types = types(&args.events)?;
     if let Some(folder) = &args.save {
@@ -100,8 +101,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
                 }
                 None => Posted::pruned(&event),
             };
-            call.screen
-                .each(&posted, |style| posted.line(&event, style))?;
+            lines.show(&posted, |style| posted.line(&event, style))?;
         }
     }
 }

@@ -114,6 +114,7 @@ async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
         witness_policy,
         every,
     } = call.args()?;
+    let mut lines = call.screen.lines()?;
     let policy = witness_policy.as_deref().map(trust_policy).transpose()?;
     let every = every.as_deref().map(duration).transpose()?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
@@ -129,7 +130,7 @@ async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
             () = ended(&mut signals) => break,
         };
         match looked {
-            Ok(looked) => call.screen.each(&looked.json(), |_| looked.told())?,
+            Ok(looked) => lines.show(&looked.json(), |_| looked.told())?,
             // It may answer again; what it said wrong it would say again.
             Err(failure @ (Failure::Unreachable(_) | Failure::BadAnswer(_))) if every.is_some() => {
                 say(&failure.text(Format::Table).unwrap_or_default());

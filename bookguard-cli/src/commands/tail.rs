@@ -1,9 +1,7 @@
 //! `webhook-events tail`: shows a partner's events as they happen.
 //!
-//! It ends only when it is stopped, or refused for a reason that waiting does not cure. Invariant: while it runs, no event
-//! is shown twice or left out, even if the server was away in between.
-
-use std::time::Duration;
+//! It ends only when it is stopped, or refused for a reason that waiting does not cure. Invariant: from the
+//! first answer on, no event is shown twice or left out, even if the server was away in between.
 
 use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::limits::EVENT_WAIT_S;
@@ -16,17 +14,19 @@ use super::events::happened;
 use crate::failure::Failure;
 use crate::output;
 use crate::target::Target;
+use crate::target::remote::ASK_AGAIN;
 use crate::text::plain;
 
-/// The shortest and longest pause before a server that is away is asked again.
-const ASK_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+/// The end of the log, as a position.
+const LATEST: &str = "latest";
 
 /// Shows events until it is stopped.
 pub(super) async fn run(call: Call<'_>) -> Result<(), Failure> {
+    let mut lines = call.screen.lines()?;
     let mut following = Following::new(call.target(), call.request()?);
     loop {
         for event in following.next().await? {
-            call.screen.each(&event, |style| happened(&event, style))?;
+            lines.show(&event, |style| happened(&event, style))?;
         }
     }
 }
@@ -46,7 +46,7 @@ impl<'t> Following<'t> {
         Self {
             target,
             request,
-            after: after.unwrap_or_else(|| "latest".to_owned()),
+            after: after.unwrap_or_else(|| LATEST.to_owned()),
         }
     }
 
@@ -57,10 +57,7 @@ impl<'t> Following<'t> {
     pub(super) async fn next(&mut self) -> Result<Vec<Event>, Failure> {
         let mut pause = ASK_AGAIN.0;
         loop {
-            let mut request = self.request.clone();
-            add(&mut request, "after", Some(self.after.clone()));
-            add(&mut request, "wait", Some(EVENT_WAIT_S.to_string()));
-            match self.target.call::<ListEvents>(request).await {
+            match self.target.call::<ListEvents>(self.question()).await {
                 Ok(answer) => {
                     self.after = answer.output.next_after.to_string();
                     return Ok(answer.output.data);
@@ -75,6 +72,43 @@ impl<'t> Following<'t> {
             }
             sleep(pause).await;
             pause = (pause * 2).min(ASK_AGAIN.1);
+        }
+    }
+
+    /// The request for the next events. It waits only once the position is a number: if the answer to one that waits at the end
+    /// of the log were lost, the end would be another when it is asked again.
+    fn question(&self) -> Request {
+        let wait = match self.after.as_str() {
+            LATEST => 0,
+            _ => EVENT_WAIT_S,
+        };
+        let mut request = self.request.clone();
+        add(&mut request, "after", Some(self.after.clone()));
+        add(&mut request, "wait", Some(wait.to_string()));
+        request
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::remote::Remote;
+
+    #[test]
+    fn it_waits_only_once_its_position_is_a_number() {
+        let target = Target::Remote(Box::new(Remote::new("http://h", None).unwrap()));
+        for (after, asked, wait) in [
+            (None, "latest", "0"),
+            (Some("latest"), "latest", "0"),
+            (Some("0"), "0", "30"),
+            (Some("7"), "7", "30"),
+        ] {
+            let mut request = Request::default();
+            add(&mut request, "after", after.map(str::to_owned));
+            let question = Following::new(&target, request).question();
+            let query = [("after", asked), ("wait", wait)];
+            let query = query.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            assert_eq!(question.query, query, "{after:?}");
         }
     }
 }

@@ -52,6 +52,18 @@ impl Members {
         })
     }
 
+    /// The flag that asks for the page after this one. Most lists go on with a cursor, the log of events with a number.
+    fn next_page(&self) -> Option<String> {
+        let text = |name| self.get(name).map(shown).filter(|text| !text.is_empty());
+        let numbered = || {
+            text("hasMore").filter(|has_more| has_more == "true")?;
+            let before = text("nextBefore").map(|number| format!("--before {number}"));
+            before.or_else(|| Some(format!("--after {}", text("nextAfter")?)))
+        };
+        let cursor = text("nextCursor").map(|cursor| format!("--cursor {cursor}"));
+        cursor.or_else(numbered)
+    }
+
     /// Adds the path of every member that is not an object itself.
     fn paths(&self, before: &str, found: &mut Vec<String>) {
         for (name, value) in &self.0 {
@@ -70,7 +82,7 @@ pub struct AnswerRows {
     rows: Vec<Members>,
     /// The whole answer, if it is a list: its rows have members beside them.
     list: Option<Members>,
-    /// Where the next page of a list begins. `None` for an answer that is not a list.
+    /// The flag that asks for the next page of a list. `None` for an answer that is not a list.
     pub next: Option<Option<String>>,
     columns: Vec<String>,
     /// Chosen columns that no row has.
@@ -90,11 +102,7 @@ impl AnswerRows {
         let data = answer.get("data");
         let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
         let (rows, next, list): (Vec<Members>, _, _) = match data {
-            Some(rows) => {
-                let next = answer.get("nextCursor");
-                let next = next.and_then(|next| serde_json::from_str(next.get()).ok());
-                (rows, Some(next.flatten()), Some(answer))
-            }
+            Some(rows) => (rows, Some(answer.next_page()), Some(answer)),
             None => (vec![answer], None, None),
         };
         let mut all = Vec::new();
@@ -231,7 +239,33 @@ mod tests {
              b1,\"'=HYPERLINK(\"\"x\"\")\",t,12.50,,,\n\
              b2,\"a, \"\"b\"\"\nc\",-5,,,\"[\"\"x\"\"]\",+1\n"
         );
-        assert_eq!(all.next, Some(Some("n\"1".to_owned())));
+    }
+
+    #[test]
+    fn the_next_page_is_asked_for_as_the_list_counts() {
+        for (list, flag) in [
+            (PAGE, Some("--cursor n\"1")),
+            (r#"{"data":[],"nextCursor":null,"hasMore":false}"#, None),
+            (
+                r#"{"data":[],"hasMore":true,"nextAfter":7}"#,
+                Some("--after 7"),
+            ),
+            (
+                r#"{"data":[],"hasMore":true,"nextAfter":9,"nextBefore":3}"#,
+                Some("--before 3"),
+            ),
+            (
+                r#"{"data":[],"hasMore":false,"nextAfter":9,"nextBefore":3}"#,
+                None,
+            ),
+        ] {
+            assert_eq!(
+                rows(list, &[]).next,
+                Some(flag.map(str::to_owned)),
+                "{list}"
+            );
+        }
+        assert_eq!(rows(r#"{"hasMore":true,"nextAfter":7}"#, &[]).next, None);
     }
 
     #[test]

@@ -68,8 +68,13 @@ pub fn of_rows(style: Style, rows: &AnswerRows) -> String {
     let header: Vec<&str> = rows.columns().iter().map(String::as_str).collect();
     let cells: Vec<_> = rows.cells().collect();
     match &rows.next {
-        Some(_) if cells.is_empty() => "No rows.".to_owned(),
-        Some(next) => lines(style, &header, cells) + &more(next.as_deref()),
+        Some(next) => {
+            let page = match cells.is_empty() {
+                true => "No rows.".to_owned(),
+                false => lines(style, &header, cells),
+            };
+            page + &more(next.as_deref())
+        }
         None => cells
             .into_iter()
             .map(|row| named(style, &header, row))
@@ -161,10 +166,12 @@ macro_rules! rows {
 
 /// A page of a list, and how to get the next one.
 macro_rules! page {
-    ($style:expr, $what:expr, $page:expr, $($columns:tt)*) => {
+    ($style:expr, $what:expr, $page:expr, $($columns:tt)*) => {{
+        let next = $page.next_cursor.as_ref();
+        let next = next.map(|cursor| format!("--cursor {cursor}"));
         $crate::output::table::rows!($style, $what, $page.data, $($columns)*)
-            + &$crate::output::table::more($page.next_cursor.as_deref())
-    };
+            + &$crate::output::table::more(next.as_deref())
+    }};
 }
 
 pub(crate) use {fields, page, rows};
@@ -257,10 +264,10 @@ pub fn or_dash(value: impl AsCell) -> String {
     value.cell().unwrap_or_else(|| "-".to_owned())
 }
 
-/// The line after a page that is not the last.
-pub fn more(next_cursor: Option<&str>) -> String {
-    next_cursor.map_or_else(String::new, |cursor| {
-        format!("\n\nThere are more: --cursor {}", plain(cursor))
+/// The line after a page that is not the last, with the flag that asks for the next one.
+pub fn more(flag: Option<&str>) -> String {
+    flag.map_or_else(String::new, |flag| {
+        format!("\n\nThere are more: {}", plain(flag))
     })
 }
 
@@ -368,6 +375,16 @@ mod tests {
         let longest = wide.lines().map(str::len).max().unwrap() as u16;
         assert_eq!(shown(longest), wide);
         assert_ne!(shown(longest - 1), wide);
+    }
+
+    #[test]
+    fn an_empty_page_says_that_there_are_more() {
+        let shown = |list| of_rows(Style::default(), &AnswerRows::of(list, &[]).unwrap());
+        assert_eq!(shown(r#"{"data":[]}"#), "No rows.");
+        assert_eq!(
+            shown(r#"{"data":[],"nextCursor":"c"}"#),
+            "No rows.\n\nThere are more: --cursor c"
+        );
     }
 
     #[test]

@@ -36,8 +36,13 @@ use crate::text::plain;
 const CONNECT: Duration = Duration::from_secs(10);
 /// The time for a complete answer. Ten seconds of it are for a manual retry, which waits for its receiver.
 const ANSWER: Duration = Duration::from_secs(60);
-/// The longest time for which one request of many waits for its turn.
+/// The time for a complete archive, which holds hundreds of megabytes and may come slowly. It still has to begin within [`ANSWER`],
+/// and then never to stop for as long.
+const ARCHIVE: Duration = Duration::from_secs(6 * 60 * 60);
+/// The longest time for which one request of many waits for its turn, or for a server that is away.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
+/// The shortest and longest pause before a server that is away is asked again.
+pub const ASK_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
 /// A server.
 #[derive(Clone)]
@@ -47,7 +52,7 @@ pub struct Remote {
     /// Set if the key is the operator's: the partner to act for, if any.
     operator: Option<Option<PartnerId>>,
     client: Client,
-    /// Whether it waits, and asks again, when the server asks for that.
+    /// Whether it waits, and asks again, when the server asks for that or is away.
     is_patient: bool,
     /// How a shell finds the key, if requests are printed instead of sent.
     printed_key: Option<String>,
@@ -74,7 +79,8 @@ impl Remote {
 
     fn at(base: Url, key: Option<String>, is_here: bool) -> Result<Self, Failure> {
         let client = http::client(|client| {
-            let client = client.connect_timeout(CONNECT).timeout(ANSWER);
+            let client = client.connect_timeout(CONNECT);
+            let client = client.timeout(ANSWER).read_timeout(ANSWER);
             // A proxy from the environment cannot reach this machine's own addresses.
             if is_here { client.no_proxy() } else { client }
         })?;
@@ -107,7 +113,7 @@ impl Remote {
     }
 
     /// The same server, called by a command of many requests, each of which may be repeated: none of them fails only because it
-    /// comes too soon.
+    /// comes too soon, or while the server is away for a moment.
     #[must_use]
     pub fn with_patience(self) -> Self {
         Self {
@@ -189,11 +195,7 @@ impl Remote {
         if self.key.is_none() && self.printed_key.is_none() {
             return Err(Failure::NoKey);
         }
-        let url = self.address(GetEvidence::ROUTE.path, &request.path, &[]);
-        let builder = self.client.get(url.ok_or_else(unknown)?);
-        let mut response = self
-            .dispatch(builder.header(ACCEPT, "application/zip"))
-            .await?;
+        let mut response = self.dispatch(self.for_archive(&request)?).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         if !status.is_success() {
             let body = self.body(response).await?;
@@ -203,6 +205,12 @@ impl Remote {
             write(&chunk)?;
         }
         Ok(())
+    }
+
+    fn for_archive(&self, request: &Request) -> Result<RequestBuilder, Failure> {
+        let url = self.address(GetEvidence::ROUTE.path, &request.path, &[]);
+        let builder = self.client.get(url.ok_or_else(unknown)?);
+        Ok(builder.header(ACCEPT, "application/zip").timeout(ARCHIVE))
     }
 
     /// The body of an operation's answer, and the address it came from.
@@ -367,20 +375,30 @@ impl Remote {
         }
     }
 
-    /// Sends a request, again whenever the server asks to wait, but not for ever.
+    /// Sends a request, again whenever the server asks to wait or is away, but not for ever. It may be repeated, so it does not
+    /// matter whether a server that did not answer carried it out.
     async fn send_in_turn(&self, builder: RequestBuilder) -> Result<Vec<u8>, Failure> {
-        let (began, mut waits) = (Instant::now(), 0_u32);
+        let (began, mut waits, mut pause) = (Instant::now(), 0_u32, ASK_AGAIN.0);
         while let Some(again) = builder.try_clone() {
             let failure = match self.send(again).await {
                 Ok(body) => return Ok(body),
                 Err(failure) => failure,
             };
-            let wait = failure.asks_to_wait();
+            let wait = match failure {
+                Failure::Unreachable(_) => {
+                    let wait = pause;
+                    pause = (pause * 2).min(ASK_AGAIN.1);
+                    // The address may be wrong, so this is said at once.
+                    waits = waits.max(1);
+                    Some(wait)
+                }
+                _ => failure.asks_to_wait(),
+            };
             let wait = wait.filter(|wait| began.elapsed() + *wait <= PATIENCE);
             let Some(wait) = wait else {
                 return Err(failure);
             };
-            // One wait is the usual price of many requests; more are a reason to look at the server.
+            // One wait for a turn is the usual price of many requests; more are a reason to look at the server.
             waits += 1;
             if waits == 2 {
                 let (why, most) = (failure.passing().unwrap_or_default(), PATIENCE.as_secs());
@@ -479,6 +497,11 @@ fn refusal(base: &Url, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
                 flags: Vec::new(),
             }))
         }
+        // What stands before a server answers in its place while it is away.
+        _ if matches!(status.as_u16(), 502..=504) => Failure::Unreachable(format!(
+            "{base} answered {status}, as a proxy does that cannot reach the server behind it; whether the request was carried out \
+             is not known. Is that server running?"
+        )),
         _ => Failure::BadAnswer(format!(
             "{base} answered {status}, but not as Bookguard does. Is the address right, or a proxy in between?"
         )),
@@ -493,6 +516,9 @@ fn reason(challenge: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
     use super::*;
     use crate::exit::Exit;
 
@@ -518,6 +544,17 @@ mod tests {
         for id in ["", ".", "..", "a/b", "a?b", "a#b", "a%2fb", "é", "a b"] {
             assert_eq!(filled("http://h", id), None, "{id}");
         }
+    }
+
+    #[test]
+    fn an_archive_has_hours_but_may_not_fall_silent() {
+        let remote = remote("http://h");
+        let request = crate::target::request(&["bkg_1"], &serde_json::Value::Null);
+        let builder = remote.for_archive(&request).unwrap();
+        assert_eq!(builder.build().unwrap().timeout(), Some(&ARCHIVE));
+        // The client says its settings only here.
+        let client = format!("{:?}", remote.client);
+        assert!(client.contains("read_timeout: 60s"), "{client}");
     }
 
     #[test]
@@ -591,7 +628,12 @@ mod tests {
             (422, bookguards, Exit::Refused),
             (429, bookguards, Exit::RateLimited),
             (500, bookguards, Exit::Server),
-            (502, "<html>Bad Gateway", Exit::Server),
+            (503, bookguards, Exit::Server),
+            (501, "<html>", Exit::Server),
+            (502, "<html>Bad Gateway", Exit::Unreachable),
+            (503, "", Exit::Unreachable),
+            (504, "<html>", Exit::Unreachable),
+            (505, "<html>", Exit::Server),
             (301, bookguards, Exit::Server),
             (304, "", Exit::Server),
         ] {
@@ -605,5 +647,23 @@ mod tests {
             panic!("no bad answer")
         };
         assert!(why.contains("redirects to https://elsewhere/"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_command_of_many_requests_goes_on_when_the_server_is_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let remote = remote(&format!("http://{}", listener.local_addr().unwrap()));
+        let proxy = std::thread::spawn(move || {
+            for status in ["502 Bad Gateway", "200 OK"] {
+                let (mut socket, _) = listener.accept().unwrap();
+                assert!(socket.read(&mut [0; 4096]).unwrap() > 0);
+                let rest = "connection: close\r\ncontent-length: 4\r\n\r\nback";
+                write!(socket, "HTTP/1.1 {status}\r\n{rest}").unwrap();
+            }
+        });
+        let request = remote.client.get(remote.base.clone());
+        let body = remote.with_patience().send_in_turn(request).await.unwrap();
+        assert_eq!(body, b"back");
+        proxy.join().unwrap();
     }
 }

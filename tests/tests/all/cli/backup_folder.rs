@@ -171,6 +171,10 @@ async fn what_makes_no_sense_is_refused_and_leaves_nothing() {
     run("backup --every 1y", Some(folder.path()))
         .await
         .refused(2, &["--every", "24h"]);
+    run("backup --every 1h --output csv", Some(folder.path()))
+        .await
+        .refused(2, &["--fields"]);
+    assert!(names(folder.path()).is_empty());
     // Two at once: the second one ends, and touches nothing of the first.
     let draft = "bookguard-20200101T000000.000Z.db.0123456789ab.part";
     std::fs::write(folder.path().join(draft), "").unwrap();

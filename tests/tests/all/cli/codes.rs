@@ -164,8 +164,11 @@ async fn where_no_bookguard_answers() {
         let ran = refused(list_at(&other.url()), 9, "bad_answer").await;
         assert!(!ran.stderr.contains("bgk_x"), "{answer:?}: {ran:?}");
     }
-    other.answer(Answer::Close);
-    refused(list_at(&other.url()), 7, "unreachable").await;
+    // A proxy answers in the place of a server that is away.
+    for answer in [Answer::Close, Answer::Status(502)] {
+        other.answer(answer);
+        refused(list_at(&other.url()), 7, "unreachable").await;
+    }
 }
 
 #[tokio::test]

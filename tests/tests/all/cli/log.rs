@@ -30,12 +30,22 @@ async fn events_are_listed_by_number_and_followed_through_a_restart_of_the_serve
         page.holds(json!({"hasMore": true, "nextAfter": 1}));
         let list = "webhook-events list --limit 1 --output table";
         let table = acme.command(list).run().await;
-        assert!(table.said(&["NO"]).stdout.ends_with("More: --after 1\n"));
+        assert!(
+            table
+                .said(&["NO"])
+                .stdout
+                .ends_with("There are more: --after 1\n")
+        );
         let list = "webhook-events list --before latest --limit 1";
         let page = acme.command(list).run().await.json();
         page.holds(json!({"hasMore": true, "nextAfter": 2, "nextBefore": 2}));
         let table = acme.command(format!("{list} --output table")).run().await;
-        assert!(table.said(&["NO"]).stdout.ends_with("More: --before 2\n"));
+        assert!(
+            table
+                .said(&["NO"])
+                .stdout
+                .ends_with("There are more: --before 2\n")
+        );
         let list = format!("webhook-events list --type booking.protected --booking {booking}");
         let found = acme.command(&list).run().await.json();
         assert_eq!(found["data"][0]["seq"], 2);
