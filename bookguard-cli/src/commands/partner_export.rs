@@ -15,14 +15,17 @@ use bookguard_core::features::endings::EndContract;
 use bookguard_core::features::endpoints::ListEndpoints;
 use bookguard_core::features::erasures::ListErasures;
 use bookguard_core::features::events::ListBookingEvents;
+use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::holds::ListHolds;
 use bookguard_core::features::items::ListEvidenceItems;
 use bookguard_core::features::items::files::GetItemFile;
 use bookguard_core::features::partners::GetPartner;
-use bookguard_core::features::policies::ListPolicies;
+use bookguard_core::features::policies::{GetPolicy, ListPolicies, ListPolicyVersions};
 use bookguard_core::features::shares::ListShares;
+use bookguard_core::input::shorten;
 use bookguard_core::operation::{Operation, Request};
+use bookguard_core::policy::is_policy_id;
 use bookguard_core::private;
 use clap::Args;
 use serde_json::{Value, json};
@@ -143,8 +146,14 @@ async fn into(call: Call<'_>, out: &Path) -> Result<(), Failure> {
     tar.json("partner.json", &partner)?;
     tar.json("api-keys.json", &pages::<ListApiKeys>(call, &[]).await?)?;
     tar.json("endpoints.json", &pages::<ListEndpoints>(call, &[]).await?)?;
-    tar.json("policies.json", &pages::<ListPolicies>(call, &[]).await?)?;
+    let policies = pages::<ListPolicies>(call, &[]).await?;
+    tar.json("policies.json", &policies)?;
+    for policy in policies.as_array().into_iter().flatten() {
+        let id = policy["policyId"].as_str().unwrap_or_default();
+        of_policy(call, &mut tar, id).await?;
+    }
     tar.json("audit.json", &pages::<ListAudit>(call, &[]).await?)?;
+    events(call, &mut tar).await?;
     let mut cursor = None;
     let mut bookings = 0_u64;
     loop {
@@ -153,8 +162,6 @@ async fn into(call: Call<'_>, out: &Path) -> Result<(), Failure> {
             let id = booking["bookingId"].as_str().unwrap_or_default();
             of_booking(call, &mut tar, id).await?;
             bookings += 1;
-            // A database answers at once, and signals are looked at only while something waits.
-            yield_now().await;
         }
         match page["nextCursor"].as_str() {
             Some(next) => cursor = Some(next.to_owned()),
@@ -167,6 +174,51 @@ async fn into(call: Call<'_>, out: &Path) -> Result<(), Failure> {
     call.screen.said(&value, |_| {
         format!("{}: {bookings} bookings, {bytes} bytes.", out.display())
     })
+}
+
+/// Adds every version of a policy in full, newest first.
+async fn of_policy(call: Call<'_>, tar: &mut Tar, id: &str) -> Result<(), Failure> {
+    // It becomes part of a name in the archive, which another server's answer must not choose.
+    if !is_policy_id(id) {
+        return Err(Failure::BadAnswer(format!(
+            "the server lists a policy \"{}\", and no policy of Bookguard's has such an id. Check the address, and that the server \
+             runs this version.",
+            shorten(id)
+        )));
+    }
+    let mut cursor = None;
+    loop {
+        let page = page::<ListPolicyVersions>(call, &[id], cursor).await?;
+        for listed in page["data"].as_array().into_iter().flatten() {
+            let version = listed["version"].to_string();
+            let name = format!("policies/{id}/{version}.json");
+            let policy = asked::<GetPolicy>(call, &[id], Some(("version", version))).await?;
+            tar.json(&name, &policy)?;
+        }
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = Some(next.to_owned()),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Adds the log of events, also those of no booking: a file for each page, because the log is of any length. Each is named after the
+/// number from which on its events are.
+async fn events(call: Call<'_>, tar: &mut Tar) -> Result<(), Failure> {
+    let mut after = 0_u64;
+    loop {
+        let query = Some(("after", after.to_string()));
+        let page = asked::<ListEvents>(call, &[], query).await?;
+        tar.json(
+            &format!("events/{}.json", after.saturating_add(1)),
+            &page["data"],
+        )?;
+        let next = page["nextAfter"].as_u64().unwrap_or_default();
+        if page["hasMore"] != true || next <= after {
+            return Ok(());
+        }
+        after = next;
+    }
 }
 
 /// Adds everything of a booking.
@@ -205,12 +257,7 @@ async fn of_booking(call: Call<'_>, tar: &mut Tar, id: &str) -> Result<(), Failu
 }
 
 async fn answer<O: Operation>(call: Call<'_>, path: &[&str]) -> Result<Value, Failure> {
-    let request = Request {
-        path: path.iter().map(|part| (*part).to_owned()).collect(),
-        ..Request::default()
-    };
-    let answer = call.target().call::<O>(request).await?;
-    Ok(json!(answer.output))
+    asked::<O>(call, path, None).await
 }
 
 async fn page<O: Operation>(
@@ -218,10 +265,20 @@ async fn page<O: Operation>(
     path: &[&str],
     cursor: Option<String>,
 ) -> Result<Value, Failure> {
-    let cursor = cursor.map(|cursor| ("cursor".to_owned(), cursor));
+    asked::<O>(call, path, cursor.map(|cursor| ("cursor", cursor))).await
+}
+
+async fn asked<O: Operation>(
+    call: Call<'_>,
+    path: &[&str],
+    query: Option<(&str, String)>,
+) -> Result<Value, Failure> {
+    // A database answers at once, and signals are looked at only while something waits.
+    yield_now().await;
+    let query = query.map(|(name, value)| (name.to_owned(), value));
     let request = Request {
         path: path.iter().map(|part| (*part).to_owned()).collect(),
-        query: cursor.into_iter().collect(),
+        query: query.into_iter().collect(),
         ..Request::default()
     };
     let answer = call.target().call::<O>(request).await?;
