@@ -241,19 +241,32 @@ async fn of_booking(call: Call<'_>, tar: &mut Tar, id: &str) -> Result<(), Failu
         &path("shares.json"),
         &pages::<ListShares>(call, &[id]).await?,
     )?;
-    let items = answer::<ListEvidenceItems>(call, &[id]).await?;
-    for item in items["items"].as_array().into_iter().flatten() {
+    let mut items = answer::<ListEvidenceItems>(call, &[id]).await?;
+    for item in items["items"].as_array_mut().into_iter().flatten() {
         let (Some(item_id), true) = (item["itemId"].as_str(), item["file"].is_object()) else {
             continue;
         };
+        let item_id = item_id.to_owned();
         let request = Request {
-            path: vec![id.to_owned(), item_id.to_owned()],
+            path: vec![id.to_owned(), item_id.clone()],
             ..Request::default()
         };
-        let file = call.target().file::<GetItemFile>(request).await?;
-        tar.file(&path(&format!("files/{item_id}")), &file)?;
+        match call.target().file::<GetItemFile>(request).await {
+            Ok(file) => tar.file(&path(&format!("files/{item_id}")), &file)?,
+            Err(failure) => *item = without_file(call, id, &item_id).await?.ok_or(failure)?,
+        }
     }
     tar.json(&path("items.json"), &items)
+}
+
+/// The item as it is listed now, if its file was deleted since it was listed before.
+async fn without_file(call: Call<'_>, id: &str, item_id: &str) -> Result<Option<Value>, Failure> {
+    let mut items = answer::<ListEvidenceItems>(call, &[id]).await?;
+    let items = items["items"].as_array_mut().into_iter().flatten();
+    let now = items
+        .filter(|item| item["itemId"] == item_id)
+        .find(|item| !item["file"].is_object());
+    Ok(now.map(Value::take))
 }
 
 async fn answer<O: Operation>(call: Call<'_>, path: &[&str]) -> Result<Value, Failure> {

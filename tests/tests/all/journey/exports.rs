@@ -7,9 +7,11 @@ use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
+use tokio::net::{TcpListener, TcpStream};
 
 /// More than a page of them.
 const VERSIONS: u32 = 27;
@@ -110,6 +112,80 @@ async fn every_version_of_a_policy_and_the_whole_log_of_events_are_exported() {
             assert_eq!(of_none.len(), 1);
             assert_eq!(of_none[0]["type"], "endpoint.suspended");
         }
+    })
+    .await;
+}
+
+/// Passes on what a client asks. The file at `path` is deleted at the moment it is asked for.
+async fn relay(mut client: TcpStream, acme: &Partner, path: &str) {
+    let addr = acme.caller.base().trim_start_matches("http://");
+    let mut server = TcpStream::connect(addr).await.unwrap();
+    let (mut from_client, mut to_client) = client.split();
+    let (mut from_server, mut to_server) = server.split();
+    let asked = async {
+        let mut bytes = vec![0; 16 * 1024];
+        loop {
+            let read = from_client.read(&mut bytes).await.unwrap_or(0);
+            if read == 0 {
+                return;
+            }
+            if String::from_utf8_lossy(&bytes[..read]).contains(path) {
+                acme.delete(path).await.ok(200);
+            }
+            to_server.write_all(&bytes[..read]).await.unwrap();
+        }
+    };
+    tokio::select! {
+        () = asked => {}
+        _ = copy(&mut from_server, &mut to_client) => {}
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_deleted_while_it_is_exported_does_not_end_the_export() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let booking = acme.book().await;
+        let items = format!("/v1/bookings/{booking}/evidence/items");
+        let mut ids = Vec::new();
+        for file in ["gone", "kept"] {
+            let item = samples::item_with_file(file);
+            let item = acme.post(&items, &item).await.ok(201);
+            let path = format!("{items}/{}/file", item.text("itemId"));
+            acme.send(acme.request("PUT", &path).body(file))
+                .await
+                .ok(200);
+            ids.push(item.text("itemId").to_owned());
+        }
+        let path = format!("{items}/{}/file", ids[0]);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let archive = server.folder().join("acme.tar");
+        let export = acme.on(&url).command("partners export --out");
+        let relayed = async {
+            // A client may open another connection when one is closed.
+            loop {
+                let (client, _) = listener.accept().await.unwrap();
+                relay(client, &acme, &path).await;
+            }
+        };
+        tokio::select! {
+            ran = export.arg(&archive).run() => { ran.ended(0, &[]); }
+            () = relayed => {}
+        }
+
+        let files = files(&archive);
+        let of_booking = |end: &str| {
+            let name = format!("bookings/{booking}/{end}");
+            let file = files.iter().find(|(known, _)| *known == name);
+            file.map(|(_, bytes)| bytes.as_slice())
+        };
+        assert_eq!(of_booking(&format!("files/{}", ids[0])), None);
+        let kept = of_booking(&format!("files/{}", ids[1]));
+        assert_eq!(kept, Some(b"kept".as_slice()));
+        let listed = json_of(of_booking("items.json").unwrap());
+        assert_eq!(listed, acme.get(&items).await.ok(200));
+        assert!(listed["items"][0].get("file").is_none(), "{listed}");
     })
     .await;
 }
