@@ -109,7 +109,8 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
                 json!({"partnerId": page.partner_id, "erased": erased, "held": held, "done": done});
             let fields = fields! {
                 "partner" => page.partner_id,
-                "bookings erased" => erased,
+                // A request that was refused midway, and then repeated, had counted none of those that it erased.
+                "bookings erased" => (erased > 0).then(|| format!("at least {erased}")),
                 "bookings under a hold" => (!held.is_empty()).then_some(held.len()),
             };
             let said = match done {
@@ -123,7 +124,7 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
         };
         asked["after"] = json!(next);
         if erased > 0 {
-            say(&format!("{erased} bookings erased so far …"));
+            say(&format!("at least {erased} bookings erased so far …"));
         }
     }
 }
