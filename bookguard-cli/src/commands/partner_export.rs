@@ -4,7 +4,7 @@
 //! are in order and files have no times, so two exports differ only where the service's answers do: packets say when they were made.
 
 use std::fs::{File, TryLockError};
-use std::io::{BufWriter, ErrorKind, Write as _};
+use std::io::{self, BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,6 +45,9 @@ const BLOCK: usize = 512;
 /// How often a page of the end of a contract is tried while its bookings change, and the pause before the next try.
 const CHANGES: u32 = 100;
 const CHANGED_PAUSE: Duration = Duration::from_millis(200);
+
+/// How often the file of an archive is opened while other exports take it away. The second time is usual after one that was killed.
+const OPENINGS: u32 = 10;
 
 #[derive(Debug, Args)]
 struct ExportArgs {
@@ -323,31 +326,34 @@ struct Tar {
 
 impl Tar {
     fn create(out: &Path) -> Result<Self, Failure> {
-        if out.exists() {
-            return Err(Failure::Usage(format!(
-                "{} exists already; name another file, or remove it",
-                out.display()
-            )));
-        }
+        is_free(out)?;
         let mut path = out.to_owned().into_os_string();
         path.push(".part");
         let path = PathBuf::from(path);
-        let mut options = private::options();
-        // An export that was killed may have left it. It is cut only once no other export is known to write it.
-        let file = options.write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(|e| unwritten(&path, &e))?;
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            return Err(Failure::Usage(format!(
-                "another export writes {}; wait until it ends, or name another file",
-                path.display()
-            )));
+        for _ in 0..OPENINGS {
+            let mut options = private::options();
+            // An export that was killed may have left it.
+            let file = options.write(true).create(true).truncate(false).open(&path);
+            let file = file.map_err(|e| unwritten(&path, &e))?;
+            if let Err(TryLockError::WouldBlock) = file.try_lock() {
+                break;
+            }
+            if !is_ours(&file, &path).map_err(|e| unwritten(&path, &e))? {
+                continue;
+            }
+            let tar = Self {
+                file: BufWriter::new(file),
+                path,
+                bytes: 0,
+            };
+            // Another export may have finished since it was looked for.
+            is_free(out)?;
+            return Ok(tar);
         }
-        file.set_len(0).map_err(|e| unwritten(&path, &e))?;
-        Ok(Self {
-            file: BufWriter::new(file),
-            path,
-            bytes: 0,
-        })
+        Err(Failure::Usage(format!(
+            "another export writes {}; wait until it ends, or name another file",
+            path.display()
+        )))
     }
 
     fn json(&mut self, name: &str, value: &Value) -> Result<(), Failure> {
@@ -376,18 +382,31 @@ impl Tar {
             .flush()
             .and_then(|()| self.file.get_ref().sync_all());
         flushed.map_err(|e| unwritten(&self.path, &e))?;
+        // Somebody may have removed it, and another export begun there.
+        if !private::is_at(self.file.get_ref(), &self.path) {
+            return Err(Failure::Unexpected(format!(
+                "{} was removed while it was written, so nothing was exported; export again",
+                self.path.display()
+            )));
+        }
         // What is exported may be erased next, so its name is on the disk before anybody is told.
-        std::fs::rename(&self.path, out)
+        private::publish(&self.path, out)
             .and_then(|()| private::sync(private::folder(out)))
-            .map_err(|e| unwritten(out, &e))?;
+            .map_err(|e| match e.kind() {
+                ErrorKind::AlreadyExists => exists(out),
+                _ => unwritten(out, &e),
+            })?;
         Ok(self.bytes)
     }
 }
 
 impl Drop for Tar {
     fn drop(&mut self) {
+        // It was renamed, or is another export's by now.
+        if !private::is_at(self.file.get_ref(), &self.path) {
+            return;
+        }
         match std::fs::remove_file(&self.path) {
-            // Gone already if it was renamed.
             Err(e) if e.kind() != ErrorKind::NotFound => {
                 let path = self.path.display();
                 say(&format!(
@@ -397,6 +416,34 @@ impl Drop for Tar {
             _ => {}
         }
     }
+}
+
+/// Whether an archive may be written into this open file, which is locked: it is empty, and still at `path`. What a killed export
+/// left there is removed rather than cut, because it may also be a finished archive under another name.
+fn is_ours(file: &File, path: &Path) -> io::Result<bool> {
+    // Another export that ended since it was opened took the file or its name away.
+    if !private::is_at(file, path) {
+        return Ok(false);
+    }
+    let is_empty = file.metadata()?.len() == 0;
+    if !is_empty {
+        std::fs::remove_file(path)?;
+    }
+    Ok(is_empty)
+}
+
+fn is_free(out: &Path) -> Result<(), Failure> {
+    match out.symlink_metadata() {
+        Ok(_) => Err(exists(out)),
+        Err(_) => Ok(()),
+    }
+}
+
+fn exists(out: &Path) -> Failure {
+    Failure::Usage(format!(
+        "{} exists already; name another file, or remove it",
+        out.display()
+    ))
 }
 
 /// The header of a file in a tar. Names are made here, and are shorter than the 100 bytes that fit.
@@ -418,6 +465,9 @@ fn header(name: &str, size: usize) -> [u8; BLOCK] {
     head
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
     Failure::Unexpected(format!("{} cannot be written: {error}", path.display()))
 }
+
+#[cfg(test)]
+mod tests;
