@@ -63,6 +63,32 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
+/// Gives a finished draft its name, and never that of another file. The draft may keep its own name too. Its new one is on the disk
+/// only after [`sync`].
+///
+/// # Errors
+/// `AlreadyExists`, and those of the disk.
+pub fn publish(draft: &Path, path: &Path) -> io::Result<()> {
+    publish_by(draft, path, |draft, path| fs::hard_link(draft, path))
+}
+
+fn publish_by(
+    draft: &Path,
+    path: &Path,
+    link: impl FnOnce(&Path, &Path) -> io::Result<()>,
+) -> io::Result<()> {
+    match link(draft, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            // Some file systems have no hard links.
+            match path.symlink_metadata().is_err() {
+                true => fs::rename(draft, path),
+                false => Err(io::ErrorKind::AlreadyExists.into()),
+            }
+        }
+        linked => linked,
+    }
+}
+
 /// Puts the names of a folder's files on the disk.
 ///
 /// # Errors
@@ -73,7 +99,7 @@ pub fn sync(folder: &Path) -> io::Result<()> {
 
 /// Whether this open file is the one at `path`. What cannot be looked up counts as in its place.
 #[cfg(unix)]
-pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+pub fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let there = fs::metadata(path).map(identity);
@@ -89,7 +115,7 @@ pub(crate) fn is_at(file: &File, path: &Path) -> bool {
 
 /// Elsewhere, an open file is neither removed nor replaced.
 #[cfg(not(unix))]
-pub(crate) fn is_at(_: &File, _: &Path) -> bool {
+pub fn is_at(_: &File, _: &Path) -> bool {
     true
 }
 
@@ -202,6 +228,27 @@ mod tests {
             assert_eq!(fs::read(&path).unwrap(), b"first");
             assert_eq!(mode(&path).unwrap() & 0o777, 0o600);
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_draft_gets_its_name_and_never_that_of_another_file_also_without_hard_links() {
+        let without = |_: &Path, _: &Path| Err(io::ErrorKind::Unsupported.into());
+        for has_links in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let (path, draft) = (folder.path().join("b.db"), folder.path().join("draft"));
+            let publish = || match has_links {
+                true => super::publish(&draft, &path),
+                false => publish_by(&draft, &path, without),
+            };
+            fs::write(&draft, "first").unwrap();
+            publish().unwrap();
+            let _ = fs::remove_file(&draft);
+            fs::write(&draft, "second").unwrap();
+            let refused = publish().unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(fs::read(&path).unwrap(), b"first");
+            assert_eq!(fs::read(&draft).unwrap(), b"second");
         }
     }
 

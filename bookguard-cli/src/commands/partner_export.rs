@@ -4,7 +4,7 @@
 //! are in order and files have no times, so two exports differ only where the service's answers do: packets say when they were made.
 
 use std::fs::{File, TryLockError};
-use std::io::{BufWriter, ErrorKind, Write as _};
+use std::io::{self, BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,14 +15,17 @@ use bookguard_core::features::endings::EndContract;
 use bookguard_core::features::endpoints::ListEndpoints;
 use bookguard_core::features::erasures::ListErasures;
 use bookguard_core::features::events::ListBookingEvents;
+use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::holds::ListHolds;
 use bookguard_core::features::items::ListEvidenceItems;
 use bookguard_core::features::items::files::GetItemFile;
 use bookguard_core::features::partners::GetPartner;
-use bookguard_core::features::policies::ListPolicies;
+use bookguard_core::features::policies::{GetPolicy, ListPolicies, ListPolicyVersions};
 use bookguard_core::features::shares::ListShares;
+use bookguard_core::input::shorten;
 use bookguard_core::operation::{Operation, Request};
+use bookguard_core::policy::is_policy_id;
 use bookguard_core::private;
 use clap::Args;
 use serde_json::{Value, json};
@@ -42,6 +45,9 @@ const BLOCK: usize = 512;
 /// How often a page of the end of a contract is tried while its bookings change, and the pause before the next try.
 const CHANGES: u32 = 100;
 const CHANGED_PAUSE: Duration = Duration::from_millis(200);
+
+/// How often the file of an archive is opened while other exports take it away. The second time is usual after one that was killed.
+const OPENINGS: u32 = 10;
 
 #[derive(Debug, Args)]
 struct ExportArgs {
@@ -106,7 +112,8 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
                 json!({"partnerId": page.partner_id, "erased": erased, "held": held, "done": done});
             let fields = fields! {
                 "partner" => page.partner_id,
-                "bookings erased" => erased,
+                // A request that was refused midway, and then repeated, had counted none of those that it erased.
+                "bookings erased" => (erased > 0).then(|| format!("at least {erased}")),
                 "bookings under a hold" => (!held.is_empty()).then_some(held.len()),
             };
             let said = match done {
@@ -120,7 +127,7 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
         };
         asked["after"] = json!(next);
         if erased > 0 {
-            say(&format!("{erased} bookings erased so far …"));
+            say(&format!("at least {erased} bookings erased so far …"));
         }
     }
 }
@@ -143,8 +150,14 @@ async fn into(call: Call<'_>, out: &Path) -> Result<(), Failure> {
     tar.json("partner.json", &partner)?;
     tar.json("api-keys.json", &pages::<ListApiKeys>(call, &[]).await?)?;
     tar.json("endpoints.json", &pages::<ListEndpoints>(call, &[]).await?)?;
-    tar.json("policies.json", &pages::<ListPolicies>(call, &[]).await?)?;
+    let policies = pages::<ListPolicies>(call, &[]).await?;
+    tar.json("policies.json", &policies)?;
+    for policy in policies.as_array().into_iter().flatten() {
+        let id = policy["policyId"].as_str().unwrap_or_default();
+        of_policy(call, &mut tar, id).await?;
+    }
     tar.json("audit.json", &pages::<ListAudit>(call, &[]).await?)?;
+    events(call, &mut tar).await?;
     let mut cursor = None;
     let mut bookings = 0_u64;
     loop {
@@ -153,8 +166,6 @@ async fn into(call: Call<'_>, out: &Path) -> Result<(), Failure> {
             let id = booking["bookingId"].as_str().unwrap_or_default();
             of_booking(call, &mut tar, id).await?;
             bookings += 1;
-            // A database answers at once, and signals are looked at only while something waits.
-            yield_now().await;
         }
         match page["nextCursor"].as_str() {
             Some(next) => cursor = Some(next.to_owned()),
@@ -167,6 +178,51 @@ async fn into(call: Call<'_>, out: &Path) -> Result<(), Failure> {
     call.screen.said(&value, |_| {
         format!("{}: {bookings} bookings, {bytes} bytes.", out.display())
     })
+}
+
+/// Adds every version of a policy in full, newest first.
+async fn of_policy(call: Call<'_>, tar: &mut Tar, id: &str) -> Result<(), Failure> {
+    // It becomes part of a name in the archive, which another server's answer must not choose.
+    if !is_policy_id(id) {
+        return Err(Failure::BadAnswer(format!(
+            "the server lists a policy \"{}\", and no policy of Bookguard's has such an id. Check the address, and that the server \
+             runs this version.",
+            shorten(id)
+        )));
+    }
+    let mut cursor = None;
+    loop {
+        let page = page::<ListPolicyVersions>(call, &[id], cursor).await?;
+        for listed in page["data"].as_array().into_iter().flatten() {
+            let version = listed["version"].to_string();
+            let name = format!("policies/{id}/{version}.json");
+            let policy = asked::<GetPolicy>(call, &[id], Some(("version", version))).await?;
+            tar.json(&name, &policy)?;
+        }
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = Some(next.to_owned()),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Adds the log of events, also those of no booking: a file for each page, because the log is of any length. Each is named after the
+/// number from which on its events are.
+async fn events(call: Call<'_>, tar: &mut Tar) -> Result<(), Failure> {
+    let mut after = 0_u64;
+    loop {
+        let query = Some(("after", after.to_string()));
+        let page = asked::<ListEvents>(call, &[], query).await?;
+        tar.json(
+            &format!("events/{}.json", after.saturating_add(1)),
+            &page["data"],
+        )?;
+        let next = page["nextAfter"].as_u64().unwrap_or_default();
+        if page["hasMore"] != true || next <= after {
+            return Ok(());
+        }
+        after = next;
+    }
 }
 
 /// Adds everything of a booking.
@@ -189,28 +245,36 @@ async fn of_booking(call: Call<'_>, tar: &mut Tar, id: &str) -> Result<(), Failu
         &path("shares.json"),
         &pages::<ListShares>(call, &[id]).await?,
     )?;
-    let items = answer::<ListEvidenceItems>(call, &[id]).await?;
-    for item in items["items"].as_array().into_iter().flatten() {
+    let mut items = answer::<ListEvidenceItems>(call, &[id]).await?;
+    for item in items["items"].as_array_mut().into_iter().flatten() {
         let (Some(item_id), true) = (item["itemId"].as_str(), item["file"].is_object()) else {
             continue;
         };
+        let item_id = item_id.to_owned();
         let request = Request {
-            path: vec![id.to_owned(), item_id.to_owned()],
+            path: vec![id.to_owned(), item_id.clone()],
             ..Request::default()
         };
-        let file = call.target().file::<GetItemFile>(request).await?;
-        tar.file(&path(&format!("files/{item_id}")), &file)?;
+        match call.target().file::<GetItemFile>(request).await {
+            Ok(file) => tar.file(&path(&format!("files/{item_id}")), &file)?,
+            Err(failure) => *item = without_file(call, id, &item_id).await?.ok_or(failure)?,
+        }
     }
     tar.json(&path("items.json"), &items)
 }
 
+/// The item as it is listed now, if its file was deleted since it was listed before.
+async fn without_file(call: Call<'_>, id: &str, item_id: &str) -> Result<Option<Value>, Failure> {
+    let mut items = answer::<ListEvidenceItems>(call, &[id]).await?;
+    let items = items["items"].as_array_mut().into_iter().flatten();
+    let now = items
+        .filter(|item| item["itemId"] == item_id)
+        .find(|item| !item["file"].is_object());
+    Ok(now.map(Value::take))
+}
+
 async fn answer<O: Operation>(call: Call<'_>, path: &[&str]) -> Result<Value, Failure> {
-    let request = Request {
-        path: path.iter().map(|part| (*part).to_owned()).collect(),
-        ..Request::default()
-    };
-    let answer = call.target().call::<O>(request).await?;
-    Ok(json!(answer.output))
+    asked::<O>(call, path, None).await
 }
 
 async fn page<O: Operation>(
@@ -218,10 +282,20 @@ async fn page<O: Operation>(
     path: &[&str],
     cursor: Option<String>,
 ) -> Result<Value, Failure> {
-    let cursor = cursor.map(|cursor| ("cursor".to_owned(), cursor));
+    asked::<O>(call, path, cursor.map(|cursor| ("cursor", cursor))).await
+}
+
+async fn asked<O: Operation>(
+    call: Call<'_>,
+    path: &[&str],
+    query: Option<(&str, String)>,
+) -> Result<Value, Failure> {
+    // A database answers at once, and signals are looked at only while something waits.
+    yield_now().await;
+    let query = query.map(|(name, value)| (name.to_owned(), value));
     let request = Request {
         path: path.iter().map(|part| (*part).to_owned()).collect(),
-        query: cursor.into_iter().collect(),
+        query: query.into_iter().collect(),
         ..Request::default()
     };
     let answer = call.target().call::<O>(request).await?;
@@ -252,31 +326,34 @@ struct Tar {
 
 impl Tar {
     fn create(out: &Path) -> Result<Self, Failure> {
-        if out.exists() {
-            return Err(Failure::Usage(format!(
-                "{} exists already; name another file, or remove it",
-                out.display()
-            )));
-        }
+        is_free(out)?;
         let mut path = out.to_owned().into_os_string();
         path.push(".part");
         let path = PathBuf::from(path);
-        let mut options = private::options();
-        // An export that was killed may have left it. It is cut only once no other export is known to write it.
-        let file = options.write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(|e| unwritten(&path, &e))?;
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            return Err(Failure::Usage(format!(
-                "another export writes {}; wait until it ends, or name another file",
-                path.display()
-            )));
+        for _ in 0..OPENINGS {
+            let mut options = private::options();
+            // An export that was killed may have left it.
+            let file = options.write(true).create(true).truncate(false).open(&path);
+            let file = file.map_err(|e| unwritten(&path, &e))?;
+            if let Err(TryLockError::WouldBlock) = file.try_lock() {
+                break;
+            }
+            if !is_ours(&file, &path).map_err(|e| unwritten(&path, &e))? {
+                continue;
+            }
+            let tar = Self {
+                file: BufWriter::new(file),
+                path,
+                bytes: 0,
+            };
+            // Another export may have finished since it was looked for.
+            is_free(out)?;
+            return Ok(tar);
         }
-        file.set_len(0).map_err(|e| unwritten(&path, &e))?;
-        Ok(Self {
-            file: BufWriter::new(file),
-            path,
-            bytes: 0,
-        })
+        Err(Failure::Usage(format!(
+            "another export writes {}; wait until it ends, or name another file",
+            path.display()
+        )))
     }
 
     fn json(&mut self, name: &str, value: &Value) -> Result<(), Failure> {
@@ -305,18 +382,31 @@ impl Tar {
             .flush()
             .and_then(|()| self.file.get_ref().sync_all());
         flushed.map_err(|e| unwritten(&self.path, &e))?;
+        // Somebody may have removed it, and another export begun there.
+        if !private::is_at(self.file.get_ref(), &self.path) {
+            return Err(Failure::Unexpected(format!(
+                "{} was removed while it was written, so nothing was exported; export again",
+                self.path.display()
+            )));
+        }
         // What is exported may be erased next, so its name is on the disk before anybody is told.
-        std::fs::rename(&self.path, out)
+        private::publish(&self.path, out)
             .and_then(|()| private::sync(private::folder(out)))
-            .map_err(|e| unwritten(out, &e))?;
+            .map_err(|e| match e.kind() {
+                ErrorKind::AlreadyExists => exists(out),
+                _ => unwritten(out, &e),
+            })?;
         Ok(self.bytes)
     }
 }
 
 impl Drop for Tar {
     fn drop(&mut self) {
+        // It was renamed, or is another export's by now.
+        if !private::is_at(self.file.get_ref(), &self.path) {
+            return;
+        }
         match std::fs::remove_file(&self.path) {
-            // Gone already if it was renamed.
             Err(e) if e.kind() != ErrorKind::NotFound => {
                 let path = self.path.display();
                 say(&format!(
@@ -326,6 +416,34 @@ impl Drop for Tar {
             _ => {}
         }
     }
+}
+
+/// Whether an archive may be written into this open file, which is locked: it is empty, and still at `path`. What a killed export
+/// left there is removed rather than cut, because it may also be a finished archive under another name.
+fn is_ours(file: &File, path: &Path) -> io::Result<bool> {
+    // Another export that ended since it was opened took the file or its name away.
+    if !private::is_at(file, path) {
+        return Ok(false);
+    }
+    let is_empty = file.metadata()?.len() == 0;
+    if !is_empty {
+        std::fs::remove_file(path)?;
+    }
+    Ok(is_empty)
+}
+
+fn is_free(out: &Path) -> Result<(), Failure> {
+    match out.symlink_metadata() {
+        Ok(_) => Err(exists(out)),
+        Err(_) => Ok(()),
+    }
+}
+
+fn exists(out: &Path) -> Failure {
+    Failure::Usage(format!(
+        "{} exists already; name another file, or remove it",
+        out.display()
+    ))
 }
 
 /// The header of a file in a tar. Names are made here, and are shorter than the 100 bytes that fit.
@@ -347,6 +465,9 @@ fn header(name: &str, size: usize) -> [u8; BLOCK] {
     head
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
     Failure::Unexpected(format!("{} cannot be written: {error}", path.display()))
 }
+
+#[cfg(test)]
+mod tests;

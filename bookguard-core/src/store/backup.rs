@@ -357,13 +357,7 @@ impl Draft {
     fn publish(self, to: &Path) -> Result<(), BackupError> {
         let published = (|| {
             let mut drafts = Drafts::held()?;
-            match fs::hard_link(&self.0, to) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-                // Some file systems have no hard links.
-                Err(_) if to.symlink_metadata().is_err() => fs::rename(&self.0, to)?,
-                Err(_) => return Err(io::ErrorKind::AlreadyExists.into()),
-            }
+            private::publish(&self.0, to)?;
             drafts.is_named = true;
             sync_folder(to)
         })();

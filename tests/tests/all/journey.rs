@@ -9,6 +9,7 @@
 //! | `acceptances` | terms shown in words and accepted |
 //! | `items` | what a partner adds to the evidence, and its files |
 //! | `erasures` | personal data that is erased, and legal holds that prevent it |
+//! | `exports` | everything of a partner as one archive |
 //! | `shares` | links to a booking's evidence for people without an account |
 //! | `metrics` | what an operator measures |
 //! | `activity` | a partner's last day in numbers, and what is open |
@@ -43,6 +44,7 @@ mod console_sessions;
 mod endpoints;
 mod erasures;
 mod event_log;
+mod exports;
 mod faults;
 mod finding;
 mod forward_proxy;
