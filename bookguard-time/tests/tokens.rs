@@ -131,6 +131,9 @@ fn wrong_tokens_are_refused() {
         ("no time", DER, |shape| {
             shape.time = Some(time("20260230120000Z"))
         }),
+        ("a fraction that ends in zero", DER, |shape| {
+            shape.time = Some(time("20260601120000.10Z"))
+        }),
         ("a local time", DER, |shape| {
             shape.time = Some(time("20260601120000+0200"))
         }),
@@ -146,6 +149,9 @@ fn wrong_tokens_are_refused() {
         ),
         ("an unknown extension", &["extension"], |shape| {
             shape.critical = true
+        }),
+        ("an extension with another truth value", DER, |shape| {
+            (shape.critical, shape.truth) = (true, 1)
         }),
         ("other content", &["not a time-stamp"], |shape| {
             shape.content = "1.2.840.113549.1.7.1"

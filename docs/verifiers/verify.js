@@ -721,12 +721,17 @@
   /** The fields of a certificate, after its version. */
   const fieldsOf = (certificate) => inside(inside(der(certificate)[0])[0]).filter(({ tag }) => tag !== 0xa0);
 
-  /** An extension of a certificate: its value, and whether it is critical. */
-  function extension(certificate, id) {
+  /** The extensions of a certificate: of each the identifier, the value, and whether it is critical. DER leaves out what is false. */
+  function extensionsOf(certificate) {
     const all = fieldsOf(certificate).find(({ tag }) => tag === 0xa3);
-    const found = all && inside(inside(all, 0xa3)[0]).map((one) => inside(one)).find(([oid]) => oid.hex === id);
-    return found && { critical: found.length > 2, value: der(found.at(-1).content)[0] };
+    return (all ? inside(inside(all, 0xa3)[0]) : []).map((one) => {
+      const [oid, ...fields] = inside(one);
+      const value = fields.pop();
+      must(value?.tag === 4 && fields.every(({ tag, hex: flag }) => tag === 1 && flag === "ff"), "A certificate of a time-stamp is not DER.");
+      return { id: oid.hex, critical: fields.length > 0, value: der(value.content)[0] };
+    });
   }
+  const extension = (certificate, id) => extensionsOf(certificate).find((one) => one.id === id);
 
   /** Whether a signer's name is that of the certificate: its issuer and number, or the id of its key. */
   function names(version, name, certificate) {
@@ -754,11 +759,14 @@
 
     const [edition, , what, , at, ...extensions] = inside(der(info.content)[0]);
     must(edition.hex === "01", "The time-stamp is of another version.");
-    const critical = extensions.filter(({ tag }) => tag === 0xa1).flatMap((one) => der(one.content)).flatMap((one) => inside(one));
-    must(critical.every(({ tag, hex: value }) => tag !== 1 || value === "00"), "The time-stamp has an extension that must be understood and is not.");
+    // DER leaves out what is false.
+    must(extensions.every(({ tag, hex: flag }) => tag !== 1 || flag === "ff"), "The time-stamp is not DER.");
+    const parts = extensions.filter(({ tag }) => tag === 0xa1).flatMap((one) => der(one.content)).flatMap((one) => inside(one));
+    must(parts.every(({ tag }) => tag !== 1), "The time-stamp has an extension that must be understood and is not.");
     const [function_, stamped] = inside(what);
     must(digestOf(function_) === "sha256" && stamped.hex === hex(imprint), "The time-stamp is of another state of the ledger.");
-    const time = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\.\d+)?Z$/.exec(String.fromCharCode(...at.content)) ?? fail("The time-stamp has no time.");
+    const time = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\.\d{0,8}[1-9])?Z$/.exec(String.fromCharCode(...at.content));
+    must(at.tag === 0x18 && time, "The time-stamp has no time in DER.");
     const [, year, month, day, hour, minute, second, fraction] = time;
     const whole = `${year}-${month}-${day}T${hour}:${minute}:${second}.000Z`;
     must(isTime(whole), "The time-stamp is of no day of the calendar.");
@@ -801,11 +809,11 @@
 
   /** Checks that one of the roots vouches for the signer of a time-stamp, at its time and at `until`. */
   function trust({ certificate, others, time }, roots, until) {
-    const purpose = extension(certificate.raw, "551d25");
-    must(purpose?.critical && inside(purpose.value).map((one) => one.hex).join() === "2b06010505070308",
+    const purpose = extension(certificate.raw, PURPOSES);
+    must(purpose?.critical && inside(purpose.value).map((one) => one.hex).join() === TIME_STAMPING,
       "The certificate of a time-stamp's signer is not for time-stamps alone.");
     // After the number of unused bits: the first two are for signatures, the others for something else.
-    const uses = extension(certificate.raw, "551d0f")?.value.content;
+    const uses = extension(certificate.raw, USES)?.value.content;
     must(!uses || !(uses[1] & 0x3e), "The certificate of a time-stamp's signer is not for signatures alone.");
     must(time <= until + 5 * 60 * 1000, "A time-stamp is of a later time than it can be.");
     for (const at of [time, Math.max(time, until)]) {
@@ -813,15 +821,28 @@
     }
   }
 
-  /** Whether certificates that are all valid lead from this one to a root. */
+  // Extensions of certificates: what the key may do, who may stand below, which names may, and for what the certificate may be used.
+  const [USES, CONSTRAINTS, NAMES, PURPOSES] = ["551d0f", "551d13", "551d1e", "551d25"];
+  const TIME_STAMPING = "2b06010505070308";
+
+  /** Whether a certificate below a root may be used for time-stamps, and no critical extension is left out of account here. */
+  function serves({ raw }) {
+    return extensionsOf(raw).every(({ id, critical, value }) =>
+      id === PURPOSES ? inside(value).some((one) => one.hex === TIME_STAMPING) : !critical || id === USES || id === CONSTRAINTS);
+  }
+
+  /** Whether certificates that are all valid, and may be used for this, lead from this one to a root. */
   function leads(certificate, others, roots, at, below) {
     const valid = ({ validFrom, validTo }) => Date.parse(validFrom) <= at && at <= Date.parse(validTo);
     const issued = (issuer) => {
+      // It also checks that the issuer's key may sign certificates.
       if (!issuer.ca || !valid(issuer) || !certificate.checkIssued(issuer)) return false;
-      const limit = inside(extension(issuer.raw, "551d13").value).find(({ tag }) => tag === 2);
+      // Constraints on names are not compared here, so whoever has some vouches for nobody.
+      if (extension(issuer.raw, NAMES)) return false;
+      const limit = inside(extension(issuer.raw, CONSTRAINTS).value).find(({ tag }) => tag === 2);
       return (!limit || parseInt(limit.hex, 16) >= below) && certificate.verify(issuer.publicKey);
     };
-    if (below > 5 || !valid(certificate)) return false;
+    if (below > 5 || !valid(certificate) || !serves(certificate)) return false;
     return roots.some(issued) || others.some((one) => issued(one) && leads(one, others.filter((other) => other !== one), roots, at, below + 1));
   }
 

@@ -506,11 +506,14 @@ class Stamp:
         [info] = der(info)
         version, _, what, _, time, *more = inside(info)
         need(version[1] == b"\1", "the time-stamp is of another version")
-        need(all(field[0] != 1 or field[1] == b"\0" for one in more if one[0] == 0xa1 for extension in der(one[1]) for field in inside(extension)),
+        # DER leaves out what is false.
+        need(all(field[1] == b"\xff" for field in more if field[0] == 1), "the time-stamp is not DER")
+        need(all(field[0] != 1 for one in more if one[0] == 0xa1 for extension in der(one[1]) for field in inside(extension)),
              "it has an extension that must be understood and is not")
         algorithm, stamped = inside(what)
         need(isinstance(digest_of(algorithm), hashes.SHA256) and stamped[1] == imprint, "it is of another checkpoint")
-        time = re.fullmatch(r"([0-9]{14})(\.[0-9]+)?Z", time[1].decode()).groups()
+        need(time[0] == 0x18, "the time-stamp is not one of RFC 3161")
+        time = re.fullmatch(r"([0-9]{14})(\.[0-9]{0,8}[1-9])?Z", time[1].decode()).groups()
         self.time = datetime.strptime(time[0], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
         self.time += timedelta(seconds=float(time[1] or 0))
 
@@ -541,11 +544,27 @@ class Stamp:
                  f"no root that you trust vouches for its certificate at {at:%Y-%m-%dT%H:%M:%SZ}")
 
 
+def extension_of(certificate, kind):
+    """What an extension of a certificate says, if there is one."""
+    return next((one.value for one in certificate.extensions if isinstance(one.value, kind)), None)
+
+
+def serves(certificate):
+    """Whether a certificate below a root may be used for time-stamps, and no critical extension is left out of account here."""
+    purposes = extension_of(certificate, x509.ExtendedKeyUsage)
+    return (purposes is None or x509.ExtendedKeyUsageOID.TIME_STAMPING in purposes) and not any(
+        one.critical and not isinstance(one.value, (x509.BasicConstraints, x509.KeyUsage, x509.ExtendedKeyUsage)) for one in certificate.extensions)
+
+
 def path(certificate, others, roots, at, below=0):
-    """Whether certificates that are all valid lead from this one to a root."""
+    """Whether certificates that are all valid, and may be used for this, lead from this one to a root."""
     def issued(issuer):
         constraints = issuer.extensions.get_extension_for_class(x509.BasicConstraints).value
         if not constraints.ca or constraints.path_length is not None and constraints.path_length < below:
+            return False
+        # Constraints on names are not compared here, so whoever has some vouches for nobody.
+        uses = extension_of(issuer, x509.KeyUsage)
+        if uses and not uses.key_cert_sign or extension_of(issuer, x509.NameConstraints):
             return False
         try:
             certificate.verify_directly_issued_by(issuer)
@@ -559,7 +578,7 @@ def path(certificate, others, roots, at, below=0):
         except x509.ExtensionNotFound:
             return False
 
-    if below > 5 or not certificate.not_valid_before_utc <= at <= certificate.not_valid_after_utc:
+    if below > 5 or not serves(certificate) or not certificate.not_valid_before_utc <= at <= certificate.not_valid_after_utc:
         return False
     return any(map(has, roots)) or any(
         has(one) and path(one, [other for other in others if other is not one], roots, at, below + 1) for one in others)

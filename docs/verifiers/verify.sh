@@ -450,9 +450,15 @@ continues() {
     done
     ((last == 0)) && [[ $before == "$root" && $after == "$new_root" ]]
 }
+# stamped_at STAMP: its time, if that is one of the calendar
+stamped_at() {
+    openssl ts -reply -in "$scratch/stamp$1" -text 2>/dev/null | sed -n 's/^Time stamp: //p' | sed 's/\.[0-9]*//' |
+        jq -Re 'strptime("%b %d %H:%M:%S %Y GMT") | mktime'
+}
 # stamped STAMP: whether the response is a granted one over the text, and its one signature that of the certificate in it. Whose
 # certificate that is, only a path to a root shows. -cades checks that the signature names the certificate. Of a critical extension,
-# openssl says nothing.
+# openssl says nothing. Nor does it mind what is not DER: that has no zero at the end of a fraction, and leaves out what is false. So
+# whatever truth value an extension has, it is refused.
 stamped() {
     local stamp=$scratch/stamp$1 token=$scratch/token$1
     (($(wc -c <"$stamp") <= 32768)) && openssl ts -reply -in "$stamp" -out "$token" && cmp -s "$stamp" "$token" &&
@@ -460,7 +466,9 @@ stamped() {
         (($(openssl pkcs7 -inform DER -in "$token" -print_certs | grep -c BEGIN) <= 16)) &&
         openssl cms -verify -noverify -inform DER -in "$token" -signer "$token.pem" -out "$token.info" && [[ $(grep -c BEGIN "$token.pem") == 1 ]] &&
         openssl cms -verify -cades -no-CApath -no-CAstore -CAfile "$token.pem" -partial_chain -purpose any -no_check_time -inform DER -in "$token" -out "$token.info" &&
-        openssl asn1parse -inform DER -in "$token.info" >"$token.text" && [[ $(sed -n '2s/.*INTEGER *://p' "$token.text") == 01 ]] && ! grep -Eq 'd=3 .*BOOLEAN +:255' "$token.text" &&
+        openssl asn1parse -inform DER -in "$token.info" >"$token.text" && [[ $(sed -n '2s/.*INTEGER *://p' "$token.text") == 01 ]] &&
+        sed -E '/d=1 .*GENERALIZEDTIME +:[0-9]{14}(\.[0-9]{0,8}[1-9])?Z$/d; /d=1 .*BOOLEAN +:255$/d' "$token.text" >"$token.odd" &&
+        ! grep -Eq 'd=(1 .*(GENERALIZEDTIME|BOOLEAN)|3 .*BOOLEAN)' "$token.odd" && stamped_at "$1" >"$token.time" &&
         [[ $(sed -nE '1,8s/.*(OBJECT|OCTET STRING) *(\[HEX DUMP\])?://p' "$token.text" | tr 'A-F\n' 'a-f ') == *" sha256 $(sha256 <"$scratch/stamped$1") " ]]
 }
 # The first task is the whole packet. It is kept out of variables: in a long text without a tab, bash takes time that grows with
@@ -650,19 +658,35 @@ verified=$(jq -r -L "$scratch" --argjson hashes "[$hashes]" --argjson leaves "[$
     refuse "$(reason)"
 
 # --- Whom the reader trusts: the roots of authorities, and the witnesses
-# An authority's certificate must be valid at the stamped time, and when the next time-stamp renewed it, or now: openssl takes
-# the moment from -attime, and without it refuses what was renewed long ago.
-stamped_at() {
-    openssl ts -reply -in "$scratch/stamp$1" -text 2>/dev/null | sed -n 's/^Time stamp: //p' | sed 's/\.[0-9]*//' |
-        jq -Re 'strptime("%b %d %H:%M:%S %Y GMT") | mktime'
+# constrains FILE: whether a certificate limits the names below it. Such a one vouches for nobody here: not every verifier compares
+# names.
+constrains() { [[ $(openssl x509 -in "$1" -noout -ext nameConstraints 2>/dev/null) ]]; }
+# serves FILE: whether a certificate below a root may be used for time-stamps, and has no critical extension that is not judged here.
+# openssl asks the first of the signer's only, and passes over some of the second.
+serves() {
+    local purposes
+    purposes=$(openssl x509 -in "$1" -noout -ext extendedKeyUsage 2>/dev/null)
+    [[ -z $purposes || $purposes =~ (^|[ ,])'Time Stamping'(,|$) ]] && ! constrains "$1" && openssl x509 -in "$1" -noout -text >"$scratch/text" &&
+        sed -E '/^ {12}X509v3 (Basic Constraints|Key Usage|Extended Key Usage): critical$/d' "$scratch/text" >"$scratch/odd" &&
+        ! grep -Eq '^ {12}[^ ].*: critical$' "$scratch/odd"
 }
-# trusted STAMP MOMENT: whether one of the roots vouches for it then. One after the other: of two with one name, openssl tries the first.
-# What the token is of was checked; openssl ts, which would check that too, knows no PSS. The machine's own roots are not the reader's.
+# between STAMP: collects the certificates of its token through which a path may lead.
+between() {
+    local one
+    openssl pkcs7 -inform DER -in "$scratch/token$1" -print_certs | awk -v to="$scratch/sent$1." '/^-----BEGIN CERTIFICATE-----/ { n++ } n { print >(to n) }'
+    for one in "$scratch/sent$1".*; do
+        if serves "$one"; then cat "$one"; fi
+    done >"$scratch/between$1"
+}
+# trusted STAMP MOMENT: whether one of the roots vouches for its signer then. One after the other: of two with one name, openssl tries
+# the first. What the token is of, and its signature, were checked. The machine's own roots are not the reader's.
+# An authority's certificate must be valid at the stamped time, and when the next time-stamp renewed it, or now: openssl takes the
+# moment from -attime, and without it refuses what was renewed long ago.
 trusted() {
     local root
     for root in "$scratch"/root.*; do
-        openssl cms -verify -cades -purpose timestampsign -no-CApath -no-CAstore -CAfile "$root" -partial_chain -attime "$2" -inform DER -in "$scratch/token$1" >/dev/null 2>"$scratch/why" &&
-            return
+        ! constrains "$root" && openssl verify -purpose timestampsign -no-CApath -no-CAstore -CAfile "$root" -partial_chain -attime "$2" \
+            -untrusted "$scratch/between$1" "$scratch/token$1.pem" >/dev/null 2>"$scratch/why" && return
     done
     return 1
 }
@@ -672,14 +696,16 @@ elif [[ ! $roots ]]; then
     said="Not checked: the time-stamps, which show to whoever trusts their authority when the entries existed (--timestamp-roots)."
 else
     for ((i = 1; i <= stamps; i++)); do
-        at=$(stamped_at "$i") || refuse "timestamps: one cannot be read"
-        until=$(if ((i < stamps)); then stamped_at $((i + 1)); else date +%s; fi) || refuse "timestamps: one cannot be read"
+        at=$(<"$scratch/token$i.time")
+        serves "$scratch/token$i.pem" || refuse "timestamps: the signer's certificate is for something else, or has a critical extension that is not judged here"
+        between "$i"
+        until=$(if ((i < stamps)); then cat "$scratch/token$((i + 1)).time"; else date +%s; fi)
         ((at <= until + 300)) || refuse "timestamps: one is of a later time than it can be"
         for moment in "$at" $((until > at ? until : at)); do
-            trusted "$i" "$moment" || refuse "timestamps: no root that you trust vouches for it: $(grep -o 'error:.*' "$scratch/why" | tail -1)"
+            trusted "$i" "$moment" || refuse "timestamps: no root that you trust vouches for it: $(grep -o 'error [0-9].*' "$scratch/why" | tail -1)"
         done
     done
-    said="By $(jq -rn --argjson at "$(stamped_at 1)" '$at | todate'), entries of the packet existed: a root that you trust vouches for the authority."
+    said="By $(jq -rn --argjson at "$(<"$scratch/token1.time")" '$at | todate'), entries of the packet existed: a root that you trust vouches for the authority."
 fi
 if [[ $policy ]]; then
     jq -en -L "$scratch" --arg have "$cosigned" --slurpfile policy "$scratch/policy.json" 'include "format";

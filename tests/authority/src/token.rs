@@ -46,6 +46,7 @@ pub struct Shape {
     pub nonce: Option<Vec<u8>>,
     pub time: Option<Vec<u8>>,
     pub critical: bool,
+    pub truth: u8,
     pub content: &'static str,
     pub content_type: Option<&'static str>,
     pub message_digest: Option<Vec<u8>>,
@@ -81,6 +82,7 @@ impl Default for Shape {
             nonce: None,
             time: None,
             critical: false,
+            truth: 0xff,
             content: TST_INFO,
             content_type: Some(TST_INFO),
             message_digest: None,
@@ -154,7 +156,7 @@ fn token(authority: &Authority, request: &[u8], at: i64, shape: &Shape) -> Vec<u
                 0xa1,
                 &[&sequence(&[
                     &object("1.2.3.4"),
-                    &[0x01, 1, 0xff],
+                    &[0x01, 1, shape.truth],
                     &octets(&[5, 0]),
                 ])],
             )

@@ -110,9 +110,10 @@ impl Verifier {
             &key,
         ];
         assert_eq!(self.run(&wrong).await.0, Some(2));
-        let (own, pss, others) = (
+        let (own, pss, limited, others) = (
             file("timestamp-roots.pem"),
             file("pss-roots.pem"),
+            file("limited-roots.pem"),
             folder.path().join("others.pem"),
         );
         let other = bookguard_test_authority::Authority::new(&Chain::default());
@@ -122,12 +123,13 @@ impl Verifier {
             (name.starts_with("timestamp") && case.code != Some(0)).then(|| format!("bad/{name}"))
         });
         let mut judged: Vec<_> = bad.map(|packet| (packet, &own, 1)).collect();
-        assert!(judged.len() >= 8);
-        // The certificate of the renewed one has expired.
+        assert!(judged.len() >= 10);
+        // The certificate of the renewed one has expired. The limited root lets the authority below it vouch for mail alone.
         for (name, roots, code) in [
             ("timestamped", &own, 0),
             ("timestamped-by-pss", &pss, 0),
             ("renewed", &own, 0),
+            ("stamped-under-another-purpose", &limited, 1),
             ("created", &own, 0),
             ("timestamped", &others, 1),
             ("renewed", &others, 1),

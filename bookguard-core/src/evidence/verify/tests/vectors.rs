@@ -200,6 +200,13 @@ impl World {
                     ..fixture.protected()
                 },
             ),
+            (
+                "stamped-under-another-purpose",
+                Packet {
+                    timestamps: vec![stamped::stamp_by_limited(&fixture)],
+                    ..fixture.protected()
+                },
+            ),
             ("renewed", stamped::renewed()),
         ];
         let erased = erased::packets();
@@ -380,13 +387,7 @@ fn the_stamped_vectors_say_when_to_whoever_trusts_their_authorities() {
     let read = |name: &str| std::fs::read(folder().join(name)).unwrap();
     let roots = stamped::ROOTS.map(|name| TimestampRoots::from_pem(&read(name)).unwrap());
     let vkey = String::from_utf8(read("ledger.vkey")).unwrap();
-    // The certificate of the renewed one has expired by then.
-    for (name, days, roots) in [
-        ("timestamped", 0, &roots[0]),
-        ("timestamped-by-pss", 0, &roots[1]),
-        ("renewed", 30, &roots[0]),
-        ("renewed", 3000, &roots[0]),
-    ] {
+    let judged = |name: &str, days: i64, roots: &TimestampRoots| {
         let trust = TimestampTrust {
             roots,
             at: stamped::time().plus_ms(days * 24 * 3600 * 1000),
@@ -396,9 +397,24 @@ fn the_stamped_vectors_say_when_to_whoever_trusts_their_authorities() {
             ..Trust::default()
         };
         let packet = read(&format!("good/{name}.json"));
-        let (report, _) = verify_with(&packet, &vkey, trust);
+        verify_with(&packet, &vkey, trust).0
+    };
+    // The certificate of the renewed one has expired by then.
+    for (name, days, roots) in [
+        ("timestamped", 0, &roots[0]),
+        ("timestamped-by-pss", 0, &roots[1]),
+        ("renewed", 30, &roots[0]),
+        ("renewed", 3000, &roots[0]),
+    ] {
+        let report = judged(name, days, roots);
         assert!(report.verified(), "{report}");
         let stamp = report.timestamp.unwrap();
         assert_eq!((stamp.at, stamp.entries), (stamped::time(), 2));
     }
+    // Its root lets the authority below it vouch for mail alone.
+    let report = judged("stamped-under-another-purpose", 0, &roots[2]);
+    let failed: Vec<_> = report.failures().map(|check| check.name).collect();
+    assert_eq!(failed, ["timestamps"], "{report}");
+    let said = report.to_string();
+    assert!(said.contains("do not lead to a trusted root"), "{said}");
 }

@@ -5,7 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bookguard_test_authority::{Authority, Chain, Kind, Shape};
+use bookguard_test_authority::{Authority, Chain, Issuer, Kind, Shape};
 use bookguard_time::Request;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -18,15 +18,18 @@ use crate::limits::DAY_MS;
 use crate::model::Timestamp;
 
 /// What authorities answered.
-pub const RESPONSES: [&str; 5] = [
+pub const RESPONSES: [&str; 8] = [
     "timestamp.tsr",
     "renewed.tsr",
     "renewal.tsr",
     "pss.tsr",
     "version.tsr",
+    "limited.tsr",
+    "fraction.tsr",
+    "truth.tsr",
 ];
-/// The roots that vouch for the first three, and for the one after them.
-pub const ROOTS: [&str; 2] = ["timestamp-roots.pem", "pss-roots.pem"];
+/// The roots that vouch for the first three, and for the one after them; and the root of the limited one.
+pub const ROOTS: [&str; 3] = ["timestamp-roots.pem", "pss-roots.pem", "limited-roots.pem"];
 
 /// When the first of them answered.
 pub fn time() -> Timestamp {
@@ -47,6 +50,19 @@ pub fn stamp_by_pss(fixture: &Fixture) -> PacketTimestamp {
     stamp_by(fixture, RESPONSES[3], &chain)
 }
 
+/// The same by an authority whose certificate its root limited to mail.
+pub fn stamp_by_limited(fixture: &Fixture) -> PacketTimestamp {
+    let right = Chain::default();
+    let chain = Chain {
+        intermediate: Issuer {
+            purposes: vec!["1.3.6.1.5.5.7.3.4"],
+            ..right.intermediate
+        },
+        ..right
+    };
+    stamp_by(fixture, RESPONSES[5], &chain)
+}
+
 /// The same, which says that it is of version 2.
 fn stamp_of_version_2(fixture: &Fixture) -> PacketTimestamp {
     let shape = Shape {
@@ -54,6 +70,25 @@ fn stamp_of_version_2(fixture: &Fixture) -> PacketTimestamp {
         ..Shape::default()
     };
     stamp_shaped(fixture, RESPONSES[4], &Chain::default(), &shape)
+}
+
+/// The same, whose time has a zero at the end of its fraction.
+fn stamp_of_a_long_fraction(fixture: &Fixture) -> PacketTimestamp {
+    let shape = Shape {
+        time: Some(b"\x18\x1220260601120000.10Z".to_vec()),
+        ..Shape::default()
+    };
+    stamp_shaped(fixture, RESPONSES[6], &Chain::default(), &shape)
+}
+
+/// The same, with a critical extension whose truth value is 1, where DER has 255.
+fn stamp_of_another_truth(fixture: &Fixture) -> PacketTimestamp {
+    let shape = Shape {
+        critical: true,
+        truth: 1,
+        ..Shape::default()
+    };
+    stamp_shaped(fixture, RESPONSES[7], &Chain::default(), &shape)
 }
 
 fn stamp_by(fixture: &Fixture, name: &str, chain: &Chain) -> PacketTimestamp {
@@ -114,8 +149,11 @@ fn shaped(
     let made = authority.shaped(&request, at.ms(), shape);
     std::fs::write(&file, &made).unwrap();
     let place = RESPONSES.iter().position(|known| *known == name).unwrap();
-    let Some(roots) = [ROOTS[0], ROOTS[0], ROOTS[0], ROOTS[1]].get(place) else {
-        return made;
+    let roots = match place {
+        0..=2 => ROOTS[0],
+        3 => ROOTS[1],
+        5 => ROOTS[2],
+        _ => return made,
     };
     let roots = folder().join(roots);
     let others = std::fs::read_to_string(&roots).unwrap_or_default();
@@ -160,6 +198,28 @@ const FORGED: &[Forgery] = &[
         "timestamps",
         |world, packet| {
             let stamp = stamp_of_version_2(&world.fixture);
+            *at(packet, "/timestamps/0/response") = stamp.response.into();
+        },
+    ),
+    (
+        "timestamp-of-a-long-fraction",
+        "timestamped",
+        "the time of the time-stamp has a zero at the end of its fraction, as DER has none",
+        Noticed::Timestamp,
+        "timestamps",
+        |world, packet| {
+            let stamp = stamp_of_a_long_fraction(&world.fixture);
+            *at(packet, "/timestamps/0/response") = stamp.response.into();
+        },
+    ),
+    (
+        "timestamp-with-another-truth",
+        "timestamped",
+        "the time-stamp has an extension that is critical by a truth value of 1, which is not DER",
+        Noticed::Timestamp,
+        "timestamps",
+        |world, packet| {
+            let stamp = stamp_of_another_truth(&world.fixture);
             *at(packet, "/timestamps/0/response") = stamp.response.into();
         },
     ),
