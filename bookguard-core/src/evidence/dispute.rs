@@ -332,10 +332,9 @@ fn terms_disclosure(packet: &Packet) -> String {
     }
     if lines.is_empty() {
         lines.push(format!(
-            "{platform} recorded no acceptance of the terms by the organizer, {}. The terms were fixed when the booking was \
-             recorded, {}, and could not be changed unnoticed since.",
+            "{platform} recorded no acceptance of the terms by the organizer, {}. {}",
             organizer(packet),
-            packet.booking.created_at
+            fixed(packet)
         ));
     }
     if let (Some(_), Some(latest)) = (accepted, in_force)
@@ -356,6 +355,21 @@ fn terms_disclosure(packet: &Packet) -> String {
         lines.push(shown.text.clone());
     }
     lines.join("\n")
+}
+
+/// When the terms were fixed, those in force included: each move of the event fixes new ones.
+fn fixed(packet: &Packet) -> String {
+    let booking = &packet.booking;
+    let recorded = booking.created_at;
+    match booking.rescheduled_at {
+        None => format!(
+            "The terms were fixed when the booking was recorded, {recorded}, and could not be changed unnoticed since."
+        ),
+        Some(moved) => format!(
+            "Terms were first fixed when the booking was recorded, {recorded}, and those below when the event was last moved, \
+             {moved}. Neither could be changed unnoticed since."
+        ),
+    }
 }
 
 fn accepted_by_organizer(packet: &Packet, accepted: &Acceptance) -> String {

@@ -155,6 +155,32 @@ fn the_accepted_text_is_shown_with_who_recorded_the_acceptance() {
 }
 
 #[test]
+fn terms_that_nobody_accepted_date_from_what_fixed_them() {
+    let fixture = Fixture::new();
+    let (recorded, moved) = (fixture.recorded(), fixture.moved_and_canceled());
+    let at = moved.booking.rescheduled_at.unwrap();
+    for (packet, words) in [
+        (
+            &recorded,
+            "and could not be changed unnoticed since.".to_owned(),
+        ),
+        (
+            &moved,
+            format!("and those below when the event was last moved, {at}."),
+        ),
+    ] {
+        let words = format!("recorded, {}, {words}", packet.booking.created_at);
+        let export = dispute(packet, DisputeForm::Stripe, DisputeReason::General);
+        for field in ["cancellation_policy_disclosure", "refund_policy_disclosure"] {
+            let said = &evidence(&export)[field];
+            assert!(said.contains(&words), "{words} {said}");
+            let in_force = &packet.terms_disclosures.last().unwrap().text;
+            assert!(said.ends_with(in_force.as_str()), "{said}");
+        }
+    }
+}
+
+#[test]
 fn what_is_still_owed_is_not_kept() {
     let mut packet = Fixture::new().canceled();
     let evaluation = &mut packet.resolution.as_mut().unwrap().evaluation;
