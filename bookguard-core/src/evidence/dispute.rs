@@ -392,12 +392,22 @@ fn accepted_by_organizer(packet: &Packet, accepted: &Acceptance) -> String {
 /// What became of the money under the terms, and what was paid back.
 fn outcome(packet: &Packet) -> String {
     let due = match &packet.resolution {
-        None => format!(
-            "{} recorded no cancellation of this booking up to {}, when this evidence was made: the terms give a refund only on a \
-             cancellation, and none is recorded.",
-            platform(packet),
-            packet.created_at
-        ),
+        None => {
+            let platform = platform(packet);
+            let owed = match packet.policy {
+                Some(_) => {
+                    ": the terms give a refund only on a cancellation, and none is recorded."
+                        .to_owned()
+                }
+                None => format!(
+                    ". The booking has no cancellation policy: whether a refund is due is for {platform} to show."
+                ),
+            };
+            format!(
+                "{platform} recorded no cancellation of this booking up to {}, when this evidence was made{owed}",
+                packet.created_at
+            )
+        }
         Some(resolution) => format!(
             "{} {}",
             canceled(packet, resolution),

@@ -181,6 +181,54 @@ fn terms_that_nobody_accepted_date_from_what_fixed_them() {
 }
 
 #[test]
+fn what_nobody_recorded_is_left_to_the_platform() {
+    use DisputeReason as R;
+    let fixture = Fixture::new();
+    let (recorded, bare) = (fixture.recorded(), fixture.bare());
+    let charge =
+        "What another charge is for, if there is one, is for \u{201c}Stage & Co\u{201d} to show.";
+    let payment = "What the payment was for is for \u{201c}Stage & Co\u{201d} to show.";
+    let refund = "The booking has no cancellation policy: whether a refund is due is for \u{201c}Stage & Co\u{201d} to show.";
+    for (packet, reason, said, unsaid) in [
+        (&recorded, R::Duplicate, charge, "is for another booking"),
+        (
+            &recorded,
+            R::Fraudulent,
+            payment,
+            "the payment is for the booking",
+        ),
+        (
+            &recorded,
+            R::Unrecognized,
+            payment,
+            "the payment is for the booking",
+        ),
+        (
+            &recorded,
+            R::CreditNotProcessed,
+            "what is owed follows from the terms",
+            refund,
+        ),
+        (
+            &bare,
+            R::CreditNotProcessed,
+            refund,
+            "what is owed follows from the terms",
+        ),
+        (&bare, R::General, refund, "the terms give a refund only"),
+    ] {
+        let export = dispute(packet, DisputeForm::Stripe, reason);
+        let text = &evidence(&export)["uncategorized_text"];
+        assert!(
+            text.contains(said) && !text.contains(unsaid),
+            "{reason}: {text}"
+        );
+        let refund_refusal = &evidence(&export)["refund_refusal_explanation"];
+        assert_eq!(refund_refusal.contains(refund), packet.policy.is_none());
+    }
+}
+
+#[test]
 fn what_is_still_owed_is_not_kept() {
     let mut packet = Fixture::new().canceled();
     let evaluation = &mut packet.resolution.as_mut().unwrap().evaluation;
