@@ -17,7 +17,9 @@ use super::item::ItemKind;
 use super::packet::Packet;
 use crate::limits::{DISPUTE_CHARS, DISPUTE_FIELD_CHARS};
 use crate::model::BookingId;
-use crate::policy::{Actor, EventDate, Resolution, ResolutionStatus, TermsDisclosure, vocabulary};
+use crate::policy::{
+    Actor, EventDate, Resolution, ResolutionStatus, Rule, TermsDisclosure, vocabulary,
+};
 use crate::text::quoted;
 
 mod fit;
@@ -458,7 +460,14 @@ fn settled(packet: &Packet, resolution: &Resolution) -> String {
     };
     let sums = match (evaluation.refund, evaluation.kept()) {
         (Some(refund), Some(kept)) => {
-            format!(" Refund due: {refund}. Kept under the terms: {kept}.")
+            let why = match (&resolution.decision, evaluation.matched_rule) {
+                (Some(_), _) => "by that decision".to_owned(),
+                (None, Some(Rule::Mutual)) => {
+                    format!("by what both sides agreed, as {} states", platform(packet))
+                }
+                _ => "under the terms".to_owned(),
+            };
+            format!(" Refund due: {refund}. Kept {why}: {kept}.")
         }
         _ => String::new(),
     };

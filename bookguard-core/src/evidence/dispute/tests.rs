@@ -249,6 +249,29 @@ fn what_is_still_owed_is_not_kept() {
 }
 
 #[test]
+fn what_is_kept_is_ascribed_to_what_set_it() {
+    let mut fixture = Fixture::new();
+    let value = fixture.canceled().booking.value().unwrap();
+    let (date, zone) = ("2026-06-20T19:00:00-04:00", Some("America/New_York"));
+    fixture.record(47, Some("firm"), date, zone, value, |_| {});
+    fixture.cancel(13, Actor::Mutual, None);
+    for (packet, why) in [
+        (fixture.canceled(), "under the terms"),
+        (fixture.decided(), "by that decision"),
+        (
+            fixture.packet_at(13),
+            "by what both sides agreed, as \u{201c}Stage & Co\u{201d} states",
+        ),
+    ] {
+        let export = dispute(&packet, DisputeForm::Stripe, DisputeReason::General);
+        let said = &evidence(&export)["refund_refusal_explanation"];
+        let kept = packet.resolution.unwrap().evaluation.kept().unwrap();
+        assert!(said.contains(&format!(" Kept {why}: {kept}.")), "{said}");
+        assert_eq!(said.matches(" Kept ").count(), 1, "{said}");
+    }
+}
+
+#[test]
 fn the_service_date_is_the_day_by_the_clock_of_the_terms() {
     let mut fixture = Fixture::new();
     let value = fixture.canceled().booking.value().unwrap();
