@@ -430,9 +430,13 @@ fn canceled(packet: &Packet, resolution: &Resolution) -> String {
         Actor::Partner => platform(packet),
         Actor::Mutual => "both sides together".to_owned(),
     };
+    let platform = platform(packet);
+    let effective = match resolution.effective_at {
+        Some(at) => format!(" According to {platform}, the cancellation counts from {at}."),
+        None => String::new(),
+    };
     format!(
-        "{} recorded that {by} canceled the booking{why}. Bookguard received and logged that on {}.",
-        platform(packet),
+        "{platform} recorded that {by} canceled the booking{why}. Bookguard received and logged that on {}.{effective}",
         resolution.canceled_at
     )
 }

@@ -109,6 +109,23 @@ fn what_became_of_the_money_is_told_as_it_stands() {
 }
 
 #[test]
+fn a_claimed_time_is_told_as_the_platforms_own() {
+    let mut packet = Fixture::new().canceled();
+    let claimed = packet.resolution.as_ref().unwrap().effective_at;
+    let words = "According to \u{201c}Stage & Co\u{201d}, the cancellation counts from";
+    for at in [claimed, None] {
+        packet.resolution.as_mut().unwrap().effective_at = at;
+        let export = dispute(&packet, DisputeForm::Stripe, DisputeReason::General);
+        let said = &evidence(&export)["refund_refusal_explanation"];
+        match at {
+            Some(at) => assert!(said.contains(&format!(" {words} {at}. ")), "{said}"),
+            None => assert!(!said.contains(words), "{said}"),
+        }
+    }
+    assert!(claimed.is_some());
+}
+
+#[test]
 fn the_accepted_text_is_shown_with_who_recorded_the_acceptance() {
     let fixture = Fixture::new();
     let export = dispute(
