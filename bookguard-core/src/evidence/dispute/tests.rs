@@ -3,6 +3,7 @@ use super::*;
 use crate::evidence::verify::tests::fixture::Fixture;
 use crate::evidence::{ErasedValues, LegalBasis};
 use crate::model::{Amount, ItemId, Timestamp};
+use crate::policy::Reason;
 use crate::text::outside_quotations;
 
 /// The texts for Stripe.
@@ -478,6 +479,70 @@ fn who_was_erased_is_named_nowhere_and_asked_for() {
             .iter()
             .find(|one| one.field == "customer_name");
         assert!(asked.is_some_and(|one| one.what.contains("was erased")));
+    }
+}
+
+#[test]
+fn a_text_counts_as_erased_only_if_an_erasure_names_it() {
+    let of = |entry, names: &[Erasable]| ErasedValues {
+        entry,
+        names: names.to_vec(),
+    };
+    let mut fixture = Fixture::new();
+    fixture.with_items(13, 45);
+    fixture.erasable = true;
+    let value = fixture.canceled().booking.value().unwrap();
+    let (date, zone) = ("2026-06-20T19:00:00-04:00", Some("America/New_York"));
+    fixture.record(46, Some("case_by_case"), date, zone, value, |_| {});
+    fixture.cancel(14, Actor::Organizer, Some(Reason::Illness));
+    fixture.decide(14, "200");
+    let mut kept = [13, 14].map(|which| fixture.packet_at(which));
+    for (which, values) in [
+        (
+            13,
+            vec![of(1, &[Erasable::Method]), of(2, &[Erasable::Title])],
+        ),
+        (14, vec![of(3, &[Erasable::DecidedBy, Erasable::Rationale])]),
+    ] {
+        let why = (LegalBasis::Objection, None);
+        fixture.erase(which, "2026-07-01T09:00:00Z", why, values);
+    }
+    let gone = [13, 14].map(|which| fixture.packet_at(which));
+    // The partner sent the very text that stands in for an erased one.
+    for packet in &mut kept {
+        packet
+            .acceptances
+            .iter_mut()
+            .for_each(|one| one.method = "erased".to_owned());
+        packet
+            .items
+            .iter_mut()
+            .for_each(|one| one.title = "erased".to_owned());
+        let decision = packet.resolution.as_mut().unwrap().decision.as_mut();
+        if let Some(decision) = decision {
+            decision.decided_by = "erased".to_owned();
+            decision.rationale = "erased".to_owned();
+        }
+    }
+    let [accepted, decided] = &kept;
+    let [silent, silenced] = &gone;
+    let (quoted, erased) = ("\u{201c}erased\u{201d}", "[erased]");
+    for (packet, word) in [(accepted, quoted), (silent, erased)] {
+        let export = dispute(packet, DisputeForm::Stripe, DisputeReason::Fraudulent);
+        let terms = &evidence(&export)["refund_policy_disclosure"];
+        assert!(terms.contains(&format!(" by {word} from")), "{terms}");
+        let statement = &evidence(&export)["uncategorized_text"];
+        let cited = format!(" recorded a contract on 2026-01-31T20:00:00.000Z, {word}; ");
+        assert!(statement.contains(&cited), "{statement}");
+        let file = &export.files.last().unwrap().document;
+        assert!(file.contains(&format!(", {word}, sha256:")), "{file}");
+    }
+    for (packet, word) in [(decided, quoted), (silenced, erased)] {
+        let export = dispute(packet, DisputeForm::Stripe, DisputeReason::General);
+        let said = &evidence(&export)["refund_refusal_explanation"];
+        let who = format!(" recorded that {word} decided it on ");
+        let why = format!(", for this reason: {word} ");
+        assert!(said.contains(&who) && said.contains(&why), "{said}");
     }
 }
 
