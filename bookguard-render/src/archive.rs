@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use bookguard_core::evidence::{EvidenceItem, Packet};
-use bookguard_core::model::{FileState, ItemId};
+use bookguard_core::model::{FileId, FileState, ItemId};
 
 use crate::page::escape;
 use crate::{Maker, PdfForm, page, pdf};
@@ -21,7 +21,7 @@ pub enum Segment {
     File(FileState),
 }
 
-/// The archive of a packet that verifies under `vkey`, with these files.
+/// The archive of a packet that verifies under `vkey`, with those of these files that its items name.
 ///
 /// # Errors
 /// A sentence, if this is not a packet or not a key.
@@ -33,6 +33,7 @@ pub fn archive(
 ) -> Result<Vec<Segment>, String> {
     let read: Packet =
         serde_json::from_str(packet).map_err(|e| format!("The packet cannot be read: {e}."))?;
+    let files = &files_of(&read, files)[..];
     let page = page::beside(packet, vkey, maker, |packet| section(packet, files))?;
     let pdf = pdf(packet, vkey, PdfForm::Archive, maker).map_err(|e| e.to_string())?;
     let mut zip = Zip::default();
@@ -45,6 +46,18 @@ pub fn archive(
     zip.bytes("ledger.vkey", format!("{}\n", vkey.trim()).into_bytes());
     zip.bytes("packet.json", packet.as_bytes().to_vec());
     Ok(zip.finish())
+}
+
+/// Those of these files that the packet's items name. An item can be added after the packet was made.
+fn files_of(packet: &Packet, files: &[(ItemId, FileState)]) -> Vec<(ItemId, FileState)> {
+    let names = |item_id: &ItemId, file: &FileState| {
+        let mut items = packet.items.iter().filter(|item| item.item_id == *item_id);
+        let sha256 = items.next().and_then(|item| item.sha256.as_deref());
+        let named = sha256.and_then(|sha256| FileId::named(&file.file_id.partner_id(), sha256));
+        named == Some(file.file_id)
+    };
+    let named = files.iter().filter(|(item_id, file)| names(item_id, file));
+    named.copied().collect()
 }
 
 /// The bytes of all segments together.

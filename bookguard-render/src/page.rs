@@ -193,8 +193,8 @@ impl Shown {
         for (at, told) in told {
             let _ = write!(
                 html,
-                "<details class=\"former\"><summary>The terms before change of date {}</summary>\n{}</details>\n",
-                at + 1,
+                "<details class=\"former\"><summary>{}</summary>\n{}</details>\n",
+                former(at),
                 self.terms_text(at, told)
             );
         }
@@ -234,6 +234,11 @@ impl Shown {
         });
         items.collect()
     }
+}
+
+/// The heading of the terms before a change of date, by their place among the texts of the terms.
+pub(crate) fn former(at: usize) -> String {
+    format!("The terms before change of date {}", at + 1)
 }
 
 fn items(texts: &[impl AsRef<str>]) -> String {

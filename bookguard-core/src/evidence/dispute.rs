@@ -12,12 +12,15 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use super::acceptance::Acceptance;
-use super::erasure::{ERASED, Erasable};
+use super::erasure::{Erasable, ErasedValues};
 use super::item::ItemKind;
 use super::packet::Packet;
+use crate::ledger::LeafKind;
 use crate::limits::{DISPUTE_CHARS, DISPUTE_FIELD_CHARS};
 use crate::model::BookingId;
-use crate::policy::{Actor, EventDate, Resolution, ResolutionStatus, TermsDisclosure, vocabulary};
+use crate::policy::{
+    Actor, EventDate, Resolution, ResolutionStatus, Rule, TermsDisclosure, vocabulary,
+};
 use crate::text::quoted;
 
 mod fit;
@@ -239,26 +242,40 @@ fn files(packet: &Packet, form: DisputeForm, reason: DisputeReason) -> Vec<Dispu
     own.chain(items::files(packet, name)).collect()
 }
 
-/// Whether this value of the booking was erased: its entry does not disclose it, and it is not withheld.
+/// An entry of the packet: the one at this place among those of its kind.
+type Place = (LeafKind, usize);
+
+/// Whether this value of an entry was erased. The erasures say so: a partner can write what stands in for an erased text too.
+fn is_erased_of(packet: &Packet, (kind, place): Place, value: Erasable) -> bool {
+    let entries = packet.entries.iter().zip(0_u64..);
+    let mut of_kind = entries.filter(|(entry, _)| entry.body.kind == kind.as_str());
+    let Some((_, number)) = of_kind.nth(place) else {
+        return false;
+    };
+    let erasures = (packet.entries.iter())
+        .filter(|entry| entry.body.kind == LeafKind::EvidenceErased.as_str())
+        .flat_map(|entry| &entry.disclosures)
+        .filter(|member| member.name == "values");
+    let mut erased = erasures
+        .flat_map(|member| Vec::<ErasedValues>::deserialize(&member.value).unwrap_or_default());
+    erased.any(|one| one.entry == number && one.names.contains(&value))
+}
+
+/// Whether this value of the booking was erased.
 fn is_erased(packet: &Packet, value: Erasable) -> bool {
-    let first = packet.entries.first();
-    first.is_some_and(|entry| entry.disclosures.iter().all(|one| one.name != value.word()))
-        && packet.withheld.iter().all(|one| one.word() != value.word())
+    is_erased_of(packet, (LeafKind::BookingCreated, 0), value)
 }
 
 /// A value of the booking in a sentence, or that it was erased.
 fn told(packet: &Packet, name: Erasable, value: &str) -> String {
-    match is_erased(packet, name) {
-        true => "[erased]".to_owned(),
-        false => quoted(value),
-    }
+    worded(packet, (LeafKind::BookingCreated, 0), name, value)
 }
 
-/// What the partner wrote elsewhere, in a sentence, or that it was erased.
-fn worded(text: &str) -> String {
-    match text {
-        ERASED => "[erased]".to_owned(),
-        text => quoted(text),
+/// What the partner wrote in an entry, in a sentence, or that it was erased.
+fn worded(packet: &Packet, place: Place, name: Erasable, text: &str) -> String {
+    match is_erased_of(packet, place, name) {
+        true => "[erased]".to_owned(),
+        false => quoted(text),
     }
 }
 
@@ -322,9 +339,9 @@ fn terms_disclosure(packet: &Packet) -> String {
     let platform = platform(packet);
     let in_force = packet.terms_disclosures.last();
     let (mut lines, mut accepted) = (Vec::new(), None);
-    for acceptance in &packet.acceptances {
+    for (place, acceptance) in packet.acceptances.iter().enumerate() {
         if acceptance.party == Actor::Organizer {
-            lines.push(accepted_by_organizer(packet, acceptance));
+            lines.push(accepted_by_organizer(packet, place, acceptance));
             let is_it =
                 |text: &&TermsDisclosure| text.disclosure_hash == acceptance.disclosure_hash;
             accepted = packet.terms_disclosures.iter().find(is_it);
@@ -332,10 +349,9 @@ fn terms_disclosure(packet: &Packet) -> String {
     }
     if lines.is_empty() {
         lines.push(format!(
-            "{platform} recorded no acceptance of the terms by the organizer, {}. The terms were fixed when the booking was \
-             recorded, {}, and could not be changed unnoticed since.",
+            "{platform} recorded no acceptance of the terms by the organizer, {}. {}",
             organizer(packet),
-            packet.booking.created_at
+            fixed(packet)
         ));
     }
     if let (Some(_), Some(latest)) = (accepted, in_force)
@@ -358,7 +374,23 @@ fn terms_disclosure(packet: &Packet) -> String {
     lines.join("\n")
 }
 
-fn accepted_by_organizer(packet: &Packet, accepted: &Acceptance) -> String {
+/// When the terms were fixed, those in force included: each move of the event fixes new ones.
+fn fixed(packet: &Packet) -> String {
+    let booking = &packet.booking;
+    let recorded = booking.created_at;
+    match booking.rescheduled_at {
+        None => format!(
+            "The terms were fixed when the booking was recorded, {recorded}, and could not be changed unnoticed since."
+        ),
+        Some(moved) => format!(
+            "Terms were first fixed when the booking was recorded, {recorded}, and those below when the event was last moved, \
+             {moved}. Neither could be changed unnoticed since."
+        ),
+    }
+}
+
+fn accepted_by_organizer(packet: &Packet, place: usize, accepted: &Acceptance) -> String {
+    let place = (LeafKind::TermsAccepted, place);
     let from = match &accepted.ip {
         Some(ip) => format!(" from the network address {ip}"),
         None => String::new(),
@@ -369,7 +401,7 @@ fn accepted_by_organizer(packet: &Packet, accepted: &Acceptance) -> String {
         platform(packet),
         organizer(packet),
         accepted.at,
-        worded(&accepted.method),
+        worded(packet, place, Erasable::Method, &accepted.method),
         accepted.accepted_at,
         accepted.disclosure_hash
     )
@@ -378,12 +410,22 @@ fn accepted_by_organizer(packet: &Packet, accepted: &Acceptance) -> String {
 /// What became of the money under the terms, and what was paid back.
 fn outcome(packet: &Packet) -> String {
     let due = match &packet.resolution {
-        None => format!(
-            "{} recorded no cancellation of this booking up to {}, when this evidence was made: the terms give a refund only on a \
-             cancellation, and none is recorded.",
-            platform(packet),
-            packet.created_at
-        ),
+        None => {
+            let platform = platform(packet);
+            let owed = match packet.policy {
+                Some(_) => {
+                    ": the terms give a refund only on a cancellation, and none is recorded."
+                        .to_owned()
+                }
+                None => format!(
+                    ". The booking has no cancellation policy: whether a refund is due is for {platform} to show."
+                ),
+            };
+            format!(
+                "{platform} recorded no cancellation of this booking up to {}, when this evidence was made{owed}",
+                packet.created_at
+            )
+        }
         Some(resolution) => format!(
             "{} {}",
             canceled(packet, resolution),
@@ -404,9 +446,13 @@ fn canceled(packet: &Packet, resolution: &Resolution) -> String {
         Actor::Partner => platform(packet),
         Actor::Mutual => "both sides together".to_owned(),
     };
+    let platform = platform(packet);
+    let effective = match resolution.effective_at {
+        Some(at) => format!(" According to {platform}, the cancellation counts from {at}."),
+        None => String::new(),
+    };
     format!(
-        "{} recorded that {by} canceled the booking{why}. Bookguard received and logged that on {}.",
-        platform(packet),
+        "{platform} recorded that {by} canceled the booking{why}. Bookguard received and logged that on {}.{effective}",
         resolution.canceled_at
     )
 }
@@ -419,13 +465,15 @@ fn settled(packet: &Packet, resolution: &Resolution) -> String {
             evaluation.explanation.text
         );
     }
+    // The resolution that waited for the decision comes first.
+    let said = |name, text| worded(packet, (LeafKind::ResolutionCreated, 1), name, text);
     let decided = match &resolution.decision {
         Some(decision) => format!(
             "{} recorded that {} decided it on {}, for this reason: {} ",
             platform(packet),
-            worded(&decision.decided_by),
+            said(Erasable::DecidedBy, &decision.decided_by),
             decision.decided_at,
-            worded(&decision.rationale)
+            said(Erasable::Rationale, &decision.rationale)
         ),
         None => {
             "Bookguard computed the result from the frozen terms, and anybody can recompute it. "
@@ -434,7 +482,14 @@ fn settled(packet: &Packet, resolution: &Resolution) -> String {
     };
     let sums = match (evaluation.refund, evaluation.kept()) {
         (Some(refund), Some(kept)) => {
-            format!(" Refund due: {refund}. Kept under the terms: {kept}.")
+            let why = match (&resolution.decision, evaluation.matched_rule) {
+                (Some(_), _) => "by that decision".to_owned(),
+                (None, Some(Rule::Mutual)) => {
+                    format!("by what both sides agreed, as {} states", platform(packet))
+                }
+                _ => "under the terms".to_owned(),
+            };
+            format!(" Refund due: {refund}. Kept {why}: {kept}.")
         }
         _ => String::new(),
     };

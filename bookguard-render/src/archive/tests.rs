@@ -1,6 +1,6 @@
 //! What an archive says about the files of its items.
 
-use bookguard_core::model::{FileId, MediaType};
+use bookguard_core::model::MediaType;
 
 use super::*;
 
@@ -52,6 +52,23 @@ fn its_page_links_to_the_files_beside_it_and_says_which_are_absent() {
         "5c".repeat(32),
         stored(MediaType::Pdf).0
     )));
+}
+
+#[test]
+fn a_file_that_the_packet_does_not_name_stays_out() {
+    let known = stored(MediaType::Pdf);
+    let (item_id, file) = known;
+    let later = ItemId::new(file.at.plus_ms(1), [7; 10]);
+    let other = FileState {
+        file_id: FileId::of(&file.file_id.partner_id(), &[7; 32]),
+        ..file
+    };
+    let make = |files: &[_]| archive(PACKET, KEY, files, &Maker::default()).unwrap();
+    for unnamed in [(later, file), (later, other), (item_id, other)] {
+        assert_eq!(make(&[known, unnamed]), make(&[known]));
+        assert_eq!(make(&[unnamed]), make(&[]));
+    }
+    assert_ne!(make(&[known]), make(&[]));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use bookguard_core::model::Party;
 use super::PdfForm;
 use crate::fingerprint::fingerprint;
 use crate::others::Others;
+use crate::page::former;
 
 /// A part of the document, from top to bottom.
 #[derive(Debug, Clone)]
@@ -112,9 +113,12 @@ impl Told {
         let agreed = self.agreed();
         if !agreed.is_empty() {
             blocks.push(Block::Section("What was agreed".to_owned()));
-            blocks.extend(shortened(&agreed, limits.agreed, |left_out| {
-                Block::Paragraph(missing(left_out, "parts of these texts"))
-            }));
+            // The end goes first: what stands there without its heading could be taken for the terms in force.
+            let (kept, cut) = agreed.split_at(limits.agreed.min(agreed.len()));
+            blocks.extend_from_slice(kept);
+            if !cut.is_empty() {
+                blocks.push(Block::Paragraph(missing(cut.len(), "parts of these texts")));
+            }
         }
         blocks.push(Block::Section("Timeline".to_owned()));
         blocks.push(Block::Table(self.timeline(limits.timeline)));
@@ -162,10 +166,15 @@ impl Told {
         ]
     }
 
-    /// The texts of the terms, line by line, blank lines left out.
+    /// The texts of the terms, those in force first, line by line, blank lines left out.
     fn agreed(&self) -> Vec<Block> {
         let mut blocks: Vec<Block> = Vec::new();
-        for disclosure in &self.packet.terms_disclosures {
+        let texts = &self.packet.terms_disclosures;
+        for (at, disclosure) in texts.iter().enumerate().rev() {
+            let is_former = at + 1 < texts.len();
+            if is_former {
+                blocks.push(Block::Subsection(former(at)));
+            }
             for (number, line) in disclosure
                 .text
                 .lines()
@@ -178,7 +187,9 @@ impl Told {
                 match (item, blocks.last_mut()) {
                     (Some(item), Some(Block::List(items))) => items.push(item),
                     (Some(item), _) => blocks.push(Block::List(vec![item])),
-                    (None, _) if number == 0 => blocks.push(Block::Subsection(line.to_owned())),
+                    (None, _) if number == 0 && !is_former => {
+                        blocks.push(Block::Subsection(line.to_owned()));
+                    }
                     (None, _) => blocks.push(Block::Paragraph(line.to_owned())),
                 }
             }
@@ -319,3 +330,6 @@ fn cut(text: &str, chars: usize) -> String {
         None => text.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

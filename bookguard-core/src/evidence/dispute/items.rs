@@ -1,17 +1,29 @@
 //! The evidence items that the partner recorded, as a dispute uses them: cited in its texts, and not asked for again.
 
+use super::super::erasure::Erasable;
 use super::super::item::{EvidenceItem, ItemKind};
 use super::super::packet::Packet;
 use super::{DisputeFile, platform, worded};
+use crate::ledger::LeafKind;
 use crate::model::Amount;
+use crate::text::quoted;
 
 /// A sentence for each item of these kinds, each with a space before it.
 pub(super) fn cited(packet: &Packet, kinds: &[ItemKind]) -> String {
-    let told = of(packet, kinds).map(|item| format!(" {}", sentence(packet, item)));
+    let told = of(packet, kinds).map(|(place, item)| format!(" {}", sentence(packet, place, item)));
     told.collect()
 }
 
-fn sentence(packet: &Packet, item: &EvidenceItem) -> String {
+fn title(packet: &Packet, place: usize, item: &EvidenceItem) -> String {
+    worded(
+        packet,
+        (LeafKind::EvidenceAdded, place),
+        Erasable::Title,
+        &item.title,
+    )
+}
+
+fn sentence(packet: &Packet, place: usize, item: &EvidenceItem) -> String {
     let what = match item.kind {
         ItemKind::Contract => "a contract",
         ItemKind::Message => "a message",
@@ -25,9 +37,9 @@ fn sentence(packet: &Packet, item: &EvidenceItem) -> String {
     let more = [
         amount.map(|amount| format!(" of {amount}")),
         at.map(|at| format!(" on {at}")),
-        Some(format!(", {}", worded(&item.title))),
+        Some(format!(", {}", title(packet, place, item))),
         (item.reference.as_ref())
-            .map(|reference| format!(", with the reference {}", worded(reference))),
+            .map(|reference| format!(", with the reference {}", quoted(reference))),
     ];
     let more: String = more.into_iter().flatten().collect();
     format!(
@@ -38,8 +50,12 @@ fn sentence(packet: &Packet, item: &EvidenceItem) -> String {
     )
 }
 
-fn of<'p>(packet: &'p Packet, kinds: &[ItemKind]) -> impl Iterator<Item = &'p EvidenceItem> {
-    (packet.items.iter()).filter(|item| kinds.contains(&item.kind))
+/// The items of these kinds, each with its place among all.
+fn of<'p>(
+    packet: &'p Packet,
+    kinds: &[ItemKind],
+) -> impl Iterator<Item = (usize, &'p EvidenceItem)> {
+    (packet.items.iter().enumerate()).filter(|(_, item)| kinds.contains(&item.kind))
 }
 
 /// Whether the partner recorded an item of these kinds.
@@ -49,20 +65,21 @@ pub(super) fn has(packet: &Packet, kinds: &[ItemKind]) -> bool {
 
 /// Whether it recorded a payment by its amount and reference.
 pub(super) fn has_payment(packet: &Packet) -> bool {
-    of(packet, &[ItemKind::Payment]).any(|item| item.amount.is_some() && item.reference.is_some())
+    of(packet, &[ItemKind::Payment])
+        .any(|(_, item)| item.amount.is_some() && item.reference.is_some())
 }
 
 /// Whether the refunds that it recorded, by amount and reference, come to this one.
 pub(super) fn has_refund(packet: &Packet, due: Amount) -> bool {
-    let paid = of(packet, &[ItemKind::Refund]).filter(|item| item.reference.is_some());
-    let paid = paid.filter_map(|item| item.amount);
+    let paid = of(packet, &[ItemKind::Refund]).filter(|(_, item)| item.reference.is_some());
+    let paid = paid.filter_map(|(_, item)| item.amount);
     let paid = paid.filter(|amount| amount.currency() == due.currency());
     paid.map(|amount| i128::from(amount.minor())).sum::<i128>() >= i128::from(due.minor())
 }
 
 /// The items' files, for the fields that take them; `name` chooses between Stripe's name and the neutral one.
 pub(super) fn files(packet: &Packet, name: fn(&'static str) -> &'static str) -> Vec<DisputeFile> {
-    let of_file = |item: &EvidenceItem| {
+    let of_file = |(place, item): (usize, &EvidenceItem)| {
         let sha256 = item.sha256.as_ref()?;
         let field = match item.kind {
             ItemKind::Contract => "customer_signature",
@@ -76,9 +93,14 @@ pub(super) fn files(packet: &Packet, name: fn(&'static str) -> &'static str) -> 
             document: format!(
                 "the file of item {}, {}, {sha256}",
                 item.item_id,
-                worded(&item.title)
+                title(packet, place, item)
             ),
         })
     };
-    packet.items.iter().filter_map(of_file).collect()
+    packet
+        .items
+        .iter()
+        .enumerate()
+        .filter_map(of_file)
+        .collect()
 }

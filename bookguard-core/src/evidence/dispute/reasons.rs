@@ -77,24 +77,26 @@ impl DisputeReason {
 /// The answer to the claim, as far as the packet goes.
 pub(super) fn answer(reason: DisputeReason, packet: &Packet) -> String {
     use DisputeReason as R;
-    let (organizer, talent) = (organizer(packet), talent(packet));
+    let (organizer, talent, platform) = (organizer(packet), talent(packet), platform(packet));
     let own = match reason {
-        R::CreditNotProcessed => "what is owed follows from the terms that were fixed before.".to_owned(),
+        R::CreditNotProcessed if packet.policy.is_some() => {
+            "what is owed follows from the terms that were fixed before.".to_owned()
+        }
         R::Duplicate => format!(
-            "this evidence is about one booking, {}. Another charge is for another booking, if there is one.",
+            "this evidence is about one booking, {}. What another charge is for, if there is one, is for {platform} to show.",
             packet.booking.booking_id
         ),
         R::Fraudulent | R::Unrecognized => format!(
-            "the payment is for the booking described here, made for {organizer} as the organizer, with {talent}."
+            "{platform} recorded the booking described here for {organizer} as the organizer, with {talent}. What the payment \
+             was for is for {platform} to show."
         ),
-        R::General => "the booking, its terms and what happened are set out below.".to_owned(),
+        R::CreditNotProcessed | R::General => "the booking, its terms and what happened are set out below.".to_owned(),
         R::ProductNotReceived => format!(
-            "what was booked is {talent} on the event's date. Whether the event took place is for {} to show; this record shows \
-             what was agreed and whether it was canceled.",
-            platform(packet)
+            "what was booked is {talent} on the event's date. Whether the event took place is for {platform} to show; this record \
+             shows what was agreed and whether it was canceled."
         ),
-        R::ProductUnacceptable => "what was booked, and under which terms, is set out below as it was fixed before the event.".to_owned(),
-        R::SubscriptionCanceled => "this was a single booking with one price. There is no subscription.".to_owned(),
+        R::ProductUnacceptable => "what was booked, and under which terms, is set out below, with the time of each record.".to_owned(),
+        R::SubscriptionCanceled => "what was recorded is a single booking with one price, not a subscription.".to_owned(),
     };
     let shown: &[ItemKind] = match reason {
         R::Duplicate | R::Fraudulent | R::Unrecognized => {

@@ -3,6 +3,7 @@ use super::*;
 use crate::evidence::verify::tests::fixture::Fixture;
 use crate::evidence::{ErasedValues, LegalBasis};
 use crate::model::{Amount, ItemId, Timestamp};
+use crate::policy::Reason;
 use crate::text::outside_quotations;
 
 /// The texts for Stripe.
@@ -109,6 +110,23 @@ fn what_became_of_the_money_is_told_as_it_stands() {
 }
 
 #[test]
+fn a_claimed_time_is_told_as_the_platforms_own() {
+    let mut packet = Fixture::new().canceled();
+    let claimed = packet.resolution.as_ref().unwrap().effective_at;
+    let words = "According to \u{201c}Stage & Co\u{201d}, the cancellation counts from";
+    for at in [claimed, None] {
+        packet.resolution.as_mut().unwrap().effective_at = at;
+        let export = dispute(&packet, DisputeForm::Stripe, DisputeReason::General);
+        let said = &evidence(&export)["refund_refusal_explanation"];
+        match at {
+            Some(at) => assert!(said.contains(&format!(" {words} {at}. ")), "{said}"),
+            None => assert!(!said.contains(words), "{said}"),
+        }
+    }
+    assert!(claimed.is_some());
+}
+
+#[test]
 fn the_accepted_text_is_shown_with_who_recorded_the_acceptance() {
     let fixture = Fixture::new();
     let export = dispute(
@@ -155,6 +173,80 @@ fn the_accepted_text_is_shown_with_who_recorded_the_acceptance() {
 }
 
 #[test]
+fn terms_that_nobody_accepted_date_from_what_fixed_them() {
+    let fixture = Fixture::new();
+    let (recorded, moved) = (fixture.recorded(), fixture.moved_and_canceled());
+    let at = moved.booking.rescheduled_at.unwrap();
+    for (packet, words) in [
+        (
+            &recorded,
+            "and could not be changed unnoticed since.".to_owned(),
+        ),
+        (
+            &moved,
+            format!("and those below when the event was last moved, {at}."),
+        ),
+    ] {
+        let words = format!("recorded, {}, {words}", packet.booking.created_at);
+        let export = dispute(packet, DisputeForm::Stripe, DisputeReason::General);
+        for field in ["cancellation_policy_disclosure", "refund_policy_disclosure"] {
+            let said = &evidence(&export)[field];
+            assert!(said.contains(&words), "{words} {said}");
+            let in_force = &packet.terms_disclosures.last().unwrap().text;
+            assert!(said.ends_with(in_force.as_str()), "{said}");
+        }
+    }
+}
+
+#[test]
+fn what_nobody_recorded_is_left_to_the_platform() {
+    use DisputeReason as R;
+    let fixture = Fixture::new();
+    let (recorded, bare) = (fixture.recorded(), fixture.bare());
+    let charge =
+        "What another charge is for, if there is one, is for \u{201c}Stage & Co\u{201d} to show.";
+    let payment = "What the payment was for is for \u{201c}Stage & Co\u{201d} to show.";
+    let refund = "The booking has no cancellation policy: whether a refund is due is for \u{201c}Stage & Co\u{201d} to show.";
+    for (packet, reason, said, unsaid) in [
+        (&recorded, R::Duplicate, charge, "is for another booking"),
+        (
+            &recorded,
+            R::Fraudulent,
+            payment,
+            "the payment is for the booking",
+        ),
+        (
+            &recorded,
+            R::Unrecognized,
+            payment,
+            "the payment is for the booking",
+        ),
+        (
+            &recorded,
+            R::CreditNotProcessed,
+            "what is owed follows from the terms",
+            refund,
+        ),
+        (
+            &bare,
+            R::CreditNotProcessed,
+            refund,
+            "what is owed follows from the terms",
+        ),
+        (&bare, R::General, refund, "the terms give a refund only"),
+    ] {
+        let export = dispute(packet, DisputeForm::Stripe, reason);
+        let text = &evidence(&export)["uncategorized_text"];
+        assert!(
+            text.contains(said) && !text.contains(unsaid),
+            "{reason}: {text}"
+        );
+        let refund_refusal = &evidence(&export)["refund_refusal_explanation"];
+        assert_eq!(refund_refusal.contains(refund), packet.policy.is_none());
+    }
+}
+
+#[test]
 fn what_is_still_owed_is_not_kept() {
     let mut packet = Fixture::new().canceled();
     let evaluation = &mut packet.resolution.as_mut().unwrap().evaluation;
@@ -171,6 +263,29 @@ fn what_is_still_owed_is_not_kept() {
         let said = &evidence(&export)["refund_refusal_explanation"];
         let words = format!("Kept under the terms: {}.", amount(kept));
         assert!(said.contains(&words), "{words} {said}");
+    }
+}
+
+#[test]
+fn what_is_kept_is_ascribed_to_what_set_it() {
+    let mut fixture = Fixture::new();
+    let value = fixture.canceled().booking.value().unwrap();
+    let (date, zone) = ("2026-06-20T19:00:00-04:00", Some("America/New_York"));
+    fixture.record(47, Some("firm"), date, zone, value, |_| {});
+    fixture.cancel(13, Actor::Mutual, None);
+    for (packet, why) in [
+        (fixture.canceled(), "under the terms"),
+        (fixture.decided(), "by that decision"),
+        (
+            fixture.packet_at(13),
+            "by what both sides agreed, as \u{201c}Stage & Co\u{201d} states",
+        ),
+    ] {
+        let export = dispute(&packet, DisputeForm::Stripe, DisputeReason::General);
+        let said = &evidence(&export)["refund_refusal_explanation"];
+        let kept = packet.resolution.unwrap().evaluation.kept().unwrap();
+        assert!(said.contains(&format!(" Kept {why}: {kept}.")), "{said}");
+        assert_eq!(said.matches(" Kept ").count(), 1, "{said}");
     }
 }
 
@@ -364,6 +479,70 @@ fn who_was_erased_is_named_nowhere_and_asked_for() {
             .iter()
             .find(|one| one.field == "customer_name");
         assert!(asked.is_some_and(|one| one.what.contains("was erased")));
+    }
+}
+
+#[test]
+fn a_text_counts_as_erased_only_if_an_erasure_names_it() {
+    let of = |entry, names: &[Erasable]| ErasedValues {
+        entry,
+        names: names.to_vec(),
+    };
+    let mut fixture = Fixture::new();
+    fixture.with_items(13, 45);
+    fixture.erasable = true;
+    let value = fixture.canceled().booking.value().unwrap();
+    let (date, zone) = ("2026-06-20T19:00:00-04:00", Some("America/New_York"));
+    fixture.record(46, Some("case_by_case"), date, zone, value, |_| {});
+    fixture.cancel(14, Actor::Organizer, Some(Reason::Illness));
+    fixture.decide(14, "200");
+    let mut kept = [13, 14].map(|which| fixture.packet_at(which));
+    for (which, values) in [
+        (
+            13,
+            vec![of(1, &[Erasable::Method]), of(2, &[Erasable::Title])],
+        ),
+        (14, vec![of(3, &[Erasable::DecidedBy, Erasable::Rationale])]),
+    ] {
+        let why = (LegalBasis::Objection, None);
+        fixture.erase(which, "2026-07-01T09:00:00Z", why, values);
+    }
+    let gone = [13, 14].map(|which| fixture.packet_at(which));
+    // The partner sent the very text that stands in for an erased one.
+    for packet in &mut kept {
+        packet
+            .acceptances
+            .iter_mut()
+            .for_each(|one| one.method = "erased".to_owned());
+        packet
+            .items
+            .iter_mut()
+            .for_each(|one| one.title = "erased".to_owned());
+        let decision = packet.resolution.as_mut().unwrap().decision.as_mut();
+        if let Some(decision) = decision {
+            decision.decided_by = "erased".to_owned();
+            decision.rationale = "erased".to_owned();
+        }
+    }
+    let [accepted, decided] = &kept;
+    let [silent, silenced] = &gone;
+    let (quoted, erased) = ("\u{201c}erased\u{201d}", "[erased]");
+    for (packet, word) in [(accepted, quoted), (silent, erased)] {
+        let export = dispute(packet, DisputeForm::Stripe, DisputeReason::Fraudulent);
+        let terms = &evidence(&export)["refund_policy_disclosure"];
+        assert!(terms.contains(&format!(" by {word} from")), "{terms}");
+        let statement = &evidence(&export)["uncategorized_text"];
+        let cited = format!(" recorded a contract on 2026-01-31T20:00:00.000Z, {word}; ");
+        assert!(statement.contains(&cited), "{statement}");
+        let file = &export.files.last().unwrap().document;
+        assert!(file.contains(&format!(", {word}, sha256:")), "{file}");
+    }
+    for (packet, word) in [(decided, quoted), (silenced, erased)] {
+        let export = dispute(packet, DisputeForm::Stripe, DisputeReason::General);
+        let said = &evidence(&export)["refund_refusal_explanation"];
+        let who = format!(" recorded that {word} decided it on ");
+        let why = format!(", for this reason: {word} ");
+        assert!(said.contains(&who) && said.contains(&why), "{said}");
     }
 }
 

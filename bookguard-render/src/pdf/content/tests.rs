@@ -1,0 +1,89 @@
+use super::*;
+use crate::Maker;
+
+const KEY: &str = include_str!("../../../../tests/vectors/packets/ledger.vkey");
+const MOVED: &str = include_str!(
+    "../../../../tests/vectors/packets/good/moved-twice-accepted-before-and-after.json"
+);
+
+fn key() -> VerifierKey {
+    KEY.trim().parse().unwrap()
+}
+
+fn told() -> Told {
+    let packet: Packet = serde_json::from_str(MOVED).unwrap();
+    let others = Others::of(&packet, MOVED, &key(), &Maker::default());
+    Told { packet, others }
+}
+
+/// The text of a block, as far as these tests need it.
+fn text(block: &Block) -> Option<&str> {
+    match block {
+        Block::Section(text) | Block::Subsection(text) | Block::Paragraph(text) => Some(text),
+        _ => None,
+    }
+}
+
+#[test]
+fn the_terms_in_force_come_first_and_former_ones_are_marked() {
+    let told = told();
+    let agreed = told.agreed();
+    let headings: Vec<&str> = (agreed.iter())
+        .filter_map(|block| match block {
+            Block::Subsection(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        headings,
+        [
+            "Cancellation terms of this booking",
+            "The terms before change of date 2",
+            "The terms before change of date 1",
+        ]
+    );
+    let page = crate::page::page(MOVED, KEY, &Maker::default()).unwrap();
+    assert!(headings[1..].iter().all(|heading| page.contains(heading)));
+    let starts =
+        |block: &&Block| text(block).is_some_and(|text| text.starts_with("The event starts on"));
+    let starts: Vec<&str> = agreed.iter().filter(starts).filter_map(text).collect();
+    let texts = told.packet.terms_disclosures.iter().rev();
+    assert!(
+        texts
+            .zip(&starts)
+            .all(|(told, start)| told.text.contains(start))
+    );
+    assert_eq!(starts.len(), 3);
+}
+
+#[test]
+fn of_shortened_terms_nothing_is_left_without_its_heading() {
+    let told = told();
+    let whole = told.agreed();
+    for agreed in 0..=whole.len() {
+        let limits = Limits {
+            agreed,
+            ..Limits::NONE
+        };
+        let blocks = told.blocks(&key(), PdfForm::Bank, limits);
+        let texts: Vec<Option<&str>> = blocks.iter().map(text).collect();
+        let place = |heading| {
+            texts
+                .iter()
+                .position(|text| *text == Some(heading))
+                .unwrap()
+        };
+        let printed = &texts[place("What was agreed") + 1..place("Timeline")];
+        let kept: Vec<Option<&str>> = whole[..agreed].iter().map(text).collect();
+        assert_eq!(printed[..agreed], kept);
+        let left_out = whole.len() - agreed;
+        assert_eq!(printed.len() - agreed, usize::from(left_out > 0));
+        if left_out > 0 {
+            let said = printed[agreed].unwrap();
+            assert!(
+                said.contains(&format!(" {left_out} parts of these texts.")),
+                "{said}"
+            );
+        }
+    }
+}
