@@ -393,6 +393,8 @@ pub const ATTEMPTS_PRUNED: u64 = 2_000;
 pub const RETRY_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
 /// Milliseconds for which a manual retry waits for the outcome.
 pub const RETRY_WAIT_MS: u64 = 10_000;
+/// The most manual retries of one partner's events whose answers wait on a node: each looks into the database again and again.
+pub const RETRIES_WAITING: usize = 16;
 /// Milliseconds for which a node may remember an API key: a revoked key stops working within this time.
 pub const KEY_CACHE_MS: i64 = 3_000;
 /// Milliseconds from the start of a delivery's schedule in which our own faults use up none of its steps: twice its length.
