@@ -151,7 +151,7 @@ pub const WARNING_FAILURES: u32 = 10;
 pub const SUSPENDED_AFTER_MS: i64 = 5 * DAY_MS;
 /// Minimum milliseconds between two probes of a suspended endpoint: noticing its recovery an hour late is soon enough.
 pub const PROBE_MS: i64 = HOUR_MS;
-/// Milliseconds after a failure before an unverified endpoint is tried again. Its receiver, which may not have asked for
+/// Milliseconds after a failure or a test before an unverified endpoint is tried again. Its receiver, which may not have asked for
 /// anything, gets at most six deliveries a minute, no matter how many events and nodes there are.
 pub const UNVERIFIED_MS: i64 = 10 * 1000;
 /// Milliseconds after a change of an endpoint's address until no delivery begins to the former address any more: how long a
