@@ -391,6 +391,8 @@ pub const PRUNED: usize = 256;
 pub const ATTEMPTS_PRUNED: u64 = 2_000;
 /// Maximum milliseconds for which a receiver's `Retry-After` is respected: 24 h, the longest wait of the default schedule.
 pub const RETRY_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
+/// The most tests of one partner's endpoints under way on a node: each holds one of the few places of all partners.
+pub const TESTS_PER_PARTNER: usize = 4;
 /// Milliseconds for which a manual retry waits for the outcome.
 pub const RETRY_WAIT_MS: u64 = 10_000;
 /// The most manual retries of one partner's events whose answers wait on a node: each looks into the database again and again.
