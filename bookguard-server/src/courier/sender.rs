@@ -173,7 +173,7 @@ impl Sender {
         started_at: i64,
     ) -> Attempt {
         let began = Instant::now();
-        let progress = Progress::default();
+        let progress = Progress::within(patience);
         let mut answer = None;
         let request = || request(url, headers, progress.watch(body));
         let broken = match self.rules.check_parsed(url).map(|()| request()) {
