@@ -151,7 +151,7 @@ pub const WARNING_FAILURES: u32 = 10;
 pub const SUSPENDED_AFTER_MS: i64 = 5 * DAY_MS;
 /// Minimum milliseconds between two probes of a suspended endpoint: noticing its recovery an hour late is soon enough.
 pub const PROBE_MS: i64 = HOUR_MS;
-/// Milliseconds after a failure before an unverified endpoint is tried again. Its receiver, which may not have asked for
+/// Milliseconds after a failure or a test before an unverified endpoint is tried again. Its receiver, which may not have asked for
 /// anything, gets at most six deliveries a minute, no matter how many events and nodes there are.
 pub const UNVERIFIED_MS: i64 = 10 * 1000;
 /// Milliseconds after a change of an endpoint's address until no delivery begins to the former address any more: how long a
@@ -391,8 +391,12 @@ pub const PRUNED: usize = 256;
 pub const ATTEMPTS_PRUNED: u64 = 2_000;
 /// Maximum milliseconds for which a receiver's `Retry-After` is respected: 24 h, the longest wait of the default schedule.
 pub const RETRY_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
+/// The most tests of one partner's endpoints under way on a node: each holds one of the few places of all partners.
+pub const TESTS_PER_PARTNER: usize = 4;
 /// Milliseconds for which a manual retry waits for the outcome.
 pub const RETRY_WAIT_MS: u64 = 10_000;
+/// The most manual retries of one partner's events whose answers wait on a node: each looks into the database again and again.
+pub const RETRIES_WAITING: usize = 16;
 /// Milliseconds for which a node may remember an API key: a revoked key stops working within this time.
 pub const KEY_CACHE_MS: i64 = 3_000;
 /// Milliseconds from the start of a delivery's schedule in which our own faults use up none of its steps: twice its length.

@@ -103,8 +103,8 @@ pub struct Writing<T> {
 /// An outcome that an answer waits for and only the courier knows.
 #[derive(Debug, Clone)]
 pub enum Awaits {
-    /// The outcome of this event's deliveries, after a manual retry.
-    Outcome(EventId),
+    /// The outcome of the deliveries of this partner's event, after a manual retry.
+    Outcome(PartnerId, EventId),
     /// The outcome of an endpoint's test.
     Test(TestDelivery),
 }

@@ -5,7 +5,8 @@
 //!
 //! The core's rules decide what an outcome means. [`address`] decides where a webhook may go, [`proxy`] is the operator's
 //! proxy, [`sender`] makes one attempt, `fair_queue` decides whose turn it is, `dispatch` runs the attempts, `deliver` takes
-//! one delivery to its settled end, `claim` asks the store for due deliveries, and `reclaim` takes over from dead nodes.
+//! one delivery to its settled end, `claim` asks the store for due deliveries, `reclaim` takes over from dead nodes, and
+//! `outcomes` bounds how many answers wait for a manual retry.
 //! Invariants: no database connection is held during a request; a slow or dead receiver uses up only its own share of places
 //! and memory.
 
@@ -15,6 +16,7 @@ mod deliver;
 mod dispatch;
 mod endpoint_test;
 mod fair_queue;
+mod outcomes;
 pub mod proxy;
 mod reclaim;
 mod rule;
@@ -30,13 +32,11 @@ use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::engine::waiting::Waiting;
 use bookguard_core::error::Error;
 use bookguard_core::features::attempts::AttemptRecord;
-use bookguard_core::features::events;
 use bookguard_core::features::events::RetryResult;
 use bookguard_core::limits::{ATTEMPT_MS, FAILURES_SETTLED_AT_ONCE};
 use bookguard_core::model::EventId;
 use bookguard_core::operation::{self, Awaits};
 use bookguard_core::service::Service;
-use bookguard_core::session::{Authority, Operator, Session};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
@@ -48,6 +48,8 @@ use deliver::DeliveryContext;
 use dispatch::{Dispatcher, Note};
 pub use endpoint_test::EndpointTest;
 use endpoint_test::EndpointTests;
+pub use outcomes::RetryWait;
+use outcomes::RetryWaits;
 use proxy::Proxy;
 pub use rule::endpoint_rule;
 use sender::{Sender, SenderError};
@@ -78,17 +80,17 @@ pub struct CourierConfig {
 #[derive(Debug)]
 pub enum Awaited {
     /// The outcome of a manual retry.
-    Outcome(EventId),
+    Outcome(RetryWait),
     /// The result of an endpoint test.
     Test(EndpointTest),
 }
 
 /// A running courier. Dropping it ends every attempt at once; deliveries in flight are sent again when their leases end.
 pub struct Courier {
-    service: Arc<Service>,
     notes: UnboundedSender<Note>,
     waiting: Arc<Waiting<EventId>>,
     context: Arc<DeliveryContext>,
+    retries: Arc<RetryWaits>,
     tests: Arc<EndpointTests>,
     /// Taken by the first [`stop`](Courier::stop).
     dispatcher: Mutex<Option<JoinHandle<()>>>,
@@ -122,13 +124,13 @@ impl Courier {
         let (notes, heard) = mpsc::unbounded_channel();
         let waiting = Arc::<Waiting<EventId>>::default();
         let context = DeliveryContext {
-            service: Arc::clone(&service),
             outbox,
             sender: Sender::new(settings.rules, settings.proxy, settings.attempt_time)?,
             attempt_time: settings.attempt_time,
             notes: notes.clone(),
             waiting: Arc::clone(&waiting),
             endpoints: EndpointReader::new(&service),
+            service,
             failures: Semaphore::new(FAILURES_SETTLED_AT_ONCE),
             failing: AtomicBool::new(false),
             complained: Mutex::default(),
@@ -141,39 +143,44 @@ impl Courier {
         }
         let dispatcher = tokio::spawn(dispatcher.run(deliveries, heard));
         Ok(Courier {
-            service,
             notes,
             waiting,
             context,
+            retries: Arc::default(),
             tests: Arc::default(),
             dispatcher: Mutex::new(Some(dispatcher)),
         })
     }
 
-    /// Prepares what an operation's answer waits for, before the operation is written.
+    /// Prepares what an operation's answer waits for, before the operation is written. `None` if the answer is given at once,
+    /// because enough others of this partner wait.
     ///
     /// # Errors
     /// `test_running` and `busy`, both for a test only.
-    pub fn ready(&self, awaits: Awaits) -> Result<Awaited, Error> {
+    pub fn ready(&self, awaits: Awaits) -> Result<Option<Awaited>, Error> {
         Ok(match awaits {
-            Awaits::Outcome(event_id) => Awaited::Outcome(event_id),
-            Awaits::Test(test) => Awaited::Test(self.tests.begin(test)?),
+            Awaits::Outcome(partner_id, event_id) => {
+                let wait = self.retries.begin(partner_id, event_id);
+                wait.map(Awaited::Outcome)
+            }
+            Awaits::Test(test) => Some(Awaited::Test(self.tests.begin(test)?)),
         })
     }
 
     /// Waits for the answer and returns it as JSON, or `None` if it is not known after `patience`. A test takes as long as an
-    /// attempt may.
+    /// attempt may. `look` asks for the outcome of an event's retry once, where blocking is allowed.
     ///
     /// # Errors
-    /// Those of [`outcome_of`](Self::outcome_of).
-    pub async fn answer(
+    /// Those of `look`.
+    pub async fn answer<F: Future<Output = Result<Option<RetryResult>, Error>>>(
         &self,
         awaited: Awaited,
         patience: Duration,
+        look: impl Fn(EventId) -> F,
     ) -> Result<Option<Vec<u8>>, Error> {
         match awaited {
-            Awaited::Outcome(event_id) => {
-                let outcome = self.outcome_of(event_id, patience).await?;
+            Awaited::Outcome(wait) => {
+                let outcome = self.outcome_of(wait.event_id(), patience, look).await?;
                 Ok(outcome.as_ref().map(operation::to_json))
             }
             Awaited::Test(test) => {
@@ -188,18 +195,18 @@ impl Courier {
     /// manual retry, or `None` if it is not known yet.
     ///
     /// # Errors
-    /// `not_found` if there is no such event, `unavailable` if the store does not answer. This does not check whether the
-    /// caller may see the event: its retry was accepted before.
-    pub async fn outcome_of(
+    /// Those of `look`.
+    async fn outcome_of<F: Future<Output = Result<Option<RetryResult>, Error>>>(
         &self,
         event_id: EventId,
         patience: Duration,
+        look: impl Fn(EventId) -> F,
     ) -> Result<Option<RetryResult>, Error> {
         let until = Instant::now() + patience;
         let waiter = self.waiting.on(event_id);
         let mut wait = LOOK_AGAIN;
         loop {
-            let outcome = self.look(event_id).await?;
+            let outcome = look(event_id).await?;
             let now = Instant::now();
             if outcome.is_some() || now >= until {
                 return Ok(outcome);
@@ -208,22 +215,6 @@ impl Courier {
             let _ = timeout_at(until.min(now + wait), waiter.told()).await;
             wait = (wait * 3 / 2).min(LOOK_AGAIN_MAX);
         }
-    }
-
-    async fn look(&self, event_id: EventId) -> Result<Option<RetryResult>, Error> {
-        let session = Session {
-            service: Arc::clone(&self.service),
-            authority: Authority::Administrator {
-                by: Operator::Here { user: None },
-                partner_id: None,
-            },
-            address: None,
-        };
-        tokio::task::spawn_blocking(move || events::retry_outcome(&session, &event_id))
-            .await
-            .map_err(|error| {
-                Error::internal(format!("the search for an outcome failed: {error}"))
-            })?
     }
 
     /// Stops the courier: it takes nothing more, gives attempts in flight up to `patience` to end and be settled, and cuts off

@@ -172,6 +172,7 @@ impl Default for DeliveryMetrics {
             None,
             Some(FailureClass::Timeout),
             Some(FailureClass::Http5xx),
+            Some(FailureClass::OurFault),
         ] {
             drop(attempts.get_or_create(&AttemptLabels::of(result)));
         }

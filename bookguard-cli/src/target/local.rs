@@ -308,7 +308,9 @@ impl Local {
             (Some(courier), Some(awaits)) => {
                 let served = self.has_server()?;
                 may_send(&awaits, served)?;
-                Some((courier, courier.ready(awaits)?, served))
+                courier
+                    .ready(awaits)?
+                    .map(|awaited| (courier, awaited, served))
             }
             _ => None,
         };
@@ -335,7 +337,10 @@ impl Local {
         pending: Vec<u8>,
     ) -> Result<Vec<u8>, Failure> {
         let patience = Duration::from_millis(RETRY_WAIT_MS);
-        let Some(body) = courier.answer(awaited, patience).await? else {
+        let look = async |event_id| {
+            block_in_place(|| features::events::retry_outcome(&self.session, &event_id))
+        };
+        let Some(body) = courier.answer(awaited, patience, look).await? else {
             return Ok(pending);
         };
         if let Some(key) = key {
@@ -383,7 +388,7 @@ fn user() -> Option<String> {
 /// A test shows the outcome of a delivery. Beside a server, the server's settings decide it, not those here.
 fn may_send(awaits: &Awaits, served: bool) -> Result<(), Failure> {
     match awaits {
-        Awaits::Outcome(_) => Ok(()),
+        Awaits::Outcome(..) => Ok(()),
         Awaits::Test(_) if served => Err(Error::conflict(
             "server_running",
             "A server runs on this database, and the server sends tests, with its settings. Repeat the command with --url and \

@@ -214,7 +214,8 @@ impl Operation for RetryEvent {
         summary: "Deliver an event once more, now",
         description: "Attempts every open delivery of the event at once and waits up to ten seconds for the outcome; `pending` means \
                       that it is not known yet. An endpoint that has not accepted anything yet gets one delivery at a time, ten \
-                      seconds apart at least, those retried by hand included: until its turn comes, the answer is `pending`. If this attempt fails too, automatic attempts continue as scheduled. An event that had no endpoint is delivered to the current ones. An event whose payload was deleted (`prunedAt`), because it was too old or its booking's data were erased, \
+                      seconds apart at least, those retried by hand included: until its turn comes, the answer is `pending`. \
+                      Sixteen retries of a partner wait at a time on one node; the answer to others is `pending` at once. If this attempt fails too, automatic attempts continue as scheduled. An event that had no endpoint is delivered to the current ones. An event whose payload was deleted (`prunedAt`), because it was too old or its booking's data were erased, \
                       answers 409 `event_pruned`.",
         ..Route::POST
     };
@@ -229,7 +230,7 @@ impl Operation for RetryEvent {
             lease: session.service.lease(),
         };
         let at = session.service.clock().now();
-        Ok(write_awaiting(at, retry, Awaits::Outcome(event_id)))
+        Ok(write_awaiting(at, retry, Awaits::Outcome(owner, event_id)))
     }
 }
 

@@ -15,7 +15,7 @@ use bookguard_core::features::endings::EndContract;
 use bookguard_core::features::events;
 use bookguard_core::features::partners::account::{ReinstatePartner, SuspendPartner};
 use bookguard_core::limits;
-use bookguard_core::model::{ApiKeyId, ConsoleSessionId, PartnerId};
+use bookguard_core::model::{ApiKeyId, ConsoleSessionId, EventId, PartnerId};
 use bookguard_core::operation::{
     Finished, Operation as _, ReadFn, Request, RequestStep, StepFn, WatchStep, WriteStep,
 };
@@ -167,10 +167,16 @@ impl Caller<'_> {
         let awaited = write
             .awaits
             .map(|awaits| courier.ready(awaits))
-            .transpose()?;
+            .transpose()?
+            .flatten();
+        let look = |event_id: EventId| {
+            let session = session.clone();
+            let look = move || events::retry_outcome(&session, &event_id);
+            self.app.read(self.cost, ReadClass::Short, look)
+        };
         let mut finished = (write.submit)(Arc::clone(&session.service), false).await?;
         if let Some(awaited) = awaited.filter(|_| !finished.replayed)
-            && let Some(body) = observer::waiting(courier.answer(awaited, RETRY_WAIT)).await?
+            && let Some(body) = observer::waiting(courier.answer(awaited, RETRY_WAIT, look)).await?
         {
             finished.body = body.into();
             if let Some(key) = write.remembered {

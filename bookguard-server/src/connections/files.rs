@@ -9,7 +9,7 @@ use crate::config::Connections;
 const CONNECTIONS: usize = 8_192;
 /// Connections beyond [`CONNECTIONS`], so that the health check is answered on a full server too.
 const RESERVE: usize = 64;
-/// Files for everything else: 1,792 webhooks in flight, idle connections kept open to receivers, the database, the log.
+/// Files for everything else: 1,792 webhooks in flight, 1,024 connections kept open to receivers, the database, the log.
 const OTHERS: usize = 3_072;
 
 /// Raises the soft limit of open files and returns the limits on connections. Reports to the operator if the limit is low.

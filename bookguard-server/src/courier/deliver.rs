@@ -142,13 +142,7 @@ impl DeliveryContext {
         let (event_id, body) = (&delivery.event_id, &delivery.body);
         let attempting = self.attempt_within(patience, event_id, body, destination);
         let attempt = ASKER.scope(seat.asker(), attempting).await;
-        let ended = match attempt.class {
-            None => Ended::Accepted,
-            Some(FailureClass::Gone) => Ended::Gone,
-            Some(FailureClass::Timeout) => Ended::TimedOut,
-            Some(_) if attempt.is_ours() => Ended::Unsent,
-            Some(_) => Ended::Refused,
-        };
+        let ended = ended(&attempt, patience);
         self.metrics.attempted(attempt.class);
         completion.sent(ended, attempt.duration_ms);
         let settling = self.settle(&delivery, attempt);
@@ -293,6 +287,20 @@ impl DeliveryContext {
     }
 }
 
+/// How an attempt that could last for `patience` ended. One that held its place to the end has timed out, whoever is to blame:
+/// a proxy that waits for a dead receiver would otherwise take the places of new and healthy endpoints.
+fn ended(attempt: &Attempt, patience: Duration) -> Ended {
+    let lasted = Duration::from_millis(attempt.duration_ms.saturating_add(1)) > patience;
+    match attempt.class {
+        None => Ended::Accepted,
+        Some(FailureClass::Gone) => Ended::Gone,
+        Some(FailureClass::Timeout) => Ended::TimedOut,
+        Some(FailureClass::OurFault) if lasted => Ended::TimedOut,
+        Some(FailureClass::OurFault) => Ended::Unsent,
+        Some(_) => Ended::Refused,
+    }
+}
+
 /// The report of an endpoint whose status changed. The dispatcher reports endpoints that are gone.
 fn turned(
     endpoint_id: EndpointId,
@@ -349,6 +357,27 @@ fn unsent(now: Timestamp, class: FailureClass, why: &str) -> Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_attempt_that_keeps_its_place_to_the_end_times_out_though_the_fault_is_ours() {
+        let patience = Duration::from_micros(3_750_500);
+        for (class, took_ms, expected) in [
+            (None, 3_750, Ended::Accepted),
+            (Some(FailureClass::Gone), 3_750, Ended::Gone),
+            (Some(FailureClass::Timeout), 2_000, Ended::TimedOut),
+            (Some(FailureClass::Http5xx), 3_750, Ended::Refused),
+            (Some(FailureClass::OurFault), 3_749, Ended::Unsent),
+            // As many whole milliseconds as the patience has.
+            (Some(FailureClass::OurFault), 3_750, Ended::TimedOut),
+        ] {
+            let attempt = Attempt {
+                class,
+                duration_ms: took_ms,
+                ..unsent(Timestamp::from_ms(0), FailureClass::OurFault, "")
+            };
+            assert_eq!(ended(&attempt, patience), expected, "{class:?} {took_ms}");
+        }
+    }
 
     #[test]
     fn what_is_so_all_the_time_is_told_once_a_minute() {

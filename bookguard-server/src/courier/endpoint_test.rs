@@ -1,14 +1,16 @@
 //! Endpoint tests: one attempt each, made for a caller that waits for it.
 //!
-//! A test is signed, checked and sent like a delivery. Invariants: one test of an endpoint at a time, and at most
-//! [`TESTS_AT_ONCE`] on this node; a test is never settled, claimed or repeated.
+//! A test is signed, checked and sent like a delivery. Invariants: one test of an endpoint at a time, at most
+//! [`TESTS_PER_PARTNER`] of a partner's endpoints and [`TESTS_AT_ONCE`] in all on this node; a test is never settled, claimed
+//! or repeated.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bookguard_core::engine::outbox::EndpointStanding;
 use bookguard_core::error::Error;
-use bookguard_core::model::EndpointId;
+use bookguard_core::limits::TESTS_PER_PARTNER;
+use bookguard_core::model::{EndpointId, PartnerId};
 use bookguard_core::operation::TestDelivery;
 use bookguard_core::webhook::Attempt;
 
@@ -18,9 +20,9 @@ use super::sender::{ASKER, Asker};
 /// The most tests under way on one node: few, because each holds a request's connection.
 const TESTS_AT_ONCE: usize = 64;
 
-/// The endpoints under test.
+/// The endpoints under test, and whose they are.
 #[derive(Debug, Default)]
-pub(super) struct EndpointTests(Mutex<HashSet<EndpointId>>);
+pub(super) struct EndpointTests(Mutex<HashMap<EndpointId, PartnerId>>);
 
 /// A test that was admitted. Dropping it lets the next test of the endpoint begin.
 #[derive(Debug)]
@@ -30,7 +32,7 @@ pub struct EndpointTest {
 }
 
 impl EndpointTests {
-    fn lock(&self) -> MutexGuard<'_, HashSet<EndpointId>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<EndpointId, PartnerId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -40,7 +42,7 @@ impl EndpointTests {
     /// `test_running`, `busy`.
     pub(super) fn begin(self: &Arc<Self>, test: TestDelivery) -> Result<EndpointTest, Error> {
         let mut under_test = self.lock();
-        if under_test.contains(&test.endpoint_id) {
+        if under_test.contains_key(&test.endpoint_id) {
             return Err(Error::conflict(
                 "test_running",
                 format!(
@@ -49,10 +51,20 @@ impl EndpointTests {
                 ),
             ));
         }
+        let own = under_test.values().filter(|of| **of == test.partner_id);
+        if own.count() >= TESTS_PER_PARTNER {
+            return Err(Error::conflict(
+                "test_running",
+                format!(
+                    "Tests of {TESTS_PER_PARTNER} webhook endpoints of the partner are under way, the most at a time. Wait for an \
+                     answer, fifteen seconds at most, and test again."
+                ),
+            ));
+        }
         if under_test.len() >= TESTS_AT_ONCE {
             return Err(Error::busy());
         }
-        under_test.insert(test.endpoint_id);
+        under_test.insert(test.endpoint_id, test.partner_id);
         Ok(EndpointTest {
             tests: Arc::clone(self),
             test,
@@ -94,13 +106,14 @@ impl EndpointTest {
 
 #[cfg(test)]
 mod tests {
-    use bookguard_core::model::{EventId, PartnerId};
+    use bookguard_core::model::EventId;
 
     use super::*;
 
+    /// A test of endpoint `n`. Each partner has four endpoints.
     fn test(n: u8) -> TestDelivery {
         TestDelivery {
-            partner_id: PartnerId::from_bytes([0; 16]),
+            partner_id: PartnerId::from_bytes([n / 4; 16]),
             endpoint_id: EndpointId::from_bytes([n; 16]),
             event_id: EventId::from_bytes([0; 16]),
             body: Arc::from(&b"{}"[..]),
@@ -119,5 +132,24 @@ mod tests {
         assert_eq!(code(test(64)).unwrap_err(), "busy");
         drop(all);
         assert_eq!(code(test(64)), Ok(()));
+    }
+
+    #[test]
+    fn a_partner_tests_few_endpoints_at_once() {
+        let tests = Arc::<EndpointTests>::default();
+        let of_one = |n| TestDelivery {
+            partner_id: PartnerId::from_bytes([9; 16]),
+            ..test(n)
+        };
+        let mut all: Vec<EndpointTest> = (0..4).map(|n| tests.begin(of_one(n)).unwrap()).collect();
+        let refused = tests.begin(of_one(4)).unwrap_err();
+        assert_eq!(refused.code, "test_running");
+        assert!(refused.message.starts_with("Tests of 4"), "{refused}");
+        assert!(
+            tests.begin(test(4)).is_ok(),
+            "another partner has its own share"
+        );
+        all.pop();
+        assert!(tests.begin(of_one(4)).is_ok());
     }
 }

@@ -46,13 +46,13 @@ pub(super) enum Ended {
     Accepted,
     /// It was refused, or there was no connection.
     Refused,
-    /// The deadline passed: the attempt held its place as long as it could.
+    /// The deadline passed: the attempt held its place as long as it could, also if it waited for the operator's proxy.
     TimedOut,
     /// The receiver answered 410: the endpoint takes nothing more.
     Gone,
     /// Not begun, because the endpoint was deleted or disabled meanwhile.
     Closed,
-    /// Not begun, or failed through a fault of ours: this says nothing about the endpoint.
+    /// Not begun, or failed before its deadline through a fault of ours: this says nothing about the endpoint.
     Unsent,
 }
 

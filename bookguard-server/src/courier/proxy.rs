@@ -154,6 +154,14 @@ impl ProxyFault {
     fn whole(what: String) -> Self {
         Self { what, whole: true }
     }
+
+    /// No tunnel to one of the receiver's addresses was open in time.
+    pub(super) fn late() -> Self {
+        Self {
+            what: "did not open a connection in time".to_owned(),
+            whole: false,
+        }
+    }
 }
 
 impl fmt::Display for ProxyFault {

@@ -50,6 +50,10 @@ pub(super) use resolver::{ASKER, Asker};
 /// With fewer, connections would be closed and opened again all the time.
 const IDLE_PER_HOST: usize = IN_FLIGHT;
 
+/// Connections kept in all, idle ones included: as many as can be in flight to healthy endpoints. Those opened beyond are closed
+/// after their request, so that a burst to many hosts does not leave thousands of open files behind.
+const KEPT: usize = IN_FLIGHT;
+
 /// How long an idle connection is kept: less than the 60 s after which common receivers and load balancers close it, so that a
 /// request rarely meets a connection that is being closed.
 const IDLE_TIME: Duration = Duration::from_secs(50);
@@ -125,10 +129,20 @@ impl Sender {
         proxy: Option<Proxy>,
         total_timeout: Duration,
     ) -> Result<Self, SenderError> {
+        Self::keeping(KEPT, rules, proxy, total_timeout)
+    }
+
+    /// Does the same as [`new`](Self::new), but keeps `kept` connections.
+    fn keeping(
+        kept: usize,
+        rules: AddressRules,
+        proxy: Option<Proxy>,
+        total_timeout: Duration,
+    ) -> Result<Self, SenderError> {
         let rules = Arc::new(rules);
         let resolver = CheckedResolver::new(Arc::clone(&rules));
         let https = HttpsConnector::from((
-            Dialer::new(resolver, proxy),
+            Dialer::new(resolver, proxy, kept),
             tls::system_trust().map_err(SenderError)?,
         ));
         // Longer than any attempt, so that those tell how they ended.
@@ -173,7 +187,7 @@ impl Sender {
         started_at: i64,
     ) -> Attempt {
         let began = Instant::now();
-        let progress = Progress::default();
+        let progress = Progress::within(patience);
         let mut answer = None;
         let request = || request(url, headers, progress.watch(body));
         let broken = match self.rules.check_parsed(url).map(|()| request()) {

@@ -5,6 +5,7 @@ mod bench;
 mod nodes;
 mod receiver;
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use bookguard_core::features::deliveries::{
@@ -12,16 +13,18 @@ use bookguard_core::features::deliveries::{
 };
 use bookguard_core::features::erasures::EraseValues;
 use bookguard_core::features::events::RetryEvent;
-use bookguard_core::limits::{IN_FLIGHT_NEW, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS, LEASE_SKEW_MS};
+use bookguard_core::limits::{
+    IN_FLIGHT_NEW, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS, LEASE_SKEW_MS, RETRIES_WAITING,
+};
 use bookguard_core::lines::{Line, LineSubscriber, Threshold, hear_here};
-use bookguard_core::model::{DeliveryStatus, Timestamp};
+use bookguard_core::model::{DeliveryStatus, PartnerId, Timestamp};
 use bookguard_core::webhook::{
     Attempt, FailureClass, Phase, StandardHeaders, TOLERANCE, verify, verify_standard,
 };
 use tokio::sync::Notify;
 
 use super::*;
-use bench::{Bench, START_MS, book, call, endpoint_of, outcome};
+use bench::{Bench, START_MS, book, call, endpoint_of, outcome, outcome_of};
 use receiver::{PATIENCE, Receiver, Reply};
 
 const OK: Reply = Reply::Status(200);
@@ -401,7 +404,9 @@ async fn a_manual_retry_learns_its_outcome_even_from_a_courier_that_claims_nothi
             (begun.retry_count, begun.retry_status),
             (count, DeliveryStatus::Pending)
         );
-        let outcome = courier.outcome_of(begun.event_id, PATIENCE).await.unwrap();
+        let outcome = outcome_of(&courier, begun.event_id, PATIENCE)
+            .await
+            .unwrap();
         let outcome = outcome.unwrap();
         assert_eq!((outcome.retry_count, outcome.retry_status), (count, status));
     }
@@ -415,8 +420,37 @@ async fn waiting_for_an_outcome_ends_with_its_deadline() {
     let courier = bench.node.courier(true);
     bench.book(1).await;
     let event_id = EventId::parse(&receiver.hit().await.event_id()).unwrap();
-    let outcome = courier.outcome_of(event_id, Duration::from_millis(1)).await;
+    let outcome = outcome_of(&courier, event_id, Duration::from_millis(1)).await;
     assert_eq!(outcome, Ok(None));
+}
+
+#[tokio::test]
+async fn an_answer_looks_as_its_caller_says_and_no_more_wait_than_a_partner_may_have() {
+    let mut bench = Bench::new().await;
+    let courier = bench.node.courier(false);
+    let partner_id = PartnerId::from_bytes([1; 16]);
+    let event_id = EventId::from_bytes([2; 16]);
+    let ready = || {
+        courier
+            .ready(Awaits::Outcome(partner_id, event_id))
+            .unwrap()
+    };
+    let mut waiting: Vec<Awaited> = std::iter::from_fn(ready).take(100).collect();
+    assert_eq!(waiting.len(), RETRIES_WAITING);
+    let asked = Cell::new(0);
+    let look = async |id: EventId| {
+        asked.set(asked.get() + 1);
+        Ok((asked.get() == 2).then_some(RetryResult {
+            event_id: id,
+            retry_status: DeliveryStatus::Delivered,
+            retry_count: 1,
+        }))
+    };
+    let awaited = waiting.pop().unwrap();
+    let answer = courier.answer(awaited, PATIENCE, look).await.unwrap();
+    let told: RetryResult = serde_json::from_slice(&answer.unwrap()).unwrap();
+    assert_eq!((told.event_id, asked.get()), (event_id, 2));
+    assert!(ready().is_some(), "what was answered waits no more");
 }
 
 #[tokio::test]

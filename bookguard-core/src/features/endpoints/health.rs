@@ -138,6 +138,22 @@ pub(crate) fn unsent(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     }
 }
 
+/// The health after a test that begins at `at`; if that is too soon, when the next may begin. A test reaches an unverified
+/// address no sooner than a delivery would, and postpones the next one as a failure does.
+///
+/// # Errors
+/// When the next test may begin.
+pub(crate) fn tested(health: EndpointHealth, at: Timestamp) -> Result<EndpointHealth, Timestamp> {
+    match (health.unverified_since, health.probe_at) {
+        (None, _) => Ok(health),
+        (Some(_), Some(probe_at)) if probe_at > at => Err(probe_at),
+        (Some(_), _) => Ok(EndpointHealth {
+            probe_at: Some(at.plus_ms(UNVERIFIED_MS)),
+            ..health
+        }),
+    }
+}
+
 /// Corrects times that lie further ahead than any pause because the clock was set back: the next try is one whole pause
 /// away, and a new address counts as new from now on.
 pub(crate) fn reckoned_anew(health: EndpointHealth, at: Timestamp) -> EndpointHealth {

@@ -5,7 +5,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::features::attempts::AttemptRecord;
 use crate::features::endpoints::secrets::{RotateSecret, RotatedSecret};
 use crate::features::endpoints::testing::TestEndpoint;
@@ -198,7 +198,7 @@ fn own_secret<'u>(
     }
 }
 
-/// Writes nothing but the answer to remember.
+/// Writes the answer to remember, and, if the endpoint is unverified, when it may be tried next.
 impl Command for TestEndpoint {
     type Reply = AttemptRecord;
 
@@ -207,8 +207,37 @@ impl Command for TestEndpoint {
     }
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<AttemptRecord> {
-        find(batch, self.partner_id, self.endpoint_id)?;
-        Ok((Vec::new(), self.unknown(at)))
+        let endpoint_id = self.endpoint_id;
+        let before = find(batch, self.partner_id, endpoint_id)?.health();
+        if before.unverified_since.is_some() && !before.status.takes_events() {
+            return Err(Error::conflict(
+                "endpoint_disabled",
+                format!(
+                    "Webhook endpoint {endpoint_id} is disabled and has not accepted a delivery yet. Enable it: PATCH it with \
+                     {{\"enabled\": true}}. Then test it."
+                ),
+            ));
+        }
+        let health = health::tested(before, at).map_err(|next| too_soon(endpoint_id, at, next))?;
+        let changes = (health != before).then_some(Change::EndpointHealthChanged {
+            endpoint_id,
+            health,
+        });
+        Ok((changes.into_iter().collect(), self.unknown(at)))
+    }
+}
+
+/// The refusal of a test of an unverified endpoint that may be tried at `next` again.
+fn too_soon(endpoint_id: EndpointId, at: Timestamp, next: Timestamp) -> Error {
+    let ms = u64::try_from(next.ms() - at.ms()).unwrap_or_default();
+    let seconds = u32::try_from(ms.div_ceil(1000)).unwrap_or(u32::MAX);
+    let message = format!(
+        "Webhook endpoint {endpoint_id} has not accepted a delivery yet, so deliveries and tests go there six a minute at \
+         most. Try again in {seconds} s."
+    );
+    Error {
+        retry_after_s: Some(seconds),
+        ..Error::new(Kind::RateLimited, "rate_limited", message)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A test of a webhook endpoint: sends one real delivery now and reports the result.
 //!
-//! A test is not an event: it has no number, is not listed and is not repeated, and its result never changes the endpoint.
-//! The courier sends it.
+//! A test is not an event: it has no number, is not listed and is not repeated, and its result never changes the
+//! endpoint; an unverified one only keeps when it may be tried next. The courier sends it.
 
 use std::sync::Arc;
 
@@ -34,7 +34,10 @@ impl Operation for TestEndpoint {
                       `{\"eventId\",\"type\":\"endpoint.test\",\"bookingId\":null,\"timestamp\",\"status\":\"pending\",\"payload\":{\"partnerId\",\"endpointId\"}}` \
                       there, signed and checked as every delivery is, and returns the result of that one attempt, within \
                       fifteen seconds. It works for a disabled endpoint too, is listed nowhere, and changes nothing about the \
-                      endpoint, not even if it answers 410. One test of an endpoint at a time.",
+                      endpoint, not even if it answers 410. One test of an endpoint at a time, and four of a partner's \
+                      on one node. An endpoint that has not accepted a delivery yet (`unverifiedSince`) must be enabled, and is \
+                      tested no sooner than a delivery would be sent: tests and deliveries together are ten seconds apart at \
+                      least, and 429 says when the next may begin.",
         ..Route::POST
     };
     type Output = AttemptRecord;

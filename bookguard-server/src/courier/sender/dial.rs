@@ -16,6 +16,7 @@ use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tower_service::Service;
 
@@ -40,10 +41,13 @@ pub(super) struct Dialer {
     straight: HttpConnector<CheckedResolver>,
     resolver: CheckedResolver,
     proxy: Option<Arc<Proxy>>,
+    /// The places of connections that are kept for further requests.
+    kept: Arc<Semaphore>,
 }
 
 impl Dialer {
-    pub(super) fn new(resolver: CheckedResolver, proxy: Option<Proxy>) -> Self {
+    /// Of the connections open at a time, this many are kept for further requests.
+    pub(super) fn new(resolver: CheckedResolver, proxy: Option<Proxy>, kept: usize) -> Self {
         let mut straight = HttpConnector::new_with_resolver(resolver.clone());
         // TLS is handled by the next layer.
         straight.enforce_http(false);
@@ -57,6 +61,7 @@ impl Dialer {
             straight,
             resolver,
             proxy: proxy.map(Arc::new),
+            kept: Arc::new(Semaphore::new(kept)),
         }
     }
 }
@@ -73,15 +78,15 @@ impl Service<Uri> for Dialer {
     fn call(&mut self, to: Uri) -> Self::Future {
         let progress = PROGRESS.try_with(Clone::clone).unwrap_or_default();
         let secured = to.scheme_str() == Some("https");
-        let reached = progress.clone();
+        let (reached, kept) = (progress.clone(), Arc::clone(&self.kept));
         let connected = move |socket: TcpStream| {
             if secured {
                 reached.reached(Phase::Tls);
             }
-            TokioIo::new(Metered::new(socket))
+            TokioIo::new(Metered::new(socket, &kept))
         };
         let Some(proxy) = self.proxy.clone() else {
-            let connecting = self.straight.call(to);
+            let connecting = within(&self.straight, progress.patience()).call(to);
             return Box::pin(async move { Ok(connected(connecting.await?.into_inner())) });
         };
         let resolver = self.resolver.clone();
@@ -113,6 +118,15 @@ impl Service<Uri> for Connector {
     }
 }
 
+/// A connector that tries all addresses of a receiver within an attempt's patience. The client divides it among those of one
+/// family, so that a dead one does not hide the others.
+fn within<R: Clone>(straight: &HttpConnector<R>, patience: Option<Duration>) -> HttpConnector<R> {
+    let mut straight = straight.clone();
+    // A little more than there is: a single address has all the time, and the attempt itself says that it timed out.
+    straight.set_connect_timeout(patience.map(|patience| patience + patience / 16));
+    straight
+}
+
 /// Opens a tunnel to the first address of the receiver that the proxy can reach.
 async fn tunnel(
     proxy: &Proxy,
@@ -129,16 +143,123 @@ async fn tunnel(
     let addresses = resolver.addresses(host, progress).await?;
     progress.reached(Phase::Connect);
     progress.waits_for_proxy(true);
+    let addresses = addresses.into_iter().take(ADDRESSES);
+    let addresses: Vec<SocketAddr> = addresses
+        .map(|address| SocketAddr::new(address.ip(), port))
+        .collect();
+    let stream = first_tunnel(proxy, &addresses, progress.patience()).await?;
+    progress.waits_for_proxy(false);
+    Ok(stream)
+}
+
+/// Tries these addresses in turn, each for its share of the patience.
+async fn first_tunnel(
+    proxy: &Proxy,
+    addresses: &[SocketAddr],
+    patience: Option<Duration>,
+) -> Result<TcpStream, BoxError> {
+    let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
     let mut refused: Option<ProxyFault> = None;
-    for address in addresses.into_iter().take(ADDRESSES) {
-        match proxy.tunnel(SocketAddr::new(address.ip(), port)).await {
-            Ok(stream) => {
-                progress.waits_for_proxy(false);
-                return Ok(stream);
-            }
+    for (n, address) in addresses.iter().enumerate() {
+        let opening = proxy.tunnel(*address);
+        // The last one has all the time that is left, and the attempt itself says that it timed out.
+        let opened = match patience.filter(|_| n + 1 < addresses.len()) {
+            Some(patience) => timeout(patience / count, opening)
+                .await
+                .unwrap_or_else(|_| Err(ProxyFault::late())),
+            None => opening.await,
+        };
+        match opened {
+            Ok(stream) => return Ok(stream),
             Err(fault) if fault.whole => return Err(fault.into()),
             Err(fault) => refused = Some(fault),
         }
     }
     Err(refused.map_or_else(|| "the receiver has no address".into(), Into::into))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::{Ready, ready};
+    use std::net::Ipv4Addr;
+
+    use hyper_util::client::legacy::connect::dns::Name;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpSocket};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_millis(600);
+    /// Long enough for any machine, and much less than the system takes to give up an address.
+    const AT_MOST: Duration = Duration::from_secs(20);
+
+    /// Resolves every name to two addresses.
+    #[derive(Clone)]
+    struct Two([Ipv4Addr; 2]);
+
+    impl Service<Name> for Two {
+        type Response = std::vec::IntoIter<SocketAddr>;
+        type Error = Infallible;
+        type Future = Ready<Result<Self::Response, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Name) -> Self::Future {
+            let found = self.0.map(|ip| SocketAddr::new(ip.into(), 0));
+            ready(Ok(found.to_vec().into_iter()))
+        }
+    }
+
+    /// A listener that takes no connection, because its queue is full, and what fills it.
+    async fn dead() -> (TcpListener, Vec<TcpStream>) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut queued = Vec::new();
+        while let Ok(connected) =
+            timeout(Duration::from_millis(300), TcpStream::connect(address)).await
+        {
+            queued.push(connected.unwrap());
+            assert!(queued.len() < 100, "the queue is never full");
+        }
+        (listener, queued)
+    }
+
+    #[tokio::test]
+    async fn a_dead_address_does_not_hide_a_live_one() {
+        let (dead, _queued) = dead().await;
+        let port = dead.local_addr().unwrap().port();
+        let live = TcpListener::bind(("127.0.0.2", port)).await.unwrap();
+        let two = Two([Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2)]);
+        let straight = HttpConnector::new_with_resolver(two);
+        let to = format!("http://two.example:{port}/").parse().unwrap();
+        let opened = timeout(AT_MOST, within(&straight, Some(PATIENCE)).call(to));
+        let stream = opened.await.unwrap().unwrap().into_inner();
+        assert_eq!(stream.peer_addr().unwrap(), live.local_addr().unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_tunnel_that_does_not_open_does_not_hide_one_that_does() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let mut silent = Vec::new();
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = [0; 512];
+                let read = stream.read(&mut head).await.unwrap();
+                if head[..read].starts_with(b"CONNECT 192.0.2.2:") {
+                    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                }
+                silent.push(stream);
+            }
+        });
+        let proxy = Proxy::parse(&format!("http://127.0.0.1:{port}")).unwrap();
+        let addresses = ["192.0.2.1:443", "192.0.2.2:443"].map(|text| text.parse().unwrap());
+        let opened = timeout(AT_MOST, first_tunnel(&proxy, &addresses, Some(PATIENCE)));
+        assert!(opened.await.unwrap().is_ok());
+    }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bookguard_core::limits::{RESPONSE_FIELDS, RESPONSE_FIELDS_BYTES};
 use bookguard_core::webhook::{FailureClass, Phase, printable_head};
+use tokio::time::error::Elapsed;
 
 use super::ExchangeError;
 use super::meter::Excess;
@@ -232,6 +233,11 @@ fn is_our_fault(error: &io::Error) -> bool {
         .is_some_and(|code| OUT_OF_FILES.contains(&code))
 }
 
+/// Whether this side gave up an address in order to try the receiver's next one. Such an error is wrapped without any TLS.
+fn is_given_up(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Elapsed>())
+}
+
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     std::iter::from_fn(move || {
@@ -244,7 +250,7 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 /// The first I/O error of the chain, unwrapped to its innermost I/O error.
 fn root<'a>(error: &'a (dyn Error + 'static)) -> Option<Root<'a>> {
     let mut error = chain(error).find_map(|cause| cause.downcast_ref::<io::Error>())?;
-    let wrapped = error.get_ref().is_some();
+    let wrapped = error.get_ref().is_some() && !is_given_up(error);
     while let Some(inner) = error
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<io::Error>())
@@ -257,10 +263,28 @@ fn root<'a>(error: &'a (dyn Error + 'static)) -> Option<Root<'a>> {
 /// The text of the deepest cause, which explains the most.
 fn innermost(error: &(dyn Error + 'static)) -> String {
     match root(error) {
+        Some(root) if is_given_up(root.error) => {
+            "an address of the receiver took no connection in time".to_owned()
+        }
         Some(root) => root.error.to_string(),
         None => chain(error)
             .last()
             .map(ToString::to_string)
             .unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_that_was_given_up_is_a_time_out_of_connecting_also_with_tls() {
+        let elapsed = tokio::time::timeout(Duration::ZERO, std::future::pending::<()>()).await;
+        let error = io::Error::new(io::ErrorKind::TimedOut, elapsed.unwrap_err());
+        let ended = (Phase::Connect, FailureClass::Timeout);
+        assert_eq!(while_connecting(root(&error).as_ref(), true), ended);
+        let told = "an address of the receiver took no connection in time";
+        assert_eq!(innermost(&error), told);
     }
 }

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bookguard_core::limits::{HANDSHAKE_BYTES, RESPONSE_PIECES, RESPONSE_WIRE_BYTES};
@@ -17,6 +18,7 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A socket that counts what is read from it.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(super) struct Metered {
     socket: TcpStream,
     bytes_left: usize,
     pieces_left: usize,
+    /// The place of a connection that may be kept when its request is answered.
+    kept: Option<OwnedSemaphorePermit>,
 }
 
 /// A connection whose count is reset by each request that is written.
@@ -37,12 +41,14 @@ pub(super) enum Excess {
 }
 
 impl Metered {
-    /// Wraps a new connection. What is read before the first request is the TLS handshake.
-    pub(super) fn new(socket: TcpStream) -> Self {
+    /// Wraps a new connection, which is kept for further requests if it gets one of these places. What is read before the first
+    /// request is the TLS handshake.
+    pub(super) fn new(socket: TcpStream, places: &Arc<Semaphore>) -> Self {
         Self {
             socket,
             bytes_left: HANDSHAKE_BYTES,
             pieces_left: RESPONSE_PIECES,
+            kept: Arc::clone(places).try_acquire_owned().ok(),
         }
     }
 
@@ -108,7 +114,12 @@ impl AsyncWrite for Metered {
 
 impl Connection for Metered {
     fn connected(&self) -> Connected {
-        self.socket.connected()
+        let connected = self.socket.connected();
+        if self.kept.is_none() {
+            // The client closes it after its first request.
+            connected.poison();
+        }
+        connected
     }
 }
 

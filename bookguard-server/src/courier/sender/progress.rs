@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bookguard_core::webhook::Phase;
 use bytes::Bytes;
@@ -25,6 +26,8 @@ pub(super) struct Progress(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     step: AtomicU8,
+    /// How long the attempt may take, if it is one.
+    patience: Option<Duration>,
     /// Whether the attempt waits for a proxy to open a connection.
     proxy: AtomicBool,
 }
@@ -45,6 +48,19 @@ const SENT: u8 = 4;
 const ANSWERED: u8 = 5;
 
 impl Progress {
+    /// The progress of an attempt that may take this long.
+    pub(super) fn within(patience: Duration) -> Self {
+        Progress(Arc::new(Inner {
+            patience: Some(patience),
+            ..Inner::default()
+        }))
+    }
+
+    /// How long the attempt may take.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        self.0.patience
+    }
+
     /// Notes that the attempt is in `phase`, unless it is already further.
     pub(super) fn reached(&self, phase: Phase) {
         let step = match phase {

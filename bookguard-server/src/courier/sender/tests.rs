@@ -655,6 +655,23 @@ async fn one_connection_carries_many_attempts() {
     assert_eq!(receiver.requests.lock().unwrap().len(), 200);
 }
 
+#[tokio::test]
+async fn connections_beyond_those_kept_carry_one_attempt() {
+    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+    let [first, second] = [
+        Receiver::answering(answer).await,
+        Receiver::answering(answer).await,
+    ];
+    let patience = Duration::from_secs(10);
+    let sender = Sender::keeping(1, AddressRules::dev(), None, patience).unwrap();
+    for _ in 0..3 {
+        for receiver in [&first, &second] {
+            assert!(attempt(&sender, &receiver.url).await.delivered());
+        }
+    }
+    assert_eq!((first.connections(), second.connections()), (1, 3));
+}
+
 #[test]
 fn the_constant_is_the_digest_of_nothing() {
     assert_eq!(hex::encode(Sha256::digest(b"")), SHA256_OF_NOTHING);

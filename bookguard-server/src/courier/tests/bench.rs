@@ -8,13 +8,14 @@ use bookguard_core::clock::Clock;
 use bookguard_core::engine::command::{CommandOutcome, Envelope};
 use bookguard_core::features::bookings::CreateBooking;
 use bookguard_core::features::endpoints::{CreateEndpoint, GetEndpoint};
-use bookguard_core::features::events::{EventWithAttempts, GetEvent};
+use bookguard_core::features::events::{EventWithAttempts, GetEvent, retry_outcome};
 use bookguard_core::features::partners::RegisterPartner;
 use bookguard_core::features::partners::Registration;
 use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::model::{DeliveryStatus, Endpoint, EndpointId, Scopes, Timestamp};
 use bookguard_core::operation::{self, Action, Finished, Operation, Request};
 use bookguard_core::service::ServiceConfig;
+use bookguard_core::session::{Authority, Operator, Session};
 use bookguard_core::store::Database;
 use bookguard_core::webhook::Secret;
 use bookguard_test_postgres::Postgres;
@@ -324,8 +325,28 @@ pub(super) async fn call<O: Operation + 'static>(
     serde_json::from_slice(&finished.body).unwrap()
 }
 
+/// Waits for the outcome of a manual retry as the operator would.
+pub(super) async fn outcome_of(
+    courier: &Courier,
+    event_id: EventId,
+    patience: Duration,
+) -> Result<Option<RetryResult>, Error> {
+    let look = async |event_id| {
+        let session = Session {
+            service: Arc::clone(&courier.context.service),
+            authority: Authority::Administrator {
+                by: Operator::Here { user: None },
+                partner_id: None,
+            },
+            address: None,
+        };
+        waiting(move || retry_outcome(&session, &event_id)).await
+    };
+    courier.outcome_of(event_id, patience, look).await
+}
+
 pub(super) async fn outcome(courier: &Courier, event_id: &str) -> DeliveryStatus {
     let event_id = EventId::parse(event_id).unwrap();
-    let outcome = courier.outcome_of(event_id, PATIENCE).await.unwrap();
+    let outcome = outcome_of(courier, event_id, PATIENCE).await.unwrap();
     outcome.expect("an outcome was due").retry_status
 }

@@ -181,6 +181,8 @@ async fn deliveries_and_the_health_of_endpoints_are_measured() {
         let failed = r#"bookguard_delivery_attempts_total{result="http_5xx"}"#;
         let scrape = measured.scrape().await;
         assert_eq!((scrape.of(delivered), scrape.of(failed)), (0.0, 0.0));
+        let ours = r#"bookguard_delivery_attempts_total{result="our_fault"}"#;
+        assert_eq!(scrape.of(ours), 0.0);
         acme.book().await;
         let scrape = measured.until_is(delivered, 1.0).await;
         assert_eq!(scrape.of("bookguard_delivery_lag_seconds_count"), 1.0);

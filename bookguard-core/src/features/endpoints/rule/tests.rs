@@ -4,7 +4,7 @@ use crate::features::endpoints::NewSecret;
 use crate::features::endpoints::secrets::RotateSecret;
 use crate::features::endpoints::testing::TestEndpoint;
 use crate::features::fixture::*;
-use crate::limits::{HOUR_MS, SECRET_OVERLAP_DEFAULT_MS, SECRETS_VALID};
+use crate::limits::{HOUR_MS, SECRET_OVERLAP_DEFAULT_MS, SECRETS_VALID, UNVERIFIED_MS};
 use crate::webhook::{Secret, SecretTerm};
 
 fn at<R>(ms: i64, command: impl Command<Reply = R>) -> Envelope<R> {
@@ -245,6 +245,41 @@ fn a_test_changes_nothing_and_is_only_for_an_endpoint_that_is_there() {
         assert!(changes(decide(&work, &test(1, 7))).is_empty());
         assert_eq!(refusal(decide(&work, &test(1, 8))), "not_found");
         assert_eq!(refusal(decide(&work, &test(2, 7))), "not_found");
+    }
+}
+
+#[test]
+fn an_unverified_endpoint_is_tested_no_sooner_than_a_delivery_would_be_sent() {
+    let test = |ms| {
+        let test = TestEndpoint {
+            partner_id: id(1),
+            endpoint_id: id(7),
+        };
+        at(ms, test)
+    };
+    let unverified = |status| {
+        let mut work = with_endpoint(status);
+        let partner = work.partners.get_mut(&id(1)).unwrap();
+        partner.endpoints[0].unverified_since = Some(NOW);
+        work
+    };
+    let mut work = unverified(EndpointStatus::Active);
+    for n in 0..3 {
+        let due = n * UNVERIFIED_MS;
+        done(&mut work, &test(due));
+        let early = decide(&work, &test(due + UNVERIFIED_MS - 1)).unwrap_err();
+        assert_eq!(
+            (early.code.as_ref(), early.retry_after_s),
+            ("rate_limited", Some(1))
+        );
+    }
+    let endpoint = &work.partners[&id(1)].endpoints[0];
+    let next = NOW.plus_ms(3 * UNVERIFIED_MS);
+    assert_eq!(endpoint.next_probe_at, Some(next), "a delivery waits too");
+    assert_eq!(endpoint.unverified_since, Some(NOW));
+    for status in [EndpointStatus::Disabled, EndpointStatus::Gone] {
+        let work = unverified(status);
+        assert_eq!(refusal(decide(&work, &test(0))), "endpoint_disabled");
     }
 }
 
