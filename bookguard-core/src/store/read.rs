@@ -544,7 +544,7 @@ impl<'a> Reader<'a> {
              SELECT w.endpoint_id, n.partner_id, n.failures, n.probe_ms, CASE WHEN n.status = 1 AND n.probe_ms IS NULL OR n.probe_ms <= $3 THEN \
              (SELECT d.due_ms FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL AND d.due_ms IS NOT NULL \
               ORDER BY d.due_ms LIMIT 1) END \
-             FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id",
+             FROM waiting w LEFT JOIN endpoint n ON n.id = w.endpoint_id WHERE w.endpoint_id IS NOT NULL",
             vec![
                 (&after).into(),
                 i64::from(ENDPOINTS_EXAMINED).into(),
@@ -554,6 +554,7 @@ impl<'a> Reader<'a> {
         let mut page = DuePage::default();
         let mut last = after;
         for row in &rows {
+            // Its own row may be missing. Then nothing is due there, but the page goes on.
             let endpoint_id = row.id(0)?;
             last = last.max(endpoint_id);
             let Some(since) = row.maybe_int(4)?.filter(|since| *since <= now.ms()) else {

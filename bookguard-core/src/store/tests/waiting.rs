@@ -1,0 +1,76 @@
+//! The walk through the endpoints for which deliveries wait, whatever became of an endpoint.
+
+use super::*;
+use crate::limits::{ENDPOINTS_COUNTED, ENDPOINTS_EXAMINED};
+use crate::model::{EndpointId, PartnerId, Timestamp};
+use crate::seal::Seal;
+use crate::store::read::Reader;
+
+const NOW_MS: i64 = 1_790_000_000_000;
+
+fn endpoint_id(n: u32) -> EndpointId {
+    EndpointId::from_bytes(u128::from(n).to_be_bytes())
+}
+
+/// A delivery that waits for this endpoint, due so long ago.
+fn waits(n: u32, ms: i64) -> Statement<'static> {
+    let id = || Arg::from(endpoint_id(n).as_bytes().to_vec());
+    Statement::new(
+        "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, since_ms) VALUES ($1, $2, 0, 0, 0, $3, $3)",
+        vec![id(), id(), (NOW_MS - ms).into()],
+    )
+}
+
+/// An endpoint of partner 1 that takes events.
+fn endpoint(n: u32) -> Statement<'static> {
+    Statement::new(
+        "INSERT INTO endpoint (id, partner_id, status, failures, body) VALUES ($1, $2, 1, 0, '')",
+        vec![
+            endpoint_id(n).as_bytes().to_vec().into(),
+            vec![1; 16].into(),
+        ],
+    )
+}
+
+#[test]
+fn endpoints_after_one_whose_row_is_missing_are_found() {
+    on_every_store(|store| {
+        let seal = Seal::derive(&[7; 32]);
+        let there = [3, ENDPOINTS_EXAMINED + 1, ENDPOINTS_EXAMINED + 2];
+        let mut conn = store.writer().unwrap();
+        conn.begin(&[]).unwrap();
+        let deliveries: Vec<_> = (1..=ENDPOINTS_EXAMINED + 2)
+            .map(|n| waits(n, 1_000))
+            .chain(there.map(endpoint))
+            .collect();
+        conn.run(&deliveries).unwrap();
+        // Nothing is committed, because SQLite would refuse it.
+        let mut reader = Reader::new(conn, &seal, None);
+        let now = Timestamp::from_ms(NOW_MS);
+        let (mut found, mut after, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let page = reader.endpoints_with_due(now, after).unwrap();
+            found.extend(page.due);
+            (after, pages) = (page.next, pages + 1);
+            if after.is_none() {
+                break;
+            }
+        }
+        found.sort_unstable();
+        let owner = PartnerId::from_bytes([1; 16]);
+        assert_eq!(found, there.map(|n| (endpoint_id(n), owner, false)));
+        assert_eq!(pages, 2);
+
+        let (mut due, mut after, mut pages) = (0, None, 0);
+        loop {
+            let (waiting, next) = reader.waiting_deliveries(now, after).unwrap();
+            due += waiting.due;
+            (after, pages) = (next, pages + 1);
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(due, 3);
+        assert_eq!(pages, ENDPOINTS_EXAMINED / ENDPOINTS_COUNTED + 1);
+    });
+}
