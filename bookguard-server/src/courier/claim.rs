@@ -1,6 +1,6 @@
 //! Claims deliveries from the store that are due: retries whose time has come, deliveries that did not fit in memory, and ones
-//! that another node gave back. Also takes back deliveries whose leases have ended, advances recoveries that are under way, and
-//! corrects due times after the clock was set back.
+//! that another node gave back. Also takes back deliveries whose leases have ended, ends those that wait for deleted endpoints,
+//! advances recoveries that are under way, and corrects due times after the clock was set back.
 //!
 //! The service's clock decides what is due; the real clock decides how often to look. Every node looks: the first to come
 //! claims a delivery, and the write turn ensures that no other node does. Invariants: looking writes nothing while nothing is
@@ -16,9 +16,9 @@ use bookguard_core::engine::command::{CommandOutcome, Envelope, Reclaim, Written
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::entropy;
 use bookguard_core::error::{Error, Kind};
-use bookguard_core::features::deliveries::{ClaimDeliveries, ReclaimDeliveries};
+use bookguard_core::features::deliveries::{ClaimDeliveries, DropDeliveries, ReclaimDeliveries};
 use bookguard_core::features::recoveries;
-use bookguard_core::limits::PAUSE_SHARE;
+use bookguard_core::limits::{ENDPOINTS_EXAMINED, PAUSE_SHARE};
 use bookguard_core::model::{EndpointId, Timestamp};
 use bookguard_core::service::Service;
 use bookguard_core::store::read::Due;
@@ -64,6 +64,8 @@ struct ClaimableWork {
     last: Duration,
     /// Endpoints that have deliveries due.
     due: Vec<Due>,
+    /// Some deleted endpoints for which deliveries wait.
+    deleted: Vec<EndpointId>,
     /// Since when the longest waiting delivery is due, of those that only this service keeps waiting (see `DuePage::oldest`).
     oldest: Option<Timestamp>,
     /// The time by which some leases have ended, if any have.
@@ -197,6 +199,12 @@ impl Claimer {
         }
         let mut claimed = Claimed::default();
         self.claim(&claims.open, &mut claimed).await;
+        if !store.deleted.is_empty() {
+            // Every look steps over them until their deliveries end.
+            let endpoints = store.deleted;
+            let ending = self.service.envelope(DropDeliveries { endpoints });
+            failed |= self.service.submit_patiently(ending).await.is_err();
+        }
         // For troubled endpoints, enough was claimed to last until the next look.
         let outcome = match took_back || (claims.urgent > 0 && claimed.deliveries > 0) {
             _ if failed || claimed.failed => ClaimOutcome::Failed,
@@ -263,12 +271,14 @@ fn look(service: &Service, asked: ClaimQuery) -> Result<ClaimableWork, Error> {
     let judges = asked.ahead && skew::agrees(service)?;
     let now = service.clock().now();
     let fault = |error| service.fault(&error);
-    let (mut due, mut oldest, mut worked) = (Vec::new(), None, Duration::ZERO);
+    let (mut due, mut deleted, mut oldest) = (Vec::new(), Vec::new(), None);
+    let mut worked = Duration::ZERO;
     let (mut began, mut after) = (Instant::now(), None);
     let mut reader = loop {
         let mut reader = service.reader()?;
         let page = reader.endpoints_with_due(now, after).map_err(fault)?;
         due.extend(page.due);
+        deleted.extend(page.deleted);
         oldest = oldest.into_iter().chain(page.oldest).min();
         after = page.next;
         if after.is_none() {
@@ -281,6 +291,9 @@ fn look(service: &Service, asked: ClaimQuery) -> Result<ClaimableWork, Error> {
         std::thread::sleep(took * HURRY_SHARE);
         began = Instant::now();
     };
+    // Any of them, so that none whose deliveries cannot be read keeps the others.
+    deleted.sort_by_cached_key(|_| entropy::number());
+    deleted.truncate(ENDPOINTS_EXAMINED as usize);
     let lapsed = asked.lapsed && reader.has_lapsed_leases(now).map_err(fault)?;
     let recoveries = match asked.recoveries {
         true => recoveries::next_steps(service, &mut reader).map_err(fault)?,
@@ -292,6 +305,7 @@ fn look(service: &Service, asked: ClaimQuery) -> Result<ClaimableWork, Error> {
         worked: worked + last,
         last,
         due,
+        deleted,
         oldest,
         lapsed: lapsed.then_some(now),
         recoveries,
