@@ -19,7 +19,7 @@ use bookguard_core::error::{Error, Kind};
 use bookguard_core::features::deliveries::{ClaimDeliveries, DropDeliveries, ReclaimDeliveries};
 use bookguard_core::features::recoveries;
 use bookguard_core::limits::{ENDPOINTS_EXAMINED, PAUSE_SHARE};
-use bookguard_core::model::{EndpointId, Timestamp};
+use bookguard_core::model::{EndpointId, PartnerId, Timestamp};
 use bookguard_core::service::Service;
 use bookguard_core::store::read::Due;
 use tokio::sync::Notify;
@@ -70,8 +70,8 @@ struct ClaimableWork {
     oldest: Option<Timestamp>,
     /// The time by which some leases have ended, if any have.
     lapsed: Option<Timestamp>,
-    /// The next steps of recoveries.
-    recoveries: Vec<Envelope<()>>,
+    /// The next steps of recoveries, and the partner after which those that follow are.
+    recoveries: Option<(Vec<Envelope<()>>, PartnerId)>,
     /// Whether a due time lies ahead because a clock that was ahead computed it.
     ahead: bool,
 }
@@ -80,7 +80,8 @@ struct ClaimableWork {
 #[derive(Clone, Copy)]
 struct ClaimQuery {
     lapsed: bool,
-    recoveries: bool,
+    /// The partner after which recoveries go on, if it is time for a step.
+    recoveries: Option<PartnerId>,
     ahead: bool,
 }
 
@@ -129,13 +130,14 @@ impl Claimer {
     pub(super) async fn run(self) {
         let mut reclaim_at = Instant::now();
         let mut recover_at = Instant::now();
+        let mut recovered = PartnerId::from_bytes([0; 16]);
         let mut doubts = Doubts::default();
         loop {
             let began = Instant::now();
             let now = self.service.clock().now();
             let asked = ClaimQuery {
                 lapsed: began >= reclaim_at,
-                recoveries: began >= recover_at,
+                recoveries: (began >= recover_at).then_some(recovered),
                 ahead: doubts.of(began.into_std(), now),
             };
             let Some(mut store) = self.ask(asked).await else {
@@ -150,14 +152,16 @@ impl Claimer {
             if asked.lapsed {
                 reclaim_at = Instant::now() + RECLAIM.max(worked * PAUSE_SHARE);
             }
-            let steps = std::mem::take(&mut store.recoveries);
+            let steps = store.recoveries.take();
             let (looked, took_back) = self.act(store).await;
             if took_back {
                 // There may be more than one command can take back.
                 reclaim_at = Instant::now();
             }
-            if !steps.is_empty() {
+            if let Some((steps, last)) = steps.filter(|(steps, _)| !steps.is_empty()) {
                 // Recoveries come after due deliveries; then the writer is left to others for as long as the step took.
+                // However these end, those of other partners are next.
+                recovered = last;
                 let began = Instant::now();
                 self.recover(steps).await;
                 recover_at = Instant::now() + began.elapsed();
@@ -295,10 +299,8 @@ fn look(service: &Service, asked: ClaimQuery) -> Result<ClaimableWork, Error> {
     deleted.sort_by_cached_key(|_| entropy::number());
     deleted.truncate(ENDPOINTS_EXAMINED as usize);
     let lapsed = asked.lapsed && reader.has_lapsed_leases(now).map_err(fault)?;
-    let recoveries = match asked.recoveries {
-        true => recoveries::next_steps(service, &mut reader).map_err(fault)?,
-        false => Vec::new(),
-    };
+    let steps = |after| recoveries::next_steps(service, &mut reader, after).map_err(fault);
+    let recoveries = asked.recoveries.map(steps).transpose()?;
     let ahead = judges && reader.has_ahead(now).map_err(fault)?;
     let last = began.elapsed();
     Ok(ClaimableWork {

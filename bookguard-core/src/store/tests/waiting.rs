@@ -1,4 +1,4 @@
-//! The walk through the endpoints for which deliveries wait, whatever became of an endpoint.
+//! Looks for what waits, which find all of it although some of it cannot be dealt with.
 
 use super::*;
 use crate::limits::{ENDPOINTS_COUNTED, ENDPOINTS_EXAMINED};
@@ -72,5 +72,34 @@ fn endpoints_after_one_whose_row_is_missing_are_found() {
         }
         assert_eq!(due, 3);
         assert_eq!(pages, ENDPOINTS_EXAMINED / ENDPOINTS_COUNTED + 1);
+    });
+}
+
+#[test]
+fn running_recoveries_take_turns() {
+    on_every_store(|store| {
+        let seal = Seal::derive(&[7; 32]);
+        let mut conn = store.writer().unwrap();
+        conn.begin(&[]).unwrap();
+        let recovery = |n: u8, finished: Option<i64>| {
+            Statement::new(
+                "INSERT INTO recovery (id, partner_id, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms, body) \
+                 VALUES ($1, $2, 0, 0, 0, 0, 0, 0, $3, '')",
+                vec![vec![n; 16].into(), vec![n; 16].into(), finished.into()],
+            )
+        };
+        let six: Vec<_> = (1..=6).map(|n| recovery(n, None)).collect();
+        conn.run(&six).unwrap();
+        conn.run(&[recovery(7, Some(0))]).unwrap();
+        let mut reader = Reader::new(conn, &seal, None);
+        let mut after = PartnerId::from_bytes([0; 16]);
+        for expected in [[1, 2, 3, 4], [5, 6, 1, 2], [3, 4, 5, 6], [1, 2, 3, 4]] {
+            let found = reader.recoveries_under_way(&after, 4).unwrap();
+            let owners: Vec<_> = found.iter().map(|underway| underway.partner_id).collect();
+            assert_eq!(owners, expected.map(|n| PartnerId::from_bytes([n; 16])));
+            after = owners[3];
+        }
+        // None comes twice.
+        assert_eq!(reader.recoveries_under_way(&after, 9).unwrap().len(), 6);
     });
 }
