@@ -103,3 +103,32 @@ fn running_recoveries_take_turns() {
         assert_eq!(reader.recoveries_under_way(&after, 9).unwrap().len(), 6);
     });
 }
+
+#[test]
+fn notices_of_keys_go_on_after_those_that_were_passed_over() {
+    on_every_store(|store| {
+        let seal = Seal::derive(&[7; 32]);
+        let mut conn = store.writer().unwrap();
+        conn.begin(&[]).unwrap();
+        let key = |(n, notice): (u8, i64)| {
+            let bytes = || Arg::from(vec![n; 16]);
+            Statement::new(
+                "INSERT INTO api_key (id, partner_id, hash, body, mac, standing, notice_ms) VALUES ($1, $2, $3, '', $4, $5, $6)",
+                vec![bytes(), bytes(), bytes(), bytes(), bytes(), notice.into()],
+            )
+        };
+        // Not in the order of their ids; the last is not due.
+        let keys = [(4, 1), (1, 5), (2, 5), (3, 5), (5, 9), (6, 10)].map(key);
+        conn.run(&keys).unwrap();
+        let mut reader = Reader::new(conn, &seal, None);
+        let mut after = None;
+        for expected in [&[4, 1][..], &[2, 3], &[5], &[]] {
+            let page = reader
+                .expiring_keys(Timestamp::from_ms(9), after, 2)
+                .unwrap();
+            let found: Vec<_> = page.iter().map(|(_, id, _)| id.as_bytes()[0]).collect();
+            assert_eq!(found, expected);
+            after = page.last().copied();
+        }
+    });
+}

@@ -241,9 +241,9 @@ impl Fixture {
 
     /// Tells of the only key that will soon expire.
     fn tell_of(&self, api_key_id: ApiKeyId) {
-        let due = features::key_notices::due(&self.service).unwrap();
+        let due = features::key_notices::due(&self.service, None).unwrap();
         assert_eq!(
-            due.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+            due.iter().map(|(_, id, _)| *id).collect::<Vec<_>>(),
             [api_key_id]
         );
         let told = features::key_notices::tell(&self.service, due[0]);
