@@ -288,7 +288,7 @@ pub const BATCH: usize = 256;
 pub const LEASE_MS: i64 = 60_000;
 /// Milliseconds by which the clocks of two nodes may differ before one takes a delivery that the other still attempts.
 pub const LEASE_SKEW_MS: i64 = 10_000;
-/// Deliveries whose lapsed leases are ended in one commit.
+/// Deliveries whose lapsed leases are ended in one commit, or that end in one because their endpoints were deleted.
 pub const RECLAIMED: usize = 512;
 /// Deliveries of one endpoint in flight at a time, on each node.
 pub const IN_FLIGHT_PER_ENDPOINT: usize = 8;

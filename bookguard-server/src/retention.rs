@@ -9,12 +9,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::error::Error;
+use bookguard_core::engine::command::CommandOutcome;
+use bookguard_core::error::{Error, Kind};
 use bookguard_core::features::audit;
 use bookguard_core::features::key_notices;
-use bookguard_core::features::retention::{Begin, look, old_before};
-use bookguard_core::limits::PAUSE_SHARE;
+use bookguard_core::features::retention::{Begin, PrunableEvents, look, old_before};
+use bookguard_core::limits::{KEYS_LOOKED_AT, PAUSE_SHARE};
 use bookguard_core::service::Service;
+use bookguard_core::store::read::KeyNotice;
 use tokio::time::{Instant, sleep};
 
 /// How often to look when nothing is old: what is old is deleted at most this late.
@@ -55,26 +57,38 @@ pub(crate) async fn prune_old_records(service: Arc<Service>, days: u32) {
 
 /// Tells partners of keys that will soon expire; never returns.
 pub(crate) async fn tell_expiring_keys(service: Arc<Service>) {
+    let mut after = None;
     loop {
         let began = Instant::now();
-        let more = tell_keys(&service).await;
+        let more = tell_keys(&service, &mut after).await;
         sleep(more.map_or(TURN, |more| pause(began, more))).await;
     }
 }
 
-/// Tells of a page of them; returns whether there were any.
-async fn tell_keys(service: &Arc<Service>) -> Result<bool, Error> {
-    let looking = Arc::clone(service);
-    let due = tokio::task::spawn_blocking(move || key_notices::due(&looking));
+/// Tells of a page of them, which begins after `after`; returns whether there may be more, and then moves `after`. What cannot be
+/// told of is passed over until all others were told of.
+async fn tell_keys(service: &Arc<Service>, after: &mut Option<KeyNotice>) -> Result<bool, Error> {
+    let (looking, from) = (Arc::clone(service), *after);
+    let due = tokio::task::spawn_blocking(move || key_notices::due(&looking, from));
     let due = due.await.map_err(|error| {
         Error::internal(format!("the search for keys that expire failed: {error}"))
     })??;
-    let any = !due.is_empty();
-    for key in due {
-        let tell = key_notices::tell(service, key);
-        service.submit_patiently(tell).await?;
+    for notice in &due {
+        let tell = key_notices::tell(service, *notice);
+        is_done(service.submit_patiently(tell).await)?;
     }
-    Ok(any)
+    let more = due.len() == KEYS_LOOKED_AT as usize;
+    *after = due.last().copied().filter(|_| more);
+    Ok(more)
+}
+
+/// Whether a command was carried out. If not, data that it alone needs cannot be read, of which the writer has told.
+fn is_done<R>(outcome: CommandOutcome<R>) -> Result<bool, Error> {
+    match outcome {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind == Kind::Internal => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// The pause after a look that began then.
@@ -111,8 +125,37 @@ async fn step(service: &Arc<Service>, days: u32, begin: Begin) -> Result<bool, E
         .await
         .map_err(|error| Error::internal(format!("the search for old events failed: {error}")))??;
     let more = found.next.is_some();
-    if let Some(command) = found.command(service.clock().now()) {
-        service.submit_patiently(command).await?;
+    let Some(command) = found.command(service.clock().now()) else {
+        return Ok(more);
+    };
+    if !is_done(service.submit_patiently(command).await)? {
+        prune_one_by_one(service, found).await?;
     }
     Ok(more)
 }
+
+/// Prunes a page of which an event cannot be read: that one must not keep the others, nor all that come later. It is tried again with
+/// the events that wait.
+async fn prune_one_by_one(service: &Service, found: PrunableEvents) -> Result<(), Error> {
+    let now = service.clock().now();
+    let mut left_out = Vec::new();
+    for (event_id, command) in found.one_by_one(now) {
+        if !is_done(service.submit_patiently(command).await)? {
+            left_out.push(event_id);
+        }
+    }
+    if let Some(first) = left_out.first() {
+        let events = left_out.len();
+        tracing::error!(
+            events,
+            "old events are not pruned, because they cannot be read; the first is {first}"
+        );
+    }
+    if let Some(command) = found.pass_over(&left_out).command(now) {
+        service.submit_patiently(command).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -60,7 +60,7 @@ pub struct BatchState {
     pub lapsed: BTreeSet<(EventId, EndpointId)>,
     /// What is wrong with each delivery that was left out of these, because it cannot be read.
     pub left_out: Vec<String>,
-    /// The deleted endpoints for which old events wait.
+    /// The deleted endpoints for which deliveries wait that are to be ended.
     pub deleted: HashSet<EndpointId>,
     /// How far the events were examined, if requested; `None` before the first time.
     pub sweep: Option<Sweep>,

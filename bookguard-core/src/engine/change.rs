@@ -563,6 +563,17 @@ impl DeliveryState {
     pub fn is_exhausted(&self) -> bool {
         self.attempts >= limits::ATTEMPTS_PER_DELIVERY
     }
+
+    /// The delivery once nothing more is sent, without another outcome.
+    #[must_use]
+    pub fn over(self) -> Self {
+        Self {
+            due: None,
+            since: None,
+            lease: None,
+            ..self
+        }
+    }
 }
 
 /// The phase of a delivery.

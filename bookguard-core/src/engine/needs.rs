@@ -79,6 +79,8 @@ pub struct Needs {
     pub epoch: bool,
     /// Endpoints whose due deliveries are needed, and how many at most.
     pub due: Vec<(EndpointId, usize)>,
+    /// Endpoints whose waiting deliveries are needed if they are deleted.
+    pub dropped: Vec<EndpointId>,
     /// The deliveries to take back.
     pub reclaims: Vec<Reclaim>,
     /// Witnesses of the log, by the ids of their rows.
@@ -125,6 +127,7 @@ impl Needs {
         distinct(&mut self.recoveries);
         distinct(&mut self.recovering);
         distinct(&mut self.log);
+        distinct(&mut self.dropped);
         distinct(&mut self.reclaims);
         distinct(&mut self.witnesses);
         distinct(&mut self.answers);

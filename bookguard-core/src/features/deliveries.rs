@@ -40,6 +40,14 @@ pub struct ReclaimDeliveries {
     pub from: Reclaim,
 }
 
+/// Ends deliveries that wait for deleted endpoints, a few hundred at a time. Their events show them as failed from the deletion
+/// on, and the ledger records no outcome.
+#[derive(Debug)]
+pub struct DropDeliveries {
+    /// The endpoints. One that is not deleted is left alone.
+    pub endpoints: Vec<EndpointId>,
+}
+
 /// Records an attempt's outcome. A lease that is no longer held, or an attempt that is not the next one, changes nothing.
 /// The reply is the endpoint's new health if its status changed.
 #[derive(Debug, Clone)]

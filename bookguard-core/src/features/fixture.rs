@@ -28,8 +28,8 @@ pub(crate) use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey
 pub(crate) use crate::features::bookings::{BookingCreated, CreateBooking, ProtectBooking};
 use crate::features::cancellations::{CancelBooking, CancelRequest, Expected, NewResolution};
 pub(crate) use crate::features::deliveries::{
-    ClaimDeliveries, DeliveryRecord, EndpointStatusChange, ReclaimDeliveries, ReleaseDeliveries,
-    SettleDelivery,
+    ClaimDeliveries, DeliveryRecord, DropDeliveries, EndpointStatusChange, ReclaimDeliveries,
+    ReleaseDeliveries, SettleDelivery,
 };
 pub(crate) use crate::features::endpoints::update::{EndpointChanges, UpdateEndpoint};
 pub(crate) use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint};

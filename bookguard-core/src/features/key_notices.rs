@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::limits;
 use crate::model::{ApiKeyId, EventId, PartnerId};
 use crate::service::Service;
+use crate::store::read::KeyNotice;
 
 /// Tells the owner of a key that it will expire, if an endpoint listens; either way the notice is no longer due.
 #[derive(Debug, Clone, Copy)]
@@ -20,19 +21,19 @@ pub(crate) struct TellExpiry {
     pub(crate) event: EventSeed,
 }
 
-/// Keys whose notice is due, with their owners, a page of them. Blocks.
+/// Keys whose notice is due, with their owners, a page of them: those after `after`. Blocks.
 ///
 /// # Errors
 /// `unavailable` when the store does not answer.
-pub fn due(service: &Service) -> Result<Vec<(ApiKeyId, PartnerId)>, Error> {
+pub fn due(service: &Service, after: Option<KeyNotice>) -> Result<Vec<KeyNotice>, Error> {
     let mut reader = service.reader()?;
-    let keys = reader.expiring_keys(service.clock().now(), limits::KEYS_LOOKED_AT);
+    let keys = reader.expiring_keys(service.clock().now(), after, limits::KEYS_LOOKED_AT);
     keys.map_err(|e| service.fault(&e))
 }
 
 /// The command that tells of one of them now.
 #[must_use]
-pub fn tell(service: &Service, (api_key_id, partner_id): (ApiKeyId, PartnerId)) -> Envelope<()> {
+pub fn tell(service: &Service, (_, api_key_id, partner_id): KeyNotice) -> Envelope<()> {
     let now = service.clock().now();
     let event = EventSeed {
         event_id: EventId::new(now, entropy::bytes()),

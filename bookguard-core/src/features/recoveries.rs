@@ -253,17 +253,19 @@ pub(crate) struct ContinueRecovery {
     pub(crate) after: u64,
 }
 
-/// Commands that take each running recovery one step further; only some of them when there are many. Any process may run
-/// them at any time.
+/// Commands that take running recoveries one step further, those of the partners after `after` first; only some of them when
+/// there are many. Also returns the last of their partners, from which the next steps go on. Any process may run them at any
+/// time.
 ///
 /// # Errors
 /// `unavailable` when the store does not answer.
 pub fn next_steps(
     service: &Service,
     reader: &mut Reader<'_>,
-) -> Result<Vec<Envelope<()>>, StoreError> {
+    after: PartnerId,
+) -> Result<(Vec<Envelope<()>>, PartnerId), StoreError> {
     let at = service.clock().now();
-    let step = |underway: Underway| {
+    let step = |underway: &Underway| {
         let step = ContinueRecovery {
             partner_id: underway.partner_id,
             recovery_id: underway.recovery_id,
@@ -271,18 +273,20 @@ pub fn next_steps(
         };
         Envelope::new(at, step)
     };
-    let first = PartnerId::from_bytes([0; 16]);
-    let underway = reader.recoveries_under_way(&first, RECOVERIES_AT_ONCE)?;
-    Ok(underway.into_iter().map(step).collect())
+    let underway = reader.recoveries_under_way(&after, RECOVERIES_AT_ONCE)?;
+    let last = underway.last().map_or(after, |last| last.partner_id);
+    Ok((underway.iter().map(step).collect(), last))
 }
 
-/// Does the same as [`next_steps`], with a reader of its own. Blocks.
+/// Does the same as [`next_steps`] from the first partner on, with a reader of its own. Blocks.
 ///
 /// # Errors
 /// `unavailable`.
 pub fn due_steps(service: &Service) -> Result<Vec<Envelope<()>>, Error> {
     let mut reader = service.reader()?;
-    next_steps(service, &mut reader).map_err(|e| service.fault(&e))
+    let first = PartnerId::from_bytes([0; 16]);
+    let steps = next_steps(service, &mut reader, first).map_err(|e| service.fault(&e))?;
+    Ok(steps.0)
 }
 
 #[cfg(test)]

@@ -45,9 +45,32 @@ pub struct PrunableEvents {
 impl PrunableEvents {
     /// The command that prunes what was found and moves the position; `None` if there is nothing to do.
     #[must_use]
-    pub fn command(self, at: Timestamp) -> Option<Envelope<u64>> {
+    pub fn command(&self, at: Timestamp) -> Option<Envelope<u64>> {
         let idle = self.prune.events.is_empty() && self.prune.from == self.prune.to;
-        (!idle).then(|| Envelope::new(at, self.prune))
+        (!idle).then(|| Envelope::new(at, self.prune.clone()))
+    }
+
+    /// A command for each event that was found. None moves the position: see [`Self::pass_over`].
+    pub fn one_by_one(&self, at: Timestamp) -> impl Iterator<Item = (EventId, Envelope<u64>)> {
+        self.prune.events.iter().map(move |event_id| {
+            let prune = PruneEvents {
+                before: self.prune.before,
+                events: vec![*event_id],
+                from: self.prune.from,
+                to: self.prune.from,
+            };
+            (*event_id, Envelope::new(at, prune))
+        })
+    }
+
+    /// What is left to do once its events were pruned one by one: to move the position. Those that could not be pruned count as
+    /// waiting.
+    #[must_use]
+    pub fn pass_over(mut self, left_out: &[EventId]) -> Self {
+        self.prune.events.clear();
+        let to = &mut self.prune.to;
+        to.waiting = to.waiting.into_iter().chain(left_out.iter().copied()).min();
+        self
     }
 }
 
@@ -205,6 +228,24 @@ mod tests {
             .collect();
         let full = found(sweep(0, None), id(0), BEFORE, &waiting);
         assert_eq!((full.events, full.next), (0, Some(id(1_001))));
+    }
+
+    #[test]
+    fn what_cannot_be_pruned_is_passed_over_like_what_waits() {
+        let seen = [event(2, 0, 0), event(3, 0, 0), event(5, 0, 0)];
+        for (begun, left_out, to) in [
+            (sweep(0, None), &[3, 5][..], sweep(6, Some(3))),
+            (sweep(0, Some(2)), &[3], sweep(6, Some(2))),
+            (sweep(0, None), &[], sweep(6, None)),
+        ] {
+            let found = found(begun, begun.next, BEFORE, &seen);
+            let singles: Vec<_> = found.one_by_one(BEFORE).map(|(id, _)| id).collect();
+            assert_eq!(singles, [id(2), id(3), id(5)]);
+            let left_out: Vec<EventId> = left_out.iter().map(|n| id(*n)).collect();
+            let passed = found.pass_over(&left_out);
+            assert_eq!(passed.prune.events, []);
+            assert_eq!((passed.prune.from, passed.prune.to), (begun, to));
+        }
     }
 
     #[test]

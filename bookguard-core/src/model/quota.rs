@@ -91,8 +91,8 @@ pub struct Usage {
     pub bookings: u64,
     /// Bytes of their records and terms.
     pub bytes: u64,
-    /// The day on which its events were last counted, in days since the epoch. It never goes back: an event from a node
-    /// whose clock is behind counts on the current day.
+    /// The day on which its events were last counted, in days since the epoch. It goes back by no single day: an event from a
+    /// node whose clock is behind counts on the current day.
     pub day: u64,
     /// Events on that day.
     pub day_events: u64,
@@ -103,18 +103,25 @@ pub struct Usage {
 impl Usage {
     /// Counts an event.
     pub fn count_event(&mut self, at: Timestamp) {
-        let day = day(at);
-        if day > self.day {
-            self.day = day;
+        let today = self.counted_on(at);
+        if today != self.day {
+            self.day = today;
             self.day_events = 0;
         }
         self.day_events += 1;
     }
 
+    /// The day on which an event at `at` counts. A day further ahead than the next comes from a clock that was wrong, and must
+    /// not keep what is counted until then.
+    fn counted_on(&self, at: Timestamp) -> u64 {
+        let day = day(at);
+        if self.day == day + 1 { self.day } else { day }
+    }
+
     /// Events on the day of `at`, and when that day ends.
     #[must_use]
     pub fn events_on_day(&self, at: Timestamp) -> (u64, Timestamp) {
-        let today = day(at).max(self.day);
+        let today = self.counted_on(at);
         let events = if today == self.day {
             self.day_events
         } else {

@@ -215,7 +215,7 @@ pub(super) fn set_health(endpoint_id: &EndpointId, health: EndpointHealth) -> St
 }
 
 /// Marks an endpoint deleted. Deliveries that wait for it count as given up when they are read, because there may be
-/// any number of such rows.
+/// any number of such rows; the claimer ends them later, a few hundred at a time.
 pub(super) fn deleted(endpoint_id: &EndpointId, at: Timestamp) -> Statement<'_> {
     Statement::new(
         "UPDATE endpoint SET deleted_ms = $1, status = $2, failures = 0, failing_ms = NULL, probe_ms = NULL WHERE id = $3",

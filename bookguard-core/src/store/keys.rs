@@ -7,7 +7,7 @@
 
 use super::commit::json;
 use super::conn::{Conn, Row, Statement, StoreError};
-use super::read::{Read, Reader};
+use super::read::{KeyNotice, Read, Reader};
 use crate::engine::batch::KeyState;
 use crate::engine::change::KeyStanding;
 use crate::engine::command::NewKey;
@@ -66,15 +66,29 @@ pub(super) fn born(seal: &Seal, partner_id: &PartnerId, key: &NewKey) -> (String
 }
 
 /// Keys whose expiry is to be told of by now, the longest due first.
-const NOTICES: &str =
-    "SELECT id, partner_id FROM api_key WHERE notice_ms <= $1 ORDER BY notice_ms, id LIMIT $2";
+const NOTICES: &str = "SELECT notice_ms, id, partner_id FROM api_key WHERE (notice_ms, id) > ($1, $2) AND notice_ms <= $3 \
+     ORDER BY notice_ms, id LIMIT $4";
 
 impl Reader<'_> {
-    /// Keys whose expiry is to be told of by `now`, with their owners, whether their rows are genuine or not.
-    pub fn expiring_keys(&mut self, now: Timestamp, rows: u32) -> Read<Vec<(ApiKeyId, PartnerId)>> {
-        let rows = self.all(NOTICES, vec![now.ms().into(), i64::from(rows).into()])?;
+    /// Keys whose expiry is to be told of by `now`, with their owners, whether their rows are genuine or not; those after `after`.
+    pub fn expiring_keys(
+        &mut self,
+        now: Timestamp,
+        after: Option<KeyNotice>,
+        rows: u32,
+    ) -> Read<Vec<KeyNotice>> {
+        let (since, key) = after.map_or((i64::MIN, ApiKeyId::from_bytes([0; 16])), |after| {
+            (after.0.ms(), after.1)
+        });
+        let args = vec![
+            since.into(),
+            (&key).into(),
+            now.ms().into(),
+            i64::from(rows).into(),
+        ];
+        let rows = self.all(NOTICES, args)?;
         rows.iter()
-            .map(|row| Ok((row.id(0)?, row.id(1)?)))
+            .map(|row| Ok((Timestamp::from_ms(row.int(0)?), row.id(1)?, row.id(2)?)))
             .collect()
     }
 }

@@ -226,6 +226,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         ];
         ask(Some(Statement::new(DUE, args)), read_due);
     }
+    ask(keys_in(OF_DELETED, &needs.dropped), read_dropped);
     for lapse in &needs.reclaims {
         let most = i64::try_from(RECLAIMED).unwrap_or(i64::MAX);
         let statement = match lapse {
@@ -313,6 +314,12 @@ pub(crate) const BOOKINGS: &str = "SELECT b.id, b.stream, b.entries, b.tip, b.bo
 const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms, e.partner_id, e.type, \
      e.retries, e.body, e.pruned_ms, e.digest, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
      WHERE d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
+
+/// Deliveries that wait for those of several endpoints that are deleted.
+const OF_DELETED: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms \
+     FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
+     WHERE d.endpoint_id IN ({}) AND d.lease IS NULL AND d.due_ms IS NOT NULL AND n.deleted_ms IS NOT NULL LIMIT 512";
+const _: () = assert!(RECLAIMED == 512, "as the statement says");
 
 const ENDED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery \
      WHERE lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2";
@@ -626,6 +633,18 @@ fn add_lapsed(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
     let name = (row.id(0)?, row.id(1)?);
     work.deliveries.insert(name, delivery(row, 2)?);
     work.lapsed.insert(name);
+    Ok(())
+}
+
+fn read_dropped(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let read = add_dropped(work, row);
+    unless_damaged(work, row, read)
+}
+
+fn add_dropped(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
+    let name: (EventId, EndpointId) = (row.id(0)?, row.id(1)?);
+    work.deliveries.insert(name, delivery(row, 2)?);
+    work.deleted.insert(name.1);
     Ok(())
 }
 

@@ -51,7 +51,7 @@ impl Reader<'_> {
               AND d.due_ms IS NOT NULL AND d.due_ms <= $3 LIMIT $4) e), \
              (SELECT COUNT(*) FROM (SELECT 1 FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL \
               AND d.due_ms IS NOT NULL AND d.due_ms > $3 LIMIT $4) e) \
-             FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id",
+             FROM waiting w LEFT JOIN endpoint n ON n.id = w.endpoint_id WHERE w.endpoint_id IS NOT NULL",
             vec![
                 (&after).into(),
                 i64::from(ENDPOINTS_COUNTED).into(),
@@ -63,11 +63,12 @@ impl Reader<'_> {
         let mut last = after;
         for row in &rows {
             last = last.max(row.id(0)?);
-            if !row.is_null(1) {
+            // If its own row is missing, the page goes on all the same.
+            let Some(status) = row.maybe_int(2)?.filter(|_| row.is_null(1)) else {
                 continue;
-            }
+            };
             let (due, later) = (row.size(3)?, row.size(4)?);
-            if row.int(2)? == 1 {
+            if status == 1 {
                 found.due += due;
                 found.later += later;
             } else {

@@ -42,6 +42,9 @@ pub struct Reader<'a> {
 /// An endpoint with something due, its partner, and whether the last attempt at it failed.
 pub type Due = (EndpointId, PartnerId, bool);
 
+/// When the expiry of a key is to be told of, the key, and its owner.
+pub type KeyNotice = (Timestamp, ApiKeyId, PartnerId);
+
 /// One page of the endpoints with something due.
 #[derive(Debug, Clone, Default)]
 pub struct DuePage {
@@ -50,6 +53,8 @@ pub struct DuePage {
     /// Since when the longest waiting delivery is due, of those to endpoints that are verified and whose last attempt did
     /// not fail: nothing but this service keeps them waiting, unless a receiver is slow or limits its rate.
     pub oldest: Option<Timestamp>,
+    /// Deleted endpoints for which deliveries wait.
+    pub deleted: Vec<EndpointId>,
     /// Where the next page begins.
     pub next: Option<EndpointId>,
 }
@@ -543,8 +548,8 @@ impl<'a> Reader<'a> {
              FROM waiting w WHERE w.endpoint_id IS NOT NULL AND w.place < $2) \
              SELECT w.endpoint_id, n.partner_id, n.failures, n.probe_ms, CASE WHEN n.status = 1 AND n.probe_ms IS NULL OR n.probe_ms <= $3 THEN \
              (SELECT d.due_ms FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL AND d.due_ms IS NOT NULL \
-              ORDER BY d.due_ms LIMIT 1) END \
-             FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id",
+              ORDER BY d.due_ms LIMIT 1) END, n.deleted_ms \
+             FROM waiting w LEFT JOIN endpoint n ON n.id = w.endpoint_id WHERE w.endpoint_id IS NOT NULL",
             vec![
                 (&after).into(),
                 i64::from(ENDPOINTS_EXAMINED).into(),
@@ -554,8 +559,12 @@ impl<'a> Reader<'a> {
         let mut page = DuePage::default();
         let mut last = after;
         for row in &rows {
+            // Its own row may be missing. Then nothing is due there, but the page goes on.
             let endpoint_id = row.id(0)?;
             last = last.max(endpoint_id);
+            if !row.is_null(5) {
+                page.deleted.push(endpoint_id);
+            }
             let Some(since) = row.maybe_int(4)?.filter(|since| *since <= now.ms()) else {
                 continue;
             };

@@ -186,11 +186,23 @@ impl Reader<'_> {
         row.map(|row| Ok((row.id(1)?, read(&row)?))).transpose()
     }
 
-    /// Running recoveries of partners with an id greater than `after`, ordered by partner.
+    /// Running recoveries, ordered by partner: those of partners with an id greater than `after`, then from the first on, so that
+    /// none comes before the others each time.
     pub fn recoveries_under_way(&mut self, after: &PartnerId, rows: u32) -> Read<Vec<Underway>> {
+        let [first, last] = [0, 0xff].map(|byte| PartnerId::from_bytes([byte; 16]));
+        let mut found = self.underway([after, &last], rows)?;
+        let left = rows.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
+        if left > 0 {
+            found.extend(self.underway([&first, after], left)?);
+        }
+        Ok(found)
+    }
+
+    fn underway(&mut self, [after, to]: [&PartnerId; 2], rows: u32) -> Read<Vec<Underway>> {
         let rows = self.all(
-            "SELECT partner_id, id, reached FROM recovery WHERE finished_ms IS NULL AND partner_id > $1 ORDER BY partner_id LIMIT $2",
-            vec![after.into(), i64::from(rows).into()],
+            "SELECT partner_id, id, reached FROM recovery WHERE finished_ms IS NULL AND partner_id > $1 AND partner_id <= $2 \
+             ORDER BY partner_id LIMIT $3",
+            vec![after.into(), to.into(), i64::from(rows).into()],
         )?;
         let read = |row: &Row| {
             Ok(Underway {

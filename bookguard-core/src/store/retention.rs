@@ -13,7 +13,7 @@ use crate::model::EventId;
 /// How far the events were examined.
 pub(super) const SWEEP: &str = "SELECT next, waiting FROM sweep WHERE id = 1";
 
-const LOOK: &str = "SELECT e.id, e.pruned_ms, LENGTH(e.body), \
+const LOOK: &str = "SELECT e.id, e.pruned_ms, COALESCE(LENGTH(e.body), 0), \
      CASE WHEN e.pruned_ms IS NULL THEN (SELECT COUNT(*) FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
      WHERE d.event_id = e.id AND d.due_ms IS NOT NULL AND n.deleted_ms IS NULL) \
      + (SELECT COUNT(*) FROM hold h WHERE h.booking_id = e.booking_id AND h.released_ms IS NULL) ELSE 0 END, \

@@ -3,6 +3,7 @@
 #![cfg(all(feature = "sqlite", feature = "postgres"))]
 
 mod lists;
+mod waiting;
 
 use std::sync::mpsc;
 use std::thread;

@@ -1,6 +1,6 @@
 //! Claims deliveries from the store that are due: retries whose time has come, deliveries that did not fit in memory, and ones
-//! that another node gave back. Also takes back deliveries whose leases have ended, advances recoveries that are under way, and
-//! corrects due times after the clock was set back.
+//! that another node gave back. Also takes back deliveries whose leases have ended, ends those that wait for deleted endpoints,
+//! advances recoveries that are under way, and corrects due times after the clock was set back.
 //!
 //! The service's clock decides what is due; the real clock decides how often to look. Every node looks: the first to come
 //! claims a delivery, and the write turn ensures that no other node does. Invariants: looking writes nothing while nothing is
@@ -16,10 +16,10 @@ use bookguard_core::engine::command::{CommandOutcome, Envelope, Reclaim, Written
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::entropy;
 use bookguard_core::error::{Error, Kind};
-use bookguard_core::features::deliveries::{ClaimDeliveries, ReclaimDeliveries};
+use bookguard_core::features::deliveries::{ClaimDeliveries, DropDeliveries, ReclaimDeliveries};
 use bookguard_core::features::recoveries;
-use bookguard_core::limits::PAUSE_SHARE;
-use bookguard_core::model::{EndpointId, Timestamp};
+use bookguard_core::limits::{ENDPOINTS_EXAMINED, PAUSE_SHARE};
+use bookguard_core::model::{EndpointId, PartnerId, Timestamp};
 use bookguard_core::service::Service;
 use bookguard_core::store::read::Due;
 use tokio::sync::Notify;
@@ -64,12 +64,14 @@ struct ClaimableWork {
     last: Duration,
     /// Endpoints that have deliveries due.
     due: Vec<Due>,
+    /// Some deleted endpoints for which deliveries wait.
+    deleted: Vec<EndpointId>,
     /// Since when the longest waiting delivery is due, of those that only this service keeps waiting (see `DuePage::oldest`).
     oldest: Option<Timestamp>,
     /// The time by which some leases have ended, if any have.
     lapsed: Option<Timestamp>,
-    /// The next steps of recoveries.
-    recoveries: Vec<Envelope<()>>,
+    /// The next steps of recoveries, and the partner after which those that follow are.
+    recoveries: Option<(Vec<Envelope<()>>, PartnerId)>,
     /// Whether a due time lies ahead because a clock that was ahead computed it.
     ahead: bool,
 }
@@ -78,7 +80,8 @@ struct ClaimableWork {
 #[derive(Clone, Copy)]
 struct ClaimQuery {
     lapsed: bool,
-    recoveries: bool,
+    /// The partner after which recoveries go on, if it is time for a step.
+    recoveries: Option<PartnerId>,
     ahead: bool,
 }
 
@@ -127,13 +130,14 @@ impl Claimer {
     pub(super) async fn run(self) {
         let mut reclaim_at = Instant::now();
         let mut recover_at = Instant::now();
+        let mut recovered = PartnerId::from_bytes([0; 16]);
         let mut doubts = Doubts::default();
         loop {
             let began = Instant::now();
             let now = self.service.clock().now();
             let asked = ClaimQuery {
                 lapsed: began >= reclaim_at,
-                recoveries: began >= recover_at,
+                recoveries: (began >= recover_at).then_some(recovered),
                 ahead: doubts.of(began.into_std(), now),
             };
             let Some(mut store) = self.ask(asked).await else {
@@ -148,14 +152,16 @@ impl Claimer {
             if asked.lapsed {
                 reclaim_at = Instant::now() + RECLAIM.max(worked * PAUSE_SHARE);
             }
-            let steps = std::mem::take(&mut store.recoveries);
+            let steps = store.recoveries.take();
             let (looked, took_back) = self.act(store).await;
             if took_back {
                 // There may be more than one command can take back.
                 reclaim_at = Instant::now();
             }
-            if !steps.is_empty() {
+            if let Some((steps, last)) = steps.filter(|(steps, _)| !steps.is_empty()) {
                 // Recoveries come after due deliveries; then the writer is left to others for as long as the step took.
+                // However these end, those of other partners are next.
+                recovered = last;
                 let began = Instant::now();
                 self.recover(steps).await;
                 recover_at = Instant::now() + began.elapsed();
@@ -197,6 +203,12 @@ impl Claimer {
         }
         let mut claimed = Claimed::default();
         self.claim(&claims.open, &mut claimed).await;
+        if !store.deleted.is_empty() {
+            // Every look steps over them until their deliveries end.
+            let endpoints = store.deleted;
+            let ending = self.service.envelope(DropDeliveries { endpoints });
+            failed |= self.service.submit_patiently(ending).await.is_err();
+        }
         // For troubled endpoints, enough was claimed to last until the next look.
         let outcome = match took_back || (claims.urgent > 0 && claimed.deliveries > 0) {
             _ if failed || claimed.failed => ClaimOutcome::Failed,
@@ -263,12 +275,14 @@ fn look(service: &Service, asked: ClaimQuery) -> Result<ClaimableWork, Error> {
     let judges = asked.ahead && skew::agrees(service)?;
     let now = service.clock().now();
     let fault = |error| service.fault(&error);
-    let (mut due, mut oldest, mut worked) = (Vec::new(), None, Duration::ZERO);
+    let (mut due, mut deleted, mut oldest) = (Vec::new(), Vec::new(), None);
+    let mut worked = Duration::ZERO;
     let (mut began, mut after) = (Instant::now(), None);
     let mut reader = loop {
         let mut reader = service.reader()?;
         let page = reader.endpoints_with_due(now, after).map_err(fault)?;
         due.extend(page.due);
+        deleted.extend(page.deleted);
         oldest = oldest.into_iter().chain(page.oldest).min();
         after = page.next;
         if after.is_none() {
@@ -281,17 +295,19 @@ fn look(service: &Service, asked: ClaimQuery) -> Result<ClaimableWork, Error> {
         std::thread::sleep(took * HURRY_SHARE);
         began = Instant::now();
     };
+    // Any of them, so that none whose deliveries cannot be read keeps the others.
+    deleted.sort_by_cached_key(|_| entropy::number());
+    deleted.truncate(ENDPOINTS_EXAMINED as usize);
     let lapsed = asked.lapsed && reader.has_lapsed_leases(now).map_err(fault)?;
-    let recoveries = match asked.recoveries {
-        true => recoveries::next_steps(service, &mut reader).map_err(fault)?,
-        false => Vec::new(),
-    };
+    let steps = |after| recoveries::next_steps(service, &mut reader, after).map_err(fault);
+    let recoveries = asked.recoveries.map(steps).transpose()?;
     let ahead = judges && reader.has_ahead(now).map_err(fault)?;
     let last = began.elapsed();
     Ok(ClaimableWork {
         worked: worked + last,
         last,
         due,
+        deleted,
         oldest,
         lapsed: lapsed.then_some(now),
         recoveries,

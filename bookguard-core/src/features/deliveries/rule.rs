@@ -8,7 +8,8 @@ use crate::engine::change::{Change, DeliveryPhase, DeliveryState, EventRow};
 use crate::engine::command::{Command, Decided, NewEvent, Reclaim};
 use crate::engine::needs::Needs;
 use crate::features::deliveries::{
-    ClaimDeliveries, EndpointStatusChange, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
+    ClaimDeliveries, DropDeliveries, EndpointStatusChange, ReclaimDeliveries, ReleaseDeliveries,
+    SettleDelivery,
 };
 use crate::features::endpoints::health;
 use crate::limits;
@@ -232,6 +233,27 @@ impl Command for ReclaimDeliveries {
         let changes: Vec<_> = lapsed.collect();
         let count = changes.len();
         Ok((changes, count))
+    }
+}
+
+impl Command for DropDeliveries {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.dropped.extend(&self.endpoints);
+    }
+
+    fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<()> {
+        let waiting = batch.deliveries.iter().filter(|((_, endpoint_id), state)| {
+            // Whoever holds a lease gives it back once it finds the endpoint deleted.
+            batch.deleted.contains(endpoint_id) && state.lease.is_none() && state.due.is_some()
+        });
+        let dropped = waiting.map(|((event_id, endpoint_id), state)| Change::DeliveryUpdated {
+            event_id: *event_id,
+            endpoint_id: *endpoint_id,
+            state: state.over(),
+        });
+        Ok((dropped.collect(), ()))
     }
 }
 

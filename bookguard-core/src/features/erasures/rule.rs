@@ -416,10 +416,7 @@ fn ended(batch: &BatchState, event_id: &EventId, at: Timestamp) -> Vec<Change> {
             endpoint_id: *endpoint_id,
             state: DeliveryState {
                 phase: DeliveryPhase::Failed,
-                due: None,
-                since: None,
-                lease: None,
-                ..*state
+                ..state.over()
             },
         })
         .collect();

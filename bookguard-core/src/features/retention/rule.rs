@@ -6,7 +6,7 @@
 use sha2::{Digest as _, Sha256};
 
 use crate::engine::batch::{BatchState, EventState};
-use crate::engine::change::{Change, Content, DeliveryState, Pruned};
+use crate::engine::change::{Change, Content, Pruned};
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::features::retention::PruneEvents;
@@ -81,12 +81,7 @@ fn given_up(batch: &BatchState, event_id: &EventId, event: &EventState) -> Optio
         changes.push(Change::DeliveryUpdated {
             event_id: *event_id,
             endpoint_id: *endpoint_id,
-            state: DeliveryState {
-                due: None,
-                since: None,
-                lease: None,
-                ..*state
-            },
+            state: state.over(),
         });
     }
     Some(changes)

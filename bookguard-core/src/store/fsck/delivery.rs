@@ -108,17 +108,21 @@ impl CheckedDelivery<'_> {
         self.goes_there(receiver, &mut notes);
         let attempts = attempts(belongings, event, &self.endpoint_id, &mut notes);
         self.begins_anew(receiver, &attempts, belongings, &mut notes);
+        // Nobody is left to deliver to, so what waited is over without an outcome.
+        let dropped = receiver.deleted_at.is_some() && state.due.or(state.since).is_none();
         match &event.content {
-            Content::Whole(_) => judge(event, state, &attempts, belongings.now, &mut notes),
+            Content::Whole(_) => {
+                let now = belongings.now;
+                judge(event, state, &attempts, (now, dropped), &mut notes);
+            }
             Content::Pruned(_) => judge_pruned(event, state, &attempts, &mut notes),
         }
         settled::compare(event, &attempts, &self.settled, &mut notes);
         let recorded = event.event_type.recorded().is_some();
         let over = state.phase != DeliveryPhase::Pending && state.due.is_none();
-        // If its endpoint was deleted, or its event erased, a waiting delivery ends when its event is pruned, and has no outcome.
-        let may_end = receiver.deleted_at.is_some() || event.is_erased;
-        let ended = event.content.body().is_none() && may_end;
-        if recorded && over && self.settled.is_empty() && !ended {
+        // If its event is erased, a waiting delivery ends when that is pruned, and has no outcome either.
+        let ended = event.content.body().is_none() && event.is_erased;
+        if recorded && over && self.settled.is_empty() && !dropped && !ended {
             notes.fault("it is over, and the ledger does not say how it ended");
         }
     }
@@ -337,12 +341,12 @@ fn contradiction(attempt: &Attempt) -> Option<&'static str> {
 }
 
 /// Checks a delivery against the rules: its counters against its attempts, its phase and next attempt against the last
-/// attempt.
+/// attempt. A delivery that was dropped has none.
 fn judge(
     event: &CheckedEvent,
     state: &DeliveryState,
     attempts: &[Attempt],
-    now: Timestamp,
+    (now, dropped): (Timestamp, bool),
     notes: &mut Notes<'_>,
 ) {
     let counted_attempts = |attempt: &&Attempt| !attempt.uncharged;
@@ -397,7 +401,8 @@ fn judge(
             state.phase
         ));
     }
-    match wrong_due(event, state, attempts.last(), now) {
+    let wrong = wrong_due(event, state, attempts.last(), now);
+    match wrong.filter(|_| !dropped || state.lease.is_some()) {
         Some(DueFault::Anyway(why)) => notes.fault(why),
         Some(DueFault::ByTheClock(why)) => notes.doubt(why),
         None => {}

@@ -4,14 +4,19 @@
 //! other: an id contains its creation time, a secret opens only where it was sealed, a key's row carries codes that
 //! only the service can make, and a counter must match the rows.
 
+use std::collections::BTreeMap;
+
 use super::endpoint::ENDPOINTS;
 use super::page::PartnerTotals;
 use super::{CLOCK_SLACK_MS, Check, Findings, PAGE, spelled};
 use crate::limits::{SECRET_OVERLAP_MS, SECRETS_VALID};
 use crate::model::id::Noun;
-use crate::model::quota::day_begins;
-use crate::model::{EventId, Id, PartnerId, PartnerSettings, PartnerStatus, Quota, Timestamp};
+use crate::model::{
+    EventId, Id, PartnerId, PartnerSettings, PartnerStatus, Quota, Timestamp, Usage, day,
+    day_begins,
+};
 use crate::policy::Policy;
+use crate::store::commit::int;
 use crate::store::conn::{Arg, Row, Statement, StoreError};
 use crate::store::keys::keys_where;
 use crate::store::terms::policy_hash;
@@ -224,43 +229,68 @@ impl Check<'_> {
         }
         let file_bytes = self.file_bytes.get(id).copied().unwrap_or_default();
         let PartnerTotals { bookings, bytes } = self.brought.get(id).copied().unwrap_or_default();
-        // The day never goes back: from the first event of the day on, every event belongs to it. No id holds a later
-        // time than its 48 bits can.
-        let last = Timestamp::from_ms((1 << 48) - 1);
-        let since = |day: u64| {
-            let begins = EventId::earliest(day_begins(day).min(last));
-            Arg::from(begins.as_bytes().to_vec())
-        };
-        let mut first_since = |day: u64| {
-            let first =
-                "SELECT COALESCE(MIN(seq), 0) FROM event WHERE partner_id = $1 AND id >= $2";
-            let rows = self.rows(Statement::new(first, vec![id.into(), since(day)]))?;
-            rows.first().map_or(Ok(0), |row| row.size(0))
-        };
-        let first = first_since(said.day)?;
-        let later = first_since(said.day + 1)?;
-        let day_events = match (first, later) {
-            (0, _) if events == 0 && said.day == 0 => 0,
-            (first @ 1.., 0) => (events + 1).saturating_sub(first),
-            // There are events of later days, or no event of this day.
-            _ => u64::MAX,
-        };
         for (field, said, there) in [
             ("bookings", said.bookings, bookings),
             ("bytes", said.bytes, bytes),
-            ("day_events", said.day_events, day_events),
             ("file_bytes", said.file_bytes, file_bytes),
         ] {
             if said != there {
-                let (field, detail) = match there {
-                    u64::MAX => (
-                        "day",
-                        "row says another day than that of the partner's last event".to_owned(),
-                    ),
-                    there => (field, format!("row says {said}; there are {there}")),
-                };
+                let detail = format!("row says {said}; there are {there}");
                 self.findings.add("partner", place(field), detail);
             }
+        }
+        self.day(id, &said, events)
+    }
+
+    /// Checks on which day a partner's events are counted, and how many are: the last ones. The first of them is of that day,
+    /// and the others are of that day or the one before. The event before them may be of any other day, because that does not
+    /// say on which day it counted.
+    fn day(&mut self, id: &PartnerId, said: &Usage, events: u64) -> Result<(), StoreError> {
+        let place = |field: &str| format!("partner {id} field {field}");
+        let Usage { day_events, .. } = *said;
+        let detail = format!(
+            "row says {day_events} events on day {}; its events say otherwise",
+            said.day
+        );
+        if events == 0 {
+            if (said.day, day_events) != (0, 0) {
+                self.findings.add("partner", place("day"), detail);
+            }
+            return Ok(());
+        }
+        let before = events.saturating_sub(day_events);
+        let of_three = "SELECT seq, id FROM event WHERE partner_id = $1 AND seq IN ($2, $3, $4)";
+        let args = vec![id.into(), int(before), int(before + 1), int(events)];
+        let mut days = BTreeMap::new();
+        for row in &self.rows(Statement::new(of_three, args))? {
+            let event_id: EventId = row.id(1)?;
+            days.insert(row.size(0)?, day(event_id.made_at()));
+        }
+        let day_of = |seq| days.get(&seq).copied();
+        let last = day_of(events).unwrap_or_default();
+        if said.day > last + 1 {
+            // As it stays after a clock was ahead, if an older program counted.
+            self.findings.doubt("partner", place("day"), detail);
+            return Ok(());
+        }
+        if said.day < last {
+            self.findings.add("partner", place("day"), detail);
+            return Ok(());
+        }
+        // No id holds a later time than its 48 bits can.
+        let end = Timestamp::from_ms((1 << 48) - 1);
+        let since = |day: u64| {
+            let begins = EventId::earliest(day_begins(day).min(end));
+            Arg::from(begins.as_bytes().to_vec())
+        };
+        let (earlier, later) = (since(said.day.saturating_sub(1)), since(said.day + 1));
+        let strays = "SELECT COALESCE(MIN(seq), 0) FROM event WHERE partner_id = $1 AND seq > $2 AND (id < $3 OR id >= $4)";
+        let args = vec![id.into(), int(before), earlier, later];
+        let rows = self.rows(Statement::new(strays, args))?;
+        let stray = rows.first().map_or(Ok(0), |row| row.size(0))?;
+        let begins = day_of(before + 1) == Some(said.day) && day_of(before) != Some(said.day);
+        if day_events > events || stray > 0 || !begins {
+            self.findings.add("partner", place("day_events"), detail);
         }
         Ok(())
     }

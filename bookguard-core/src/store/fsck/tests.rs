@@ -390,6 +390,14 @@ fn a_database_that_only_the_service_wrote_is_clean() {
     assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
 }
 
+#[test]
+fn events_counted_after_a_clock_was_ahead_are_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let (service, _closing) = fixture::ahead(&folder.path().join("b.db"));
+    let report = service.verify_ledger(false, |_, _| {}).unwrap();
+    assert_eq!(report.findings, []);
+}
+
 /// The result of changing every cell of some tables.
 #[derive(Default)]
 struct Flipped {

@@ -243,6 +243,50 @@ async fn an_endpoint_deleted_on_another_node_gets_nothing_more_after_three_secon
 }
 
 #[tokio::test]
+async fn what_waits_for_a_deleted_endpoint_is_dropped_and_is_no_damage() {
+    on_every_engine(async |mut bench| {
+        let receiver = Receiver::start(&[Reply::Status(500), Reply::Hang]).await;
+        let endpoint_id = bench.endpoint(&receiver.url).await;
+        let courier = bench.node.courier(false);
+        bench.book(1).await;
+        let failed = receiver.hit().await.event_id();
+        assert_eq!(outcome(&courier, &failed).await, DeliveryStatus::Failed);
+        bench.book(1).await;
+        receiver.hit().await;
+        courier.stop(Duration::from_millis(1)).await;
+        call::<DeleteEndpoint>(&bench.session(), &[&endpoint_id.to_string()], "").await;
+        bench.advance(LEASE_MS);
+        let service = Arc::clone(&bench.node.service);
+        let now = service.clock().now();
+        let from = Reclaim::EndedBy(now);
+        done(&service, ReclaimDeliveries { from }).await;
+        let passed = async || {
+            let service = Arc::clone(&service);
+            let look = move || service.reader().unwrap().endpoints_with_due(now, None);
+            waiting(look).await.unwrap().deleted
+        };
+        assert_eq!(passed().await, [endpoint_id]);
+
+        let mut other = bench.other_node(&bench.clock).await;
+        let other_courier = other.courier(true);
+        let dropped = async {
+            while !passed().await.is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, dropped).await.unwrap();
+        let event = bench.event(&failed).await.event;
+        assert_eq!(event.next_attempt_at, None);
+        let store = Arc::clone(&service);
+        let report = waiting(move || store.verify_ledger(false, |_, _| {})).await;
+        assert_eq!(report.unwrap().findings, []);
+        other_courier.stop(PATIENCE).await;
+        assert_eq!(receiver.surplus().await, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_node_whose_clock_is_far_ahead_sends_too_early_and_only_one_outcome_counts() {
     on_every_engine(async |mut bench| {
         let told = Arc::new(Notify::new());

@@ -241,9 +241,9 @@ impl Fixture {
 
     /// Tells of the only key that will soon expire.
     fn tell_of(&self, api_key_id: ApiKeyId) {
-        let due = features::key_notices::due(&self.service).unwrap();
+        let due = features::key_notices::due(&self.service, None).unwrap();
         assert_eq!(
-            due.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+            due.iter().map(|(_, id, _)| *id).collect::<Vec<_>>(),
             [api_key_id]
         );
         let told = features::key_notices::tell(&self.service, due[0]);
@@ -508,6 +508,19 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
         retry_after_ms: None,
         uncharged: false,
     }
+}
+
+/// A database with a partner that booked twice while the clock was weeks ahead, and three times since.
+pub(super) fn ahead(db: &Path) -> (Arc<Service>, Closing) {
+    let clock = Arc::new(AtomicI64::new(START_MS));
+    let (service, closing) = open(db, &clock).unwrap();
+    let fixture = Fixture { service, clock };
+    let partner = fixture.partner();
+    for pause in [20 * DAY_MS, HOUR_MS, -20 * DAY_MS, HOUR_MS, HOUR_MS] {
+        fixture.later(pause);
+        fixture.book(&partner, "");
+    }
+    (fixture.service, closing)
 }
 
 /// A partner one of whose endpoints was suspended, and another one heard of it.

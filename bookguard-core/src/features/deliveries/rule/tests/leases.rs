@@ -149,3 +149,37 @@ fn deliveries_postponed_by_a_fast_clock_wait_as_long_from_now_on() {
         assert!(again.is_empty(), "{since} {wait}: {now} {again:?}");
     }
 }
+
+#[test]
+fn only_what_waits_for_a_deleted_endpoint_is_dropped() {
+    let drop = command(DropDeliveries {
+        endpoints: vec![id(7)],
+    });
+    let other = command(DropDeliveries {
+        endpoints: vec![id(8)],
+    });
+    let late = Some(NOW.ms() + 1);
+    for (phase, due, lease, dropped) in [
+        (DeliveryPhase::Pending, Some(0), None, true),
+        (DeliveryPhase::Failed, late, None, true),
+        (DeliveryPhase::Pending, late, Some(3), false),
+        (DeliveryPhase::Failed, None, None, false),
+        (DeliveryPhase::Delivered, None, None, false),
+    ] {
+        let before = delivery(phase, due, lease);
+        let mut state = with_delivery(before);
+        assert!(changes(decide(&state, &drop)).is_empty(), "not deleted");
+        state.deleted.insert(id(7));
+        assert!(changes(decide(&state, &other)).is_empty(), "another one");
+        let changes = changes(decide(&state, &drop));
+        apply_all(&mut state, &changes);
+        let over = DeliveryState {
+            due: None,
+            since: None,
+            ..before
+        };
+        let after = state.deliveries[&(id(5), id(7))];
+        assert_eq!(changes.len(), usize::from(dropped), "{before:?}");
+        assert_eq!(after, if dropped { over } else { before });
+    }
+}

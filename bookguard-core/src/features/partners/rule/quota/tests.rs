@@ -80,6 +80,8 @@ fn a_booking_is_refused_beyond_its_partners_quota_and_no_sooner() {
         (events(20), none, 6, None),
         // A node whose clock is behind counts on the current day.
         (events(20), none, 4, Some("begins at 1970-01-07T00:00:00")),
+        // The clock of a node was ahead.
+        (events(20), none, 3, None),
         (events(20), bookings(11), 5, Some("events a day")),
     ] {
         let decided = decide(&used(given, own), &booking(noon(day)));
@@ -142,16 +144,21 @@ fn a_batch_stops_at_exactly_the_limit() {
 }
 
 #[test]
-fn another_day_is_counted_anew_and_never_goes_back() {
+fn another_day_is_counted_anew_and_the_day_before_is_not() {
     let mut usage = Usage::default();
     let mut counted = Vec::new();
-    for day in [5, 5, 6, 5, 6, 8] {
+    for day in [5, 5, 6, 5, 6, 40, 8, 8] {
         usage.count_event(noon(day));
         counted.push((usage.day, usage.day_events));
     }
-    assert_eq!(counted, [(5, 1), (5, 2), (6, 1), (6, 2), (6, 3), (8, 1)]);
+    let expected = [5, 5, 6, 6, 6, 40, 8, 8]
+        .into_iter()
+        .zip([1, 2, 1, 2, 3, 1, 1, 2]);
+    assert!(counted.iter().copied().eq(expected), "{counted:?}");
     assert_eq!(usage.events_on_day(noon(9)).0, 0);
-    assert_eq!(usage.events_on_day(noon(7)).0, 1);
+    assert_eq!(usage.events_on_day(noon(7)).0, 2);
+    let (events, over) = usage.events_on_day(noon(6));
+    assert_eq!((events, over), (0, noon(6).plus_ms(DAY_MS / 2)));
 }
 
 #[test]
