@@ -52,7 +52,7 @@ enum Left {
 }
 
 /// The future of an answer.
-type Calling<'a> = Pin<Box<dyn Future<Output = Result<Finished, Error>> + Send + 'a>>;
+pub(crate) type Calling<'a> = Pin<Box<dyn Future<Output = Result<Finished, Error>> + Send + 'a>>;
 
 /// Calls the operation with this id.
 pub(crate) fn call<'a>(

@@ -139,7 +139,7 @@ pub(super) fn link_page(
 }
 
 pub(super) async fn end(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    user.send::<EndConsoleSession>(asked).await?;
+    user.submit::<EndConsoleSession>(asked).await?;
     Ok(Answer::Go(
         "/keys".to_owned(),
         Some("The sign-in is ended.".to_owned()),

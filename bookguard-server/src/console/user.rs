@@ -6,13 +6,13 @@ use std::sync::Arc;
 use bookguard_core::error::Error;
 use bookguard_core::features::partners::account::GetPartnerAccount;
 use bookguard_core::model::{PartnerAccount, PartnerId, Scope};
-use bookguard_core::operation::{Operation, Request, step};
+use bookguard_core::operation::{Body, Operation, Request, StepFn, step};
 use bookguard_core::session::{Access, Authority, Session};
 
 use super::cookie::Cookie;
 use super::form::Fields;
 use super::{Asked, Console, Whose, operator};
-use crate::api::call::{Caller, call};
+use crate::api::call::{Caller, Calling, call};
 use crate::app::RequestCost;
 use crate::payer::Payer;
 
@@ -56,7 +56,7 @@ impl User {
     /// Identifies them again, after something that may have taken long.
     ///
     /// # Errors
-    /// `unauthorized` if the session ended meanwhile, `rate_limited`, `unavailable`.
+    /// `unauthorized` if the session ended meanwhile, `unavailable`.
     pub(super) async fn identify_again(&mut self) -> Result<(), Error> {
         let payer = Payer::of(&self.session.authority);
         self.session.authority = authority(&self.console, &self.cookie, payer).await?;
@@ -113,61 +113,108 @@ impl User {
     }
 
     /// Performs an operation that takes no body.
-    pub(super) async fn read<O: Operation>(
-        &self,
+    pub(super) fn read<'a, O: Operation>(
+        &'a self,
         path: &[&str],
         query: &[(&str, &str)],
-    ) -> Result<O::Output, Error> {
-        let pairs = query.iter().filter(|(_, value)| !value.is_empty());
-        let request = Request {
-            path: path.iter().map(|text| (*text).to_owned()).collect(),
-            query: pairs
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
-            ..Request::default()
-        };
-        self.perform::<O>(request).await
+    ) -> impl Future<Output = Result<O::Output, Error>> + use<'a, O> {
+        self.perform::<O>(asking(path, query))
     }
 
     /// Performs an operation with what was typed into a form.
-    pub(super) async fn send<O: Operation>(&self, asked: &Asked) -> Result<O::Output, Error> {
-        let parameters = O::ROUTE.parameters().count();
-        let path: Vec<&str> = asked
-            .path
-            .iter()
-            .take(parameters)
-            .map(String::as_str)
-            .collect();
-        self.send_to::<O>(&path, asked).await
+    pub(super) fn send<'a, O: Operation>(
+        &'a self,
+        asked: &Asked,
+    ) -> impl Future<Output = Result<O::Output, Error>> + use<'a, O> {
+        self.perform::<O>(typed(&of_page::<O>(asked), O::ROUTE.body, asked))
     }
 
     /// [`Self::send`], where the path of the page does not say what the operation is about.
-    pub(super) async fn send_to<O: Operation>(
-        &self,
+    pub(super) fn send_to<'a, O: Operation>(
+        &'a self,
         path: &[&str],
         asked: &Asked,
-    ) -> Result<O::Output, Error> {
-        let request = Request {
-            path: path.iter().map(|text| (*text).to_owned()).collect(),
-            body: asked.fields.body(O::ROUTE.body),
-            idempotency_key: asked.fields.get(Fields::ONCE).map(str::to_owned),
-            ..Request::default()
-        };
-        self.perform::<O>(request).await
+    ) -> impl Future<Output = Result<O::Output, Error>> + use<'a, O> {
+        self.perform::<O>(typed(path, O::ROUTE.body, asked))
     }
 
-    pub(super) async fn perform<O: Operation>(&self, request: Request) -> Result<O::Output, Error> {
+    /// [`Self::send`], where no page shows the answer.
+    pub(super) fn submit<'a, O: Operation>(
+        &'a self,
+        asked: &Asked,
+    ) -> impl Future<Output = Result<(), Error>> + use<'a, O> {
+        self.submit_to::<O>(&of_page::<O>(asked), asked)
+    }
+
+    /// [`Self::send_to`], where no page shows the answer.
+    pub(super) fn submit_to<'a, O: Operation>(
+        &'a self,
+        path: &[&str],
+        asked: &Asked,
+    ) -> impl Future<Output = Result<(), Error>> + use<'a, O> {
+        done(self.answer::<O>(typed(path, O::ROUTE.body, asked)))
+    }
+
+    pub(super) fn perform<'a, O: Operation>(
+        &'a self,
+        request: Request,
+    ) -> impl Future<Output = Result<O::Output, Error>> + use<'a, O> {
+        let answer = self.answer::<O>(request);
+        async move {
+            let output = serde_json::from_slice(&answer.await?.body);
+            output.map_err(|e| unreadable(O::ROUTE.id, &e))
+        }
+    }
+
+    /// The answer of an operation. What is the same for all of them is in no generic function, because there are sixty.
+    fn answer<O: Operation>(&self, request: Request) -> Calling<'_> {
+        self.answer_of(O::ROUTE.id, step::<O>, request)
+    }
+
+    fn answer_of(&self, id: &'static str, step: StepFn, request: Request) -> Calling<'_> {
         let caller = Caller {
             app: &self.console.app,
             session: self.session.clone(),
             cost: &self.cost,
             headers: None,
         };
-        let finished = call(caller, O::ROUTE.id, step::<O>, request).await?;
-        let output = serde_json::from_slice(&finished.body);
-        output.map_err(|e| {
-            Error::internal(format!("an answer of {} cannot be read: {e}", O::ROUTE.id))
-        })
+        call(caller, id, step, request)
+    }
+}
+
+async fn done(answer: Calling<'_>) -> Result<(), Error> {
+    answer.await.map(drop)
+}
+
+fn unreadable(id: &str, error: &serde_json::Error) -> Error {
+    Error::internal(format!("an answer of {id} cannot be read: {error}"))
+}
+
+/// The first parameters of the page's path, which are those of the operation.
+fn of_page<O: Operation>(asked: &Asked) -> Vec<&str> {
+    let parameters = O::ROUTE.parameters().count();
+    let path = asked.path.iter().take(parameters);
+    path.map(String::as_str).collect()
+}
+
+/// A request without a body.
+fn asking(path: &[&str], query: &[(&str, &str)]) -> Request {
+    let pairs = query.iter().filter(|(_, value)| !value.is_empty());
+    Request {
+        path: path.iter().map(|text| (*text).to_owned()).collect(),
+        query: pairs
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        ..Request::default()
+    }
+}
+
+/// A request with what was typed into a form.
+fn typed(path: &[&str], body: Body, asked: &Asked) -> Request {
+    Request {
+        body: asked.fields.body(body),
+        idempotency_key: asked.fields.get(Fields::ONCE).map(str::to_owned),
+        ..asking(path, &[])
     }
 }
 

@@ -151,7 +151,7 @@ impl Writer<'_> {
             .map_or_else(String::new, |amount| format!(" of {}", money(amount)));
         format!(
             "{kind}{amount} ({})",
-            self.written((entry, Erasable::Title), &item.title)
+            self.written(entry, Erasable::Title, &item.title, "title erased")
         )
     }
 

@@ -30,7 +30,7 @@ impl Writer<'_> {
         let text = format!(
             "{organizer} booked {talent} through {} for {event}, event type {}, at {value}. {standing}",
             self.partner(),
-            self.written((0, Erasable::EventType), &booking.event_type)
+            self.written(0, Erasable::EventType, &booking.event_type, "(erased)")
         );
         match text.strip_prefix("the ") {
             Some(rest) => format!("The {rest}"),
@@ -104,10 +104,10 @@ impl Writer<'_> {
         of_entry.any(|values| values.names.iter().any(&is_such))
     }
 
-    /// What the platform wrote as this value of an entry, if it was not erased.
-    pub(super) fn written(&self, (entry, name): (u64, Erasable), text: &str) -> String {
+    /// What the platform wrote as this value of an entry, or `instead` if it was erased.
+    pub(super) fn written(&self, entry: u64, name: Erasable, text: &str, instead: &str) -> String {
         match self.m.wording >= Wording::Second && self.is_erased(entry, |one| *one == name) {
-            true => "(erased)".to_owned(),
+            true => instead.to_owned(),
             false => quoted(text),
         }
     }
@@ -263,7 +263,12 @@ impl Writer<'_> {
             "{} states that {} accepted {terms} on {at}, by {}.",
             self.partner(),
             self.side(acceptance.party),
-            self.written((entry, Erasable::Method), &acceptance.method)
+            self.written(
+                entry,
+                Erasable::Method,
+                &acceptance.method,
+                "means that were erased"
+            )
         )
     }
 

@@ -54,8 +54,8 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 }
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send::<PlaceHold>(asked).await {
-        Ok(_) => Ok(back(asked, "The booking is under a legal hold.")),
+    match user.submit::<PlaceHold>(asked).await {
+        Ok(()) => Ok(back(asked, "The booking is under a legal hold.")),
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
         Err(error) => Err(error),
     }
@@ -97,8 +97,8 @@ pub(in crate::console) async fn confirm(user: &User, asked: &Asked) -> Result<An
 }
 
 pub(in crate::console) async fn release(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send::<ReleaseHold>(asked).await {
-        Ok(_) => Ok(back(asked, "The hold is released.")),
+    match user.submit::<ReleaseHold>(asked).await {
+        Ok(()) => Ok(back(asked, "The hold is released.")),
         Err(error) if form::is_correctable(&error) => release_page(user, asked, Some(&error)).await,
         Err(error) => Err(error),
     }

@@ -18,8 +18,8 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 }
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send::<RescheduleBooking>(asked).await {
-        Ok(_) => {
+    match user.submit::<RescheduleBooking>(asked).await {
+        Ok(()) => {
             let told =
                 "The event has another date now; the earlier one stays in the ledger.".to_owned();
             Ok(Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told)))

@@ -98,7 +98,7 @@ pub(in crate::console) async fn confirm(user: &User, asked: &Asked) -> Result<An
 }
 
 pub(in crate::console) async fn revoke(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    user.send::<RevokeShare>(asked).await?;
+    user.submit::<RevokeShare>(asked).await?;
     Ok(Answer::Go(
         format!("/bookings/{}", asked.id(0)),
         Some("The link is revoked.".to_owned()),

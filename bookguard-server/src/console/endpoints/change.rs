@@ -16,8 +16,8 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 }
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send::<UpdateEndpoint>(asked).await {
-        Ok(_) => Ok(Answer::Go(
+    match user.submit::<UpdateEndpoint>(asked).await {
+        Ok(()) => Ok(Answer::Go(
             format!("/endpoints/{}", asked.id(0)),
             Some("The endpoint is changed.".to_owned()),
         )),

@@ -23,7 +23,7 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 }
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    user.send::<DeleteEndpoint>(asked).await?;
+    user.submit::<DeleteEndpoint>(asked).await?;
     Ok(Answer::Go(
         "/endpoints".to_owned(),
         Some("The endpoint is removed.".to_owned()),

@@ -14,8 +14,8 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 }
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send::<RevokeApiKey>(asked).await {
-        Ok(_) => Ok(Answer::Go(
+    match user.submit::<RevokeApiKey>(asked).await {
+        Ok(()) => Ok(Answer::Go(
             "/keys".to_owned(),
             Some("The key is revoked.".to_owned()),
         )),

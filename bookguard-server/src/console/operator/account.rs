@@ -131,8 +131,11 @@ fn credentials(user: &User, approved: &Registration) -> Answer {
 }
 
 pub(super) async fn reinstate(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send_to::<ReinstatePartner>(&[&id(user)?], asked).await {
-        Ok(_) => Ok(done("The partner is reinstated.")),
+    match user
+        .submit_to::<ReinstatePartner>(&[&id(user)?], asked)
+        .await
+    {
+        Ok(()) => Ok(done("The partner is reinstated.")),
         Err(error) if form::is_correctable(&error) => page(user, Some(&error)),
         Err(error) => Err(error),
     }

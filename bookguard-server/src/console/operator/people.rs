@@ -51,7 +51,7 @@ fn line(user: &User, session: &OperatorSession, now: Timestamp) -> Markup {
 }
 
 pub(super) async fn end(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    user.send::<EndOperatorSession>(asked).await?;
+    user.submit::<EndOperatorSession>(asked).await?;
     Ok(Answer::Go(
         "/people".to_owned(),
         Some("The sign-in is ended.".to_owned()),

@@ -178,7 +178,8 @@ async fn first_tunnel(
     Err(refused.map_or_else(|| "the receiver has no address".into(), Into::into))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::convert::Infallible;
     use std::future::{Ready, ready};
@@ -209,7 +210,7 @@ mod tests {
 
         fn call(&mut self, _: Name) -> Self::Future {
             let found = self.0.map(|ip| SocketAddr::new(ip.into(), 0));
-            ready(Ok(found.to_vec().into_iter()))
+            ready(Ok(Vec::from(found).into_iter()))
         }
     }
 

@@ -17,8 +17,8 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 }
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send_to::<EditPartner>(&[&id(user)?], asked).await {
-        Ok(_) => Ok(done("The partner is changed.")),
+    match user.submit_to::<EditPartner>(&[&id(user)?], asked).await {
+        Ok(()) => Ok(done("The partner is changed.")),
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
         Err(error) => Err(error),
     }

@@ -18,8 +18,8 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 }
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send_to::<SetQuota>(&[&id(user)?], asked).await {
-        Ok(_) => Ok(done("The quota is changed.")),
+    match user.submit_to::<SetQuota>(&[&id(user)?], asked).await {
+        Ok(()) => Ok(done("The quota is changed.")),
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
         Err(error) => Err(error),
     }

@@ -15,8 +15,8 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 }
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send_to::<SuspendPartner>(&[&id(user)?], asked).await {
-        Ok(_) => Ok(done("The partner is suspended.")),
+    match user.submit_to::<SuspendPartner>(&[&id(user)?], asked).await {
+        Ok(()) => Ok(done("The partner is suspended.")),
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
         Err(error) => Err(error),
     }
