@@ -68,8 +68,18 @@ pub fn backup(
     reserve: u64,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<BackedUp, BackupError> {
+    backup_of((database, Use::Live), to, reserve, progress)
+}
+
+/// As [`backup`], of a database used so.
+pub(super) fn backup_of(
+    from: (&Database, Use),
+    to: &Path,
+    reserve: u64,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<BackedUp, BackupError> {
     let began = Instant::now();
-    let (draft, made) = copied(database, to, reserve, progress)?;
+    let (draft, made) = copied(from, to, reserve, progress)?;
     draft.publish(to)?;
     forget_old(to);
     Ok(BackedUp {
@@ -80,7 +90,7 @@ pub fn backup(
 
 /// Copies the database into a draft of `to`.
 fn copied(
-    database: &Database,
+    (database, used): (&Database, Use),
     to: &Path,
     reserve: u64,
     progress: &mut dyn FnMut(u64, u64),
@@ -100,7 +110,7 @@ fn copied(
         sqlite::free_bytes(private::folder(to)),
     )
     .map_err(|why| BackupError::Failed(no_room(to, &why)))?;
-    draft_of((from, Use::Live), to, reserve, progress)
+    draft_of((from, used), to, reserve, progress)
 }
 
 /// Fails unless a disk has room for a copy of so many bytes, and for what must stay free beside it.

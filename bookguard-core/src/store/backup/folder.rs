@@ -116,7 +116,7 @@ impl BackupFolder {
         let published = check.published();
         let name = name_at(Clock::System.now());
         let file = self.path.join(&name);
-        let (draft, made) = copied(database, &file, reserve, progress)?;
+        let (draft, made) = copied((database, sqlite::Use::Live), &file, reserve, progress)?;
         let head = sqlite::head_of(&draft.0).map_err(|e| unreadable(&e))?;
         let head = head.filter(|head| head.arriving_from().is_none());
         if let Some(to) = head.and_then(|head| head.moved_to) {

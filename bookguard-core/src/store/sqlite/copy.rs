@@ -35,6 +35,8 @@ pub(in crate::store) enum CopyError {
 pub(in crate::store) enum Use {
     /// Others may read and write it.
     Live,
+    /// Others may read it, and the caller has its write turn.
+    Held,
     /// Nobody does, as with a backup, which then stays without the files that SQLite would keep beside it.
     Still,
 }
@@ -59,7 +61,7 @@ pub(in crate::store) fn copy_into(
         }
         let turn = match used {
             Use::Live => Some(turn(from)?),
-            Use::Still => None,
+            Use::Held | Use::Still => None,
         };
         // The first statement takes the snapshot, and the copy is made in the same transaction.
         source.begin(&[])?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use super::{
-    Inserts, Sqlite, free_bytes, immutable, is_foreign, is_sealed, open_checker, open_writer,
+    Inserts, Sqlite, Use, free_bytes, immutable, is_foreign, is_sealed, open_checker, open_writer,
     script, set_up, size, undo_unfinished, with_end,
 };
 use crate::clock::Clock;
@@ -137,7 +137,7 @@ fn keep(path: &Path, version: i64) -> Result<PathBuf, StoreError> {
         ))
     })?;
     let database = Database::File(path.to_owned());
-    backup::backup(&database, &copy, DISK_RESERVE, &mut |_, _| {}).map_err(
+    backup::backup_of((&database, Use::Held), &copy, DISK_RESERVE, &mut |_, _| {}).map_err(
         |error| match error {
             BackupError::Refused(error) => cannot(error.message),
             BackupError::Failed(why) | BackupError::NotVerified(why) => cannot(why),

@@ -1,6 +1,7 @@
 //! Personal data that is erased: it is nowhere afterwards, everything else is proven as before, and a legal hold prevents it.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bookguard_core::evidence;
 use bookguard_test_postgres::{Options, Postgres, database_of};
@@ -642,14 +643,19 @@ async fn the_end_of_a_contract_that_is_killed_between_its_pages_goes_on_and_noth
         let remote = bookguard(["partners", "end", &acme.id, "--yes", "--url", &operator_url])
             .env("BOOKGUARD_OPERATOR_KEY", made.string("operatorKey"));
         let before = erased();
-        let (ran, ()) = tokio::join!(remote.run(), async {
-            until("some more that is erased", async || {
-                (block_in_place(erased) > before).then_some(())
-            })
-            .await;
-            server.kill().await;
-        });
-        assert_ne!(ran.code, Some(0), "{ran:?}");
+        let is_away = AtomicBool::new(false);
+        let (is_asking, ()) = tokio::join!(
+            remote.killed_when(|| is_away.load(Ordering::Relaxed)),
+            async {
+                until("some more that is erased", async || {
+                    (block_in_place(erased) > before).then_some(())
+                })
+                .await;
+                server.kill().await;
+                is_away.store(true, Ordering::Relaxed);
+            }
+        );
+        assert!(is_asking, "it ended although there was more to erase");
         whole_or_erased(&database, &acme, erased()).await;
         end()
             .run()
