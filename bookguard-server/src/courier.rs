@@ -30,7 +30,7 @@ use std::time::Duration;
 use bookguard_core::engine::command::LeasedDelivery;
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::engine::waiting::Waiting;
-use bookguard_core::error::Error;
+use bookguard_core::error::{Error, Kind};
 use bookguard_core::features::attempts::AttemptRecord;
 use bookguard_core::features::events::RetryResult;
 use bookguard_core::limits::{ATTEMPT_MS, FAILURES_SETTLED_AT_ONCE};
@@ -206,7 +206,11 @@ impl Courier {
         let waiter = self.waiting.on(event_id);
         let mut wait = LOOK_AGAIN;
         loop {
-            let outcome = look(event_id).await?;
+            let outcome = match look(event_id).await {
+                // The retry is accepted all the same.
+                Err(error) if error.kind == Kind::RateLimited => None,
+                outcome => outcome?,
+            };
             let now = Instant::now();
             if outcome.is_some() || now >= until {
                 return Ok(outcome);

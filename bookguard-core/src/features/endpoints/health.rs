@@ -5,8 +5,8 @@
 //! enabled only by its partner; a suspended or unverified endpoint has at most one delivery in flight.
 
 use crate::limits::{
-    LEASE_MS, LEASE_SKEW_MS, MOVED_MS, PROBE_MAX_MS, PROBE_MS, PROBE_SHARE, SUSPENDED_AFTER_MS,
-    UNVERIFIED_MS, WARNING_FAILURES,
+    ATTEMPT_MS, LEASE_MS, LEASE_SKEW_MS, MOVED_MS, PROBE_MAX_MS, PROBE_MS, PROBE_SHARE,
+    SUSPENDED_AFTER_MS, UNVERIFIED_MS, WARNING_FAILURES,
 };
 use crate::model::{EndpointHealth, EndpointStatus, Timestamp};
 use crate::webhook::{Attempt, FailureClass};
@@ -138,20 +138,28 @@ pub(crate) fn unsent(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     }
 }
 
-/// The health after a test that begins at `at`; if that is too soon, when the next may begin. A test reaches an unverified
-/// address no sooner than a delivery would, and postpones the next one as a failure does.
+/// The health after a test that begins at `at`. To an unverified address, tests and deliveries together are no more than
+/// deliveries alone would be: a test takes the turn of the next attempt, which comes so much later. Otherwise deliveries that wait
+/// would leave no moment for a test. A suspended endpoint, whose next attempt may be hours away, need not wait for it.
 ///
 /// # Errors
-/// When the next test may begin.
-pub(crate) fn tested(health: EndpointHealth, at: Timestamp) -> Result<EndpointHealth, Timestamp> {
-    match (health.unverified_since, health.probe_at) {
-        (None, _) => Ok(health),
-        (Some(_), Some(probe_at)) if probe_at > at => Err(probe_at),
-        (Some(_), _) => Ok(EndpointHealth {
-            probe_at: Some(at.plus_ms(UNVERIFIED_MS)),
-            ..health
-        }),
+/// If that is too soon: in how many milliseconds it may be tried again.
+pub(crate) fn tested(health: EndpointHealth, at: Timestamp) -> Result<EndpointHealth, i64> {
+    if health.unverified_since.is_none() {
+        return Ok(health);
     }
+    let next = health.probe_at.unwrap_or(at).max(at);
+    let ahead = next.ms() - at.ms();
+    let probe_at = match health.status {
+        _ if ahead <= UNVERIFIED_MS => next.plus_ms(UNVERIFIED_MS),
+        EndpointStatus::Suspended if ahead > 2 * UNVERIFIED_MS => at.plus_ms(2 * UNVERIFIED_MS),
+        // If an attempt is under way, the next is planned for when it would be given up, and moved up once it ends.
+        _ => return Err((ahead - UNVERIFIED_MS).min(ATTEMPT_MS.cast_signed())),
+    };
+    Ok(EndpointHealth {
+        probe_at: Some(probe_at),
+        ..health
+    })
 }
 
 /// Corrects times that lie further ahead than any pause because the clock was set back: the next try is one whole pause

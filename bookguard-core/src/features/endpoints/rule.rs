@@ -218,7 +218,7 @@ impl Command for TestEndpoint {
                 ),
             ));
         }
-        let health = health::tested(before, at).map_err(|next| too_soon(endpoint_id, at, next))?;
+        let health = health::tested(before, at).map_err(|ms| too_soon(endpoint_id, ms))?;
         let changes = (health != before).then_some(Change::EndpointHealthChanged {
             endpoint_id,
             health,
@@ -227,10 +227,9 @@ impl Command for TestEndpoint {
     }
 }
 
-/// The refusal of a test of an unverified endpoint that may be tried at `next` again.
-fn too_soon(endpoint_id: EndpointId, at: Timestamp, next: Timestamp) -> Error {
-    let ms = u64::try_from(next.ms() - at.ms()).unwrap_or_default();
-    let seconds = u32::try_from(ms.div_ceil(1000)).unwrap_or(u32::MAX);
+/// The refusal of a test of an unverified endpoint that may be tried in so many milliseconds again.
+fn too_soon(endpoint_id: EndpointId, ms: i64) -> Error {
+    let seconds = u32::try_from(ms.cast_unsigned().div_ceil(1000)).unwrap_or(u32::MAX);
     let message = format!(
         "Webhook endpoint {endpoint_id} has not accepted a delivery yet, so deliveries and tests go there six a minute at \
          most. Try again in {seconds} s."

@@ -35,9 +35,9 @@ impl Operation for TestEndpoint {
                       there, signed and checked as every delivery is, and returns the result of that one attempt, within \
                       fifteen seconds. It works for a disabled endpoint too, is listed nowhere, and changes nothing about the \
                       endpoint, not even if it answers 410. One test of an endpoint at a time, and four of a partner's \
-                      on one node. An endpoint that has not accepted a delivery yet (`unverifiedSince`) must be enabled, and is \
-                      tested no sooner than a delivery would be sent: tests and deliveries together are ten seconds apart at \
-                      least, and 429 says when the next may begin.",
+                      on one node. An endpoint that has not accepted a delivery yet (`unverifiedSince`) must be enabled, and a \
+                      test takes the turn of a delivery there: six of both together a minute, and 429 says when the next test \
+                      may begin.",
         ..Route::POST
     };
     type Output = AttemptRecord;

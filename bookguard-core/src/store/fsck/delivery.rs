@@ -110,19 +110,22 @@ impl CheckedDelivery<'_> {
         self.begins_anew(receiver, &attempts, belongings, &mut notes);
         // Nobody is left to deliver to, so what waited is over without an outcome.
         let dropped = receiver.deleted_at.is_some() && state.due.or(state.since).is_none();
-        match &event.content {
+        let cut_short = match &event.content {
             Content::Whole(_) => {
                 let now = belongings.now;
-                judge(event, state, &attempts, (now, dropped), &mut notes);
+                judge(event, state, &attempts, (now, dropped), &mut notes)
             }
-            Content::Pruned(_) => judge_pruned(event, state, &attempts, &mut notes),
-        }
+            Content::Pruned(_) => {
+                judge_pruned(event, state, &attempts, &mut notes);
+                dropped
+            }
+        };
         settled::compare(event, &attempts, &self.settled, &mut notes);
         let recorded = event.event_type.recorded().is_some();
         let over = state.phase != DeliveryPhase::Pending && state.due.is_none();
         // If its event is erased, a waiting delivery ends when that is pruned, and has no outcome either.
         let ended = event.content.body().is_none() && event.is_erased;
-        if recorded && over && self.settled.is_empty() && !dropped && !ended {
+        if recorded && over && self.settled.is_empty() && !cut_short && !ended {
             notes.fault("it is over, and the ledger does not say how it ended");
         }
     }
@@ -341,14 +344,14 @@ fn contradiction(attempt: &Attempt) -> Option<&'static str> {
 }
 
 /// Checks a delivery against the rules: its counters against its attempts, its phase and next attempt against the last
-/// attempt. A delivery that was dropped has none.
+/// attempt. Returns whether it was dropped although its schedule had another attempt.
 fn judge(
     event: &CheckedEvent,
     state: &DeliveryState,
     attempts: &[Attempt],
     (now, dropped): (Timestamp, bool),
     notes: &mut Notes<'_>,
-) {
+) -> bool {
     let counted_attempts = |attempt: &&Attempt| !attempt.uncharged;
     // If an attempt was under way when the schedule restarted, it is unknown whether it was settled before that.
     let begun = state.begun.map_or(i64::MIN, Timestamp::ms);
@@ -402,11 +405,13 @@ fn judge(
         ));
     }
     let wrong = wrong_due(event, state, attempts.last(), now);
-    match wrong.filter(|_| !dropped || state.lease.is_some()) {
+    let cut_short = dropped && state.lease.is_none() && wrong.is_some();
+    match wrong.filter(|_| !cut_short) {
         Some(DueFault::Anyway(why)) => notes.fault(why),
         Some(DueFault::ByTheClock(why)) => notes.doubt(why),
         None => {}
     }
+    cut_short
 }
 
 /// When an attempt ended, in milliseconds.

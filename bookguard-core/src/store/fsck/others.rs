@@ -244,7 +244,8 @@ impl Check<'_> {
 
     /// Checks on which day a partner's events are counted, and how many are: the last ones. The first of them is of that day,
     /// and the others are of that day or the one before. The event before them may be of any other day, because that does not
-    /// say on which day it counted.
+    /// say on which day it counted. An older program never let the day go back. Where a clock was ahead, its counts explain what is
+    /// only doubted then.
     fn day(&mut self, id: &PartnerId, said: &Usage, events: u64) -> Result<(), StoreError> {
         let place = |field: &str| format!("partner {id} field {field}");
         let Usage { day_events, .. } = *said;
@@ -269,7 +270,6 @@ impl Check<'_> {
         let day_of = |seq| days.get(&seq).copied();
         let last = day_of(events).unwrap_or_default();
         if said.day > last + 1 {
-            // As it stays after a clock was ahead, if an older program counted.
             self.findings.doubt("partner", place("day"), detail);
             return Ok(());
         }
@@ -289,8 +289,20 @@ impl Check<'_> {
         let rows = self.rows(Statement::new(strays, args))?;
         let stray = rows.first().map_or(Ok(0), |row| row.size(0))?;
         let begins = day_of(before + 1) == Some(said.day) && day_of(before) != Some(said.day);
-        if day_events > events || stray > 0 || !begins {
-            self.findings.add("partner", place("day_events"), detail);
+        if day_events <= events && stray == 0 && begins {
+            return Ok(());
+        }
+        let mut first_since = |day: u64| {
+            let first =
+                "SELECT COALESCE(MIN(seq), 0) FROM event WHERE partner_id = $1 AND id >= $2";
+            let rows = self.rows(Statement::new(first, vec![id.into(), since(day)]))?;
+            rows.first().map_or(Ok(0), |row| row.size(0))
+        };
+        let (first, later) = (first_since(said.day)?, first_since(said.day + 1)?);
+        let was_ahead = later > 0 || (first > 0 && events + 1 - first == day_events);
+        match was_ahead {
+            true => self.findings.doubt("partner", place("day_events"), detail),
+            false => self.findings.add("partner", place("day_events"), detail),
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use rusqlite::types::Value;
 
 use super::*;
 use crate::ledger::event::Opening;
+use crate::limits::{DAY_MS, HOUR_MS};
 use crate::tests::{is_long, shared_out};
 
 mod bench;
@@ -393,9 +394,33 @@ fn a_database_that_only_the_service_wrote_is_clean() {
 #[test]
 fn events_counted_after_a_clock_was_ahead_are_no_damage() {
     let folder = tempfile::tempdir().unwrap();
-    let (service, _closing) = fixture::ahead(&folder.path().join("b.db"));
+    let pauses = [20 * DAY_MS, HOUR_MS, -20 * DAY_MS, HOUR_MS, HOUR_MS];
+    let (service, _closing) = fixture::ahead(&folder.path().join("b.db"), &pauses);
     let report = service.verify_ledger(false, |_, _| {}).unwrap();
-    assert_eq!(report.findings, []);
+    assert_eq!((report.findings, report.warnings), (vec![], vec![]));
+}
+
+#[test]
+fn events_that_an_older_program_counted_after_a_clock_was_ahead_are_only_doubted() {
+    let day = fixture::START_MS / DAY_MS;
+    for (pauses, counted_on, events) in [
+        // It let no day go back.
+        ([2 * DAY_MS, -2 * DAY_MS, DAY_MS], day + 2, 3),
+        // It had counted the one before the last on the day ahead.
+        ([20 * DAY_MS, -20 * DAY_MS, HOUR_MS], day, 1),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let db = folder.path().join("b.db");
+        let (service, _closing) = fixture::ahead(&db, &pauses);
+        let raw = rusqlite::Connection::open(&db).unwrap();
+        let counted = raw.execute(
+            "UPDATE partner SET day = ?1, day_events = ?2",
+            [counted_on, events],
+        );
+        assert_eq!(counted, Ok(1));
+        let report = service.verify_ledger(false, |_, _| {}).unwrap();
+        assert_eq!((report.findings, report.warnings.len()), (vec![], 1));
+    }
 }
 
 /// The result of changing every cell of some tables.

@@ -20,6 +20,9 @@ use crate::store::{StoredHead, head_of_any_schema};
 /// would wait twice as long.
 const PAGES: i32 = 256;
 
+/// How long a copy waits for the write turn: as long as a move of a large ledger may take.
+const MOVE_TIME: Duration = Duration::from_secs(600);
+
 /// Which side of a copy failed.
 pub(in crate::store) enum CopyError {
     /// The database.
@@ -115,10 +118,21 @@ fn turn(file: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
     set_up(&connection)?;
-    if !connection.is_readonly(rusqlite::MAIN_DB)? {
-        connection.execute_batch("BEGIN IMMEDIATE")?;
+    if connection.is_readonly(rusqlite::MAIN_DB)? {
+        return Ok(connection);
     }
-    Ok(connection)
+    let until = Instant::now() + MOVE_TIME;
+    loop {
+        match connection
+            .execute_batch("BEGIN IMMEDIATE")
+            .map_err(StoreError::from)
+        {
+            Ok(()) => return Ok(connection),
+            // Each try waits for a while itself.
+            Err(StoreError::Busy) if Instant::now() < until => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// The head in a file that nobody writes; `None` if it has no ledger.

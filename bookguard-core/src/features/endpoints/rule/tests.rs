@@ -264,19 +264,35 @@ fn an_unverified_endpoint_is_tested_no_sooner_than_a_delivery_would_be_sent() {
         work
     };
     let mut work = unverified(EndpointStatus::Active);
+    let early = |work: &BatchState, ms| {
+        let early = decide(work, &test(ms)).unwrap_err();
+        assert_eq!(early.code, "rate_limited");
+        early.retry_after_s.unwrap()
+    };
+    // The first takes its own turn, and the second that of the next delivery.
+    done(&mut work, &test(0));
     for n in 0..3 {
         let due = n * UNVERIFIED_MS;
         done(&mut work, &test(due));
-        let early = decide(&work, &test(due + UNVERIFIED_MS - 1)).unwrap_err();
-        assert_eq!(
-            (early.code.as_ref(), early.retry_after_s),
-            ("rate_limited", Some(1))
-        );
+        assert_eq!(early(&work, due), 10);
+        assert_eq!(early(&work, due + UNVERIFIED_MS - 1), 1);
     }
     let endpoint = &work.partners[&id(1)].endpoints[0];
-    let next = NOW.plus_ms(3 * UNVERIFIED_MS);
+    let next = NOW.plus_ms(4 * UNVERIFIED_MS);
     assert_eq!(endpoint.next_probe_at, Some(next), "a delivery waits too");
     assert_eq!(endpoint.unverified_since, Some(NOW));
+    let planned = |status, ms| {
+        let mut work = unverified(status);
+        let partner = work.partners.get_mut(&id(1)).unwrap();
+        partner.endpoints[0].next_probe_at = Some(NOW.plus_ms(ms));
+        work
+    };
+    // While a delivery is under way.
+    assert_eq!(early(&planned(EndpointStatus::Failing, 120_000), 0), 15);
+    let mut suspended = planned(EndpointStatus::Suspended, 3_600_000);
+    done(&mut suspended, &test(0));
+    assert_eq!(early(&suspended, 0), 10);
+    done(&mut suspended, &test(UNVERIFIED_MS));
     for status in [EndpointStatus::Disabled, EndpointStatus::Gone] {
         let work = unverified(status);
         assert_eq!(refusal(decide(&work, &test(0))), "endpoint_disabled");

@@ -29,11 +29,16 @@ impl StoreFilePart {
             let known = &known.fact;
             known.item_id == self.item.item_id && known.sha256 == self.item.sha256
         });
-        // The store loads no erasures, so those that are known are of this batch.
-        if !is_named || !state.erasures.is_empty() {
+        if !is_named {
             return Err(without_file(
                 &self.item,
                 "Its values were erased at the same moment, and the file was not stored.",
+            ));
+        }
+        // The store loads no erasures, so those that are known are of this batch, and the item is as it was before them.
+        if !state.erasures.is_empty() {
+            return Err(Error::unavailable(
+                "Values of the booking were erased at the same moment. Send the file again.",
             ));
         }
         let partner = batch.active_partner(&file_id.partner_id());

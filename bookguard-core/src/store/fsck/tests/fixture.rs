@@ -510,14 +510,14 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
     }
 }
 
-/// A database with a partner that booked twice while the clock was weeks ahead, and three times since.
-pub(super) fn ahead(db: &Path) -> (Arc<Service>, Closing) {
+/// A database with a partner that booked after each of these steps of the clock.
+pub(super) fn ahead(db: &Path, pauses: &[i64]) -> (Arc<Service>, Closing) {
     let clock = Arc::new(AtomicI64::new(START_MS));
     let (service, closing) = open(db, &clock).unwrap();
     let fixture = Fixture { service, clock };
     let partner = fixture.partner();
-    for pause in [20 * DAY_MS, HOUR_MS, -20 * DAY_MS, HOUR_MS, HOUR_MS] {
-        fixture.later(pause);
+    for pause in pauses {
+        fixture.later(*pause);
         fixture.book(&partner, "");
     }
     (fixture.service, closing)
