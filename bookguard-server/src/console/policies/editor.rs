@@ -267,7 +267,7 @@ fn unsayable(why: &[String]) -> Markup {
         p { "The fields cannot express all of it, so it stays JSON:" }
         ul {
             @for pointer in why.iter().take(SHOWN) { li { @if pointer.is_empty() { "the whole" } @else { code { (pointer) } } } }
-            @if why.len() > SHOWN { li { "and " (why.len() - SHOWN) " more" } }
+            @if why.len() > SHOWN { li { "and more" } }
         }
     }
 }

@@ -255,6 +255,24 @@ fn what_fields_cannot_say_is_named_and_becomes_none() {
 }
 
 #[test]
+fn of_what_fields_cannot_say_only_as_much_is_collected_as_a_page_needs() {
+    let (name, items) = ("~".repeat(30_000), vec!["0"; 16_000].join(","));
+    let leaves = format!(r#"{{"{name}": [{items}]}}"#);
+    for (pointer, value, most) in [
+        (STEPS, format!("[{leaves}]"), LEFT + 1),
+        ("/more", leaves.clone(), LEFT),
+    ] {
+        let left = fields(&house(pointer, &value)).unwrap_err();
+        assert_eq!(left.len(), most, "{pointer}");
+        let longest = left.iter().map(String::len).max();
+        assert!(longest < Some(3 * NAME_CHARS), "{pointer}: {longest:?}");
+    }
+    let outcome = format!(r#"{{"organizer": {{"late": [{items}]}}, "more": 1}}"#);
+    let left = fields(&json(&outcome)).unwrap_err();
+    assert_eq!(left, ["/organizer/late", "/more"]);
+}
+
+#[test]
 fn shares_are_typed_as_percent() {
     for (text, bps) in [
         ("50", Some(5000)),
