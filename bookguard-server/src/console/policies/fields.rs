@@ -175,6 +175,22 @@ pub(super) fn policy(fields: &Fields) -> Json {
     ordered(&policy)
 }
 
+/// The fields of the figures that the policy does not hold, because what is chosen beside them takes none.
+pub(super) fn unused_figures(fields: &Fields) -> Vec<String> {
+    let of_steps = (0..steps(fields).len()).map(|number| format!("{STEPS}/{number}/outcome"));
+    let outcomes = of_steps.chain(OUTCOMES.map(str::to_owned));
+    let outcomes = outcomes.map(|name| (name, ["refundBps", "penaltyAmount"]));
+    let all = outcomes.chain([("/deposit".to_owned(), ["bps", "amount"])]);
+    let unused = all.filter(|(name, kinds)| {
+        let kind = fields.get(&format!("{name}/kind"));
+        kind.is_none_or(|kind| !kinds.contains(&kind))
+    });
+    let figures = unused.map(|(name, _)| format!("{name}/figure"));
+    figures
+        .filter(|figure| fields.get(figure).is_some())
+        .collect()
+}
+
 /// Puts a member at a pointer.
 fn put(within: &mut Json, pointer: &str, value: Option<Json>) {
     let Some(value) = value else { return };

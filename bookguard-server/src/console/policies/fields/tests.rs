@@ -298,6 +298,41 @@ fn shares_are_typed_as_percent() {
 }
 
 #[test]
+fn a_figure_is_unused_where_what_is_chosen_takes_none() {
+    let unused = |pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter();
+        let pairs = pairs.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        unused_figures(&Fields::new(pairs.collect()))
+    };
+    for (name, kind, is_unused) in [
+        ("/organizer/tiers/0/outcome", "", true),
+        ("/organizer/tiers/0/outcome", "keepDeposit", true),
+        ("/organizer/tiers/0/outcome", "refundBps", false),
+        ("/forceMajeure/outcome", "", true),
+        ("/organizer/late", "manual", true),
+        ("/organizer/late", "penaltyAmount", false),
+        ("/deposit", "", true),
+        ("/deposit", "refundBps", true),
+        ("/deposit", "bps", false),
+        ("/deposit", "amount", false),
+    ] {
+        let (choice, figure) = (format!("{name}/kind"), format!("{name}/figure"));
+        let expected = match is_unused {
+            true => vec![figure.clone()],
+            false => Vec::new(),
+        };
+        assert_eq!(
+            unused(&[(&*choice, kind), (&*figure, "50")]),
+            expected,
+            "{name} {kind}"
+        );
+        let empty = unused(&[(&*choice, kind), (&*figure, " ")]);
+        assert!(empty.is_empty(), "{name} {kind}");
+    }
+    assert_eq!(unused(&[("/talent/cancel/figure", "0")]).len(), 1);
+}
+
+#[test]
 fn steps_are_counted_anew_and_no_more_than_a_policy_may_have() {
     let pairs = [
         ("/organizer/tiers/3/before", "7"),
