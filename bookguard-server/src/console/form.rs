@@ -193,7 +193,10 @@ pub(super) fn id_of(name: &str) -> String {
 
 /// Whether whoever sent a form can do something about its refusal on the same page.
 pub(super) fn is_correctable(error: &Error) -> bool {
-    matches!(error.kind, error::Kind::Invalid | error::Kind::Conflict)
+    matches!(
+        error.kind,
+        error::Kind::Invalid | error::Kind::Conflict | error::Kind::KeyReused
+    )
 }
 
 /// The refusal of a query, with its parameters named as the fields are.
@@ -211,6 +214,7 @@ pub(super) fn status(refused: Option<&Error>) -> StatusCode {
     match refused.map(|error| error.kind) {
         None => StatusCode::OK,
         Some(error::Kind::Conflict) => StatusCode::CONFLICT,
+        Some(error::Kind::KeyReused) => StatusCode::UNPROCESSABLE_ENTITY,
         Some(_) => StatusCode::BAD_REQUEST,
     }
 }
@@ -328,6 +332,13 @@ impl Draft<'_> {
         let Some(error) = self.refused else {
             return html! {};
         };
+        // Nobody who fills in a form knows of its key. The page has a new one, so sending it again is something else.
+        let message = match error.kind {
+            error::Kind::KeyReused => {
+                "This form was already sent with other values. Nothing was sent now; send it again if you mean it."
+            }
+            _ => error.message.as_str(),
+        };
         let elsewhere = |pointer: &str| !names.iter().any(|name| pointer.starts_with(name));
         let others: Vec<_> = error
             .details
@@ -337,7 +348,7 @@ impl Draft<'_> {
         html! {
             div.alert.bad role="alert" tabindex="-1" autofocus {
                 @if error.details.is_empty() {
-                    p { (error.message) }
+                    p { (message) }
                 } @else {
                     p { (nothing) @if others.len() < error.details.len() { " Correct what is marked below." } }
                     @for detail in others {

@@ -17,15 +17,18 @@ use super::parts::{Tone, ago, badge, button, copyable, empty, next_page, records
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
 
+/// The field with the cursor of the people, beside that of the keys.
+const PEOPLE: &str = "people";
+
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let cursor = asked.fields.get("cursor").unwrap_or_default();
     let keys = user
         .read::<ListApiKeys>(&[], &[("limit", "100"), ("cursor", cursor)])
         .await?;
+    let cursor = asked.fields.get(PEOPLE).unwrap_or_default();
     let people = user
-        .read::<ListConsoleSessions>(&[], &[("limit", "50")])
-        .await?
-        .data;
+        .read::<ListConsoleSessions>(&[], &[("limit", "50"), ("cursor", cursor)])
+        .await?;
     let may_write = user.may(Scope::ApiKeysWrite);
     let key_rows: Vec<Markup> = keys
         .data
@@ -33,6 +36,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         .map(|key| key_line(user, key, asked.now, may_write))
         .collect();
     let rows: Vec<Markup> = people
+        .data
         .iter()
         .map(|session| person_line(user, session, asked.now, may_write))
         .collect();
@@ -54,6 +58,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             @if rows.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link, or sign in with a key.")) }
             @else { (records("Sign-ins and links", &["Who", "State", "Until", "Actions"], &rows)) }
         }
+        (next_page(user, "/keys", &asked.fields, PEOPLE, people.next_cursor.as_deref(), "Older sign-ins"))
     };
     Ok(Page::new(Part::Keys, "Keys and people", main).ok())
 }

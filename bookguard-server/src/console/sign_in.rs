@@ -165,7 +165,7 @@ impl Console {
                 let KeyEntry { field, fix, .. } = self.whose.key();
                 let why = "is not a key that works";
                 let wrong = Error::fault(*field, "unauthorized", why, *fix);
-                let main = self.key_page(&fields.with(field, ""), Some(&wrong));
+                let main = self.key_page(&fields, Some(&wrong));
                 self.page(StatusCode::UNAUTHORIZED, "Sign in", main)
             }
             Err(error) => self.refuse(None, error.into()),
@@ -181,8 +181,10 @@ impl Console {
     }
 
     fn key_page(&self, fields: &Fields, refused: Option<&Error>) -> Markup {
-        let draft = Draft { fields, refused };
         let entry = self.whose.key();
+        // Neither a wrong key stands on the page, nor one from the address: whoever made that would have others sign in with theirs.
+        let fields = &fields.with(entry.field, "");
+        let draft = Draft { fields, refused };
         let key = Field::new(entry.field, entry.label, Entry::Secret)
             .about(entry.about)
             .required();

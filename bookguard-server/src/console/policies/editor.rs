@@ -155,6 +155,12 @@ async fn check(user: &User, asked: &Asked, editing: &mut Editing<'_>) -> Result<
     }
     if editing.typed.mode == Mode::Fields {
         faults.iter_mut().for_each(draft::beside);
+        let unused = fields::unused_figures(&editing.typed.fields).into_iter();
+        faults.extend(unused.map(|figure| {
+            let why = "is filled in, and what is chosen beside it takes no figure";
+            let fix = "Choose what the figure means, or empty it.";
+            FieldError::new(figure, "not_allowed", why, fix)
+        }));
     }
     faults.extend(checked.faults.iter().cloned());
     editing.refused = (!faults.is_empty()).then(|| Error::faults(faults));
@@ -267,7 +273,7 @@ fn unsayable(why: &[String]) -> Markup {
         p { "The fields cannot express all of it, so it stays JSON:" }
         ul {
             @for pointer in why.iter().take(SHOWN) { li { @if pointer.is_empty() { "the whole" } @else { code { (pointer) } } } }
-            @if why.len() > SHOWN { li { "and " (why.len() - SHOWN) " more" } }
+            @if why.len() > SHOWN { li { "and more" } }
         }
     }
 }

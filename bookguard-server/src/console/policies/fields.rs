@@ -4,7 +4,7 @@
 //! duration its number and `…/unit`, an outcome and the deposit `…/kind` and `…/figure`. Invariant: a policy that becomes fields
 //! becomes the same policy again; one that holds more than the fields can say becomes none.
 
-use bookguard_core::input::Json;
+use bookguard_core::input::{Json, cut};
 use bookguard_core::limits::POLICY_TIERS;
 use serde_json::Value;
 
@@ -47,6 +47,11 @@ const UNITS: [(&str, &str, &str); 4] = [
     ("weeks", "P", "W"),
     ("minutes", "PT", "M"),
 ];
+/// Pointers that are collected of what no field can say: pages show a few, and a form has room for thousands of leaves below a long
+/// name.
+const LEFT: usize = 100;
+/// Characters of a name in a pointer; no member of a policy has a longer one.
+const NAME_CHARS: usize = 200;
 /// The order in which a policy's text has its members.
 const ORDER: [&str; 16] = [
     "policyId",
@@ -168,6 +173,22 @@ pub(super) fn policy(fields: &Fields) -> Json {
         put(&mut policy, name, flag.filter(|_| stands_alone));
     }
     ordered(&policy)
+}
+
+/// The fields of the figures that the policy does not hold, because what is chosen beside them takes none.
+pub(super) fn unused_figures(fields: &Fields) -> Vec<String> {
+    let of_steps = (0..steps(fields).len()).map(|number| format!("{STEPS}/{number}/outcome"));
+    let outcomes = of_steps.chain(OUTCOMES.map(str::to_owned));
+    let outcomes = outcomes.map(|name| (name, ["refundBps", "penaltyAmount"]));
+    let all = outcomes.chain([("/deposit".to_owned(), ["bps", "amount"])]);
+    let unused = all.filter(|(name, kinds)| {
+        let kind = fields.get(&format!("{name}/kind"));
+        kind.is_none_or(|kind| !kinds.contains(&kind))
+    });
+    let figures = unused.map(|(name, _)| format!("{name}/figure"));
+    figures
+        .filter(|figure| fields.get(figure).is_some())
+        .collect()
 }
 
 /// Puts a member at a pointer.
@@ -410,17 +431,7 @@ impl Rest {
     fn left(&self, outcomes: &[&str]) -> Vec<String> {
         let mut left = Vec::new();
         if self.policy != Json::Object(Vec::new()) {
-            leaves(&self.policy, "", &mut left);
-        }
-        for pointer in &mut left {
-            let within = |outcome: &&&str| {
-                pointer
-                    .strip_prefix(**outcome)
-                    .is_some_and(|rest| rest.starts_with('/'))
-            };
-            if let Some(outcome) = outcomes.iter().find(within) {
-                *pointer = (*outcome).to_owned();
-            }
+            leaves(&self.policy, "", outcomes, LEFT, &mut left);
         }
         left.dedup();
         left
@@ -451,13 +462,22 @@ fn remove(within: &mut Json, pointer: &str) {
     }
 }
 
-/// The pointers of a value's leaves.
-pub(super) fn leaves(value: &Json, at: &str, found: &mut Vec<String>) {
+/// The pointers of a value's leaves, up to `most` of them. What is at one of `wholes` is a leaf, whatever it holds.
+pub(super) fn leaves(
+    value: &Json,
+    at: &str,
+    wholes: &[&str],
+    most: usize,
+    found: &mut Vec<String>,
+) {
     let mut below = |name: &str, value: &Json| {
-        let name = name.replace('~', "~0").replace('/', "~1");
-        leaves(value, &format!("{at}/{name}"), found);
+        if found.len() < most {
+            let name = cut(name, NAME_CHARS).replace('~', "~0").replace('/', "~1");
+            leaves(value, &format!("{at}/{name}"), wholes, most, found);
+        }
     };
     match value {
+        _ if wholes.contains(&at) => found.push(at.to_owned()),
         Json::Object(members) if !members.is_empty() => {
             members.iter().for_each(|(name, value)| below(name, value));
         }

@@ -532,6 +532,33 @@ async fn an_endpoint_is_added_tested_changed_and_removed() {
 }
 
 #[tokio::test]
+async fn every_sign_in_is_listed_however_many_came_after_it() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        server.advance(1);
+        for _ in 0..50 {
+            let link = json!({"person": "Ada"});
+            acme.post("/v1/console-links", &link).await.ok(201);
+        }
+        let newest = browser.page("/keys").await;
+        assert!(!newest.html.contains("With a key"), "{}", newest.html);
+        let tags = newest.tags();
+        let next = tags.iter().find(|tag| tag.get("rel") == Some("next"));
+        let next = next.and_then(|next| next.get("href")).unwrap();
+        let older = browser.page(next).await;
+        assert!(
+            older.html.contains("With a key") && !older.html.contains("<td>Ada"),
+            "{}",
+            older.html
+        );
+        let tags = older.tags();
+        assert!(tags.iter().all(|tag| tag.get("rel") != Some("next")));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn keys_are_made_replaced_and_revoked_and_people_invited() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;

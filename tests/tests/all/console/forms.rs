@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bookguard_core::limits::BODY_BYTES;
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 
 use super::browser::{Browser, encoded};
@@ -320,6 +321,7 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
                     ("/organizer/tiers/1/outcome/kind", "manual"),
                     ("/organizer/late/kind", "penaltyAmount"),
                     ("/organizer/late/figure", "12345678901234567890.5"),
+                    ("/talent/cancel/figure", "50"),
                     ("/deposit/kind", "bps"),
                     ("/deposit/figure", "101"),
                     ("/deposit/nonRefundable", "true"),
@@ -333,6 +335,7 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
                     "/organizer/tiers/0/before",
                     "/organizer/tiers/0/outcome/figure",
                     "/organizer/late/figure",
+                    "/talent/cancel/figure",
                     "/deposit/figure",
                     "/timeZone",
                     "eventDate",
@@ -466,6 +469,34 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
             .post(&format!("{booking}/protect"), &[])
             .await
             .is(409);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_form_that_is_sent_again_with_other_values_comes_back_and_can_be_sent() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let form = browser.page("/keys/new").await.form("/keys/new");
+        let first = form.with(&[("/name", "first")]);
+        browser.submit(&first).await.copied();
+        let again = browser.submit(&first.with(&[("/name", "second")])).await;
+        again.is(422);
+        is_sound(&again);
+        assert!(
+            again
+                .html
+                .contains("<p>This form was already sent with other values."),
+            "{}",
+            again.html
+        );
+        let keys = async || acme.rows("/v1/api-keys?limit=9").await.len();
+        assert_eq!(keys().await, 2, "one key, and that of this browser");
+        let form = again.form("/keys/new");
+        assert_eq!(form.value("/name"), "second");
+        browser.submit(&form).await.copied();
+        assert_eq!(keys().await, 3);
     })
     .await;
 }

@@ -48,6 +48,9 @@ async fn a_key_signs_in_and_leads_to_the_page_that_was_asked_for() {
         asked.leads_to(to);
         let form = browser.page(to).await.form("/sign-in");
         assert_eq!(form.value("to"), "/bookings?search=a%26b&status=created");
+        // An address brings nobody a key.
+        let brought = browser.page(&format!("{to}&apiKey=bgk_other")).await;
+        assert_eq!(brought.form("/sign-in").fields, form.fields);
 
         for wrong in ["", "bgk_wrong", &format!("{}x", acme.key), "ü\r\nx: y"] {
             let refused = browser.submit(&form.with(&[("apiKey", wrong)])).await;

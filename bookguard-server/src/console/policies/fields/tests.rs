@@ -255,6 +255,24 @@ fn what_fields_cannot_say_is_named_and_becomes_none() {
 }
 
 #[test]
+fn of_what_fields_cannot_say_only_as_much_is_collected_as_a_page_needs() {
+    let (name, items) = ("~".repeat(30_000), vec!["0"; 16_000].join(","));
+    let leaves = format!(r#"{{"{name}": [{items}]}}"#);
+    for (pointer, value, most) in [
+        (STEPS, format!("[{leaves}]"), LEFT + 1),
+        ("/more", leaves.clone(), LEFT),
+    ] {
+        let left = fields(&house(pointer, &value)).unwrap_err();
+        assert_eq!(left.len(), most, "{pointer}");
+        let longest = left.iter().map(String::len).max();
+        assert!(longest < Some(3 * NAME_CHARS), "{pointer}: {longest:?}");
+    }
+    let outcome = format!(r#"{{"organizer": {{"late": [{items}]}}, "more": 1}}"#);
+    let left = fields(&json(&outcome)).unwrap_err();
+    assert_eq!(left, ["/organizer/late", "/more"]);
+}
+
+#[test]
 fn shares_are_typed_as_percent() {
     for (text, bps) in [
         ("50", Some(5000)),
@@ -277,6 +295,41 @@ fn shares_are_typed_as_percent() {
     ] {
         assert_eq!(basis_points(text), bps, "{text}");
     }
+}
+
+#[test]
+fn a_figure_is_unused_where_what_is_chosen_takes_none() {
+    let unused = |pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter();
+        let pairs = pairs.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        unused_figures(&Fields::new(pairs.collect()))
+    };
+    for (name, kind, is_unused) in [
+        ("/organizer/tiers/0/outcome", "", true),
+        ("/organizer/tiers/0/outcome", "keepDeposit", true),
+        ("/organizer/tiers/0/outcome", "refundBps", false),
+        ("/forceMajeure/outcome", "", true),
+        ("/organizer/late", "manual", true),
+        ("/organizer/late", "penaltyAmount", false),
+        ("/deposit", "", true),
+        ("/deposit", "refundBps", true),
+        ("/deposit", "bps", false),
+        ("/deposit", "amount", false),
+    ] {
+        let (choice, figure) = (format!("{name}/kind"), format!("{name}/figure"));
+        let expected = match is_unused {
+            true => vec![figure.clone()],
+            false => Vec::new(),
+        };
+        assert_eq!(
+            unused(&[(&*choice, kind), (&*figure, "50")]),
+            expected,
+            "{name} {kind}"
+        );
+        let empty = unused(&[(&*choice, kind), (&*figure, " ")]);
+        assert!(empty.is_empty(), "{name} {kind}");
+    }
+    assert_eq!(unused(&[("/talent/cancel/figure", "0")]).len(), 1);
 }
 
 #[test]
