@@ -121,6 +121,15 @@ impl Asked {
             now: self.now,
         }
     }
+
+    /// The same, with only what somebody changed of these fields: see [`Fields::changed`].
+    fn changed(&self, names: &[&str]) -> Self {
+        Self {
+            path: self.path.clone(),
+            fields: self.fields.changed(names),
+            now: self.now,
+        }
+    }
 }
 
 /// What a request comes to.

@@ -6,13 +6,14 @@ use bookguard_core::error::Error;
 use bookguard_core::features::attempts::AttemptRecord;
 use bookguard_core::features::events::log::{EventLog, ListEvents};
 use bookguard_core::features::events::{EventWithAttempts, GetEvent, RetryEvent};
+use bookguard_core::limits::EVENTS_EXAMINED;
 use bookguard_core::model::{DeliveryStatus, Event, EventType, Scope};
 use maud::{Markup, html};
 
 use super::form::{self, Draft, Field, Fields, Kind};
 use super::parts::{
-    Tone, badge, button, copyable, count, delivery_badge, empty, fact, next_page, records, time,
-    words,
+    Tone, badge, button, copyable, count, delivery_badge, empty, fact, grouped, next_page, records,
+    time, words,
 };
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
@@ -21,6 +22,7 @@ use super::{Answer, Asked, Page, Part};
 const ROWS: &str = "100";
 /// How many that failed come before the others.
 const FAILED: &str = "5";
+const HEADS: [&str; 5] = ["Event", "Happened", "State", "Endpoints", "Last answer"];
 /// The fields of the filter.
 pub(super) const FILTER: [&str; 2] = ["status", "type"];
 
@@ -48,9 +50,9 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let failed = match is_first && refused.is_none() {
         true => {
             let query = of("latest", "failed", FAILED);
-            user.read::<ListEvents>(&[], &query).await?.data
+            Some(user.read::<ListEvents>(&[], &query).await?)
         }
-        false => Vec::new(),
+        false => None,
     };
     let statuses = DeliveryStatus::WORDS.map(|(word, _)| (word, words(word)));
     let types = EventType::WORDS.map(|(word, _)| (word, word.to_owned()));
@@ -69,7 +71,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             (draft.field(&Field::new("type", "Type of event", Kind::Choice(&types)).plain()))
             button.first { "Show" }
         }
-        @if let Some(log) = &log { (found(user, fields, &failed, log)) }
+        @if let Some(log) = &log { (found(user, fields, failed.as_ref(), log)) }
     };
     let status = form::status(refused.as_ref());
     Ok(Answer::Page(
@@ -78,7 +80,8 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     ))
 }
 
-fn found(user: &User, fields: &Fields, failed: &[Event], log: &EventLog) -> Markup {
+fn found(user: &User, fields: &Fields, first: Option<&EventLog>, log: &EventLog) -> Markup {
+    let failed = first.map_or(&[][..], |first| &first.data);
     let lines = |events: &mut dyn Iterator<Item = &Event>| -> Vec<Markup> {
         events.map(|event| line(user, event)).collect()
     };
@@ -88,19 +91,14 @@ fn found(user: &User, fields: &Fields, failed: &[Event], log: &EventLog) -> Mark
         .next_before
         .map(|seq| seq.to_string())
         .filter(|_| log.has_more);
-    let heads = ["Event", "Happened", "State", "Endpoints", "Last answer"];
+    let all = fields.with("status", "failed").query();
+    let all = user.link(&format!("/deliveries{all}"));
     html! {
-        @if !failed.is_empty() {
-            section.card aria-labelledby="failed" {
-                h2 #failed { "Failed" }
-                (records("Failed events, newest first", &heads, &lines(&mut failed.iter())))
-                p { a href=(user.link(&format!("/deliveries{}", fields.with("status", "failed").query()))) { "All failed events" } }
-            }
-        }
+        @if let Some(first) = first { (failed_first(first, &all, &lines(&mut failed.iter()))) }
         @if !rows.is_empty() {
             section.card {
-                @if failed.is_empty() { (records("Events, newest first", &heads, &rows)) }
-                @else { h2 { "Other events" } (records("Other events, newest first", &heads, &rows)) }
+                @if failed.is_empty() { (records("Events, newest first", &HEADS, &rows)) }
+                @else { h2 { "Other events" } (records("Other events, newest first", &HEADS, &rows)) }
             }
         } @else if next.is_some() {
             (empty("Nothing found among the newest events.", "A search covers one part at a time: go on to search older ones."))
@@ -108,6 +106,22 @@ fn found(user: &User, fields: &Fields, failed: &[Event], log: &EventLog) -> Mark
             (empty("No event matches.", "Every booking, protection and cancellation makes an event, and each endpoint receives it."))
         }
         (next_page(user, "/deliveries", fields, "before", next.as_deref(), "Older events"))
+    }
+}
+
+/// The newest events that failed, with the address of all of them. An older one is not found at once; if there may be one, the
+/// page says so.
+fn failed_first(found: &EventLog, all: &str, rows: &[Markup]) -> Markup {
+    if rows.is_empty() && !found.has_more {
+        return html! {};
+    }
+    html! {
+        section.card aria-labelledby="failed" {
+            h2 #failed { "Failed" }
+            @if rows.is_empty() { p { "None among the newest " (grouped(&EVENTS_EXAMINED.to_string())) " events." } }
+            @else { (records("Failed events, newest first", &HEADS, rows)) }
+            p { a href=(all) { "All failed events" } }
+        }
     }
 }
 
@@ -299,6 +313,36 @@ mod tests {
             });
             let event: Event = serde_json::from_value(event).unwrap();
             assert_eq!(last_answer(&event).into_string(), shown, "{event:?}");
+        }
+    }
+
+    #[test]
+    fn a_search_for_failures_that_left_out_old_events_says_so() {
+        let shown = |has_more, rows: &[Markup]| {
+            let found = EventLog {
+                data: Vec::new(),
+                has_more,
+                next_after: 0,
+                next_before: None,
+            };
+            failed_first(&found, "/all", rows).into_string()
+        };
+        assert_eq!(shown(false, &[]), "");
+        let none = shown(true, &[]);
+        assert!(
+            none.contains("None among the newest 10,000 events."),
+            "{none}"
+        );
+        let some = shown(true, &[html! { td { "one" } }]);
+        assert!(
+            some.contains("<td>one</td>") && !some.contains("None"),
+            "{some}"
+        );
+        for html in [none, some] {
+            assert!(
+                html.contains(r#"<a href="/all">All failed events</a>"#),
+                "{html}"
+            );
         }
     }
 }

@@ -84,6 +84,29 @@ impl Fields {
         Self(self.0.iter().map(instant).collect())
     }
 
+    /// The same fields, without those of these names that still hold what [`Draft::start`] put beside them. So a form does not
+    /// undo what somebody else changed after it was opened.
+    pub(super) fn changed(&self, names: &[&str]) -> Self {
+        let same: Vec<&str> = names
+            .iter()
+            .copied()
+            .filter(|name| self.is_as_at_start(name))
+            .collect();
+        let changed = self.0.iter();
+        let changed = changed.filter(|(name, _)| !same.contains(&name.as_str()));
+        Self(changed.cloned().collect())
+    }
+
+    fn is_as_at_start(&self, name: &str) -> bool {
+        let start = start_of(name);
+        let mut before: Vec<&str> = self.all(&start).collect();
+        let mut now: Vec<&str> = self.all(name).collect();
+        // Boxes have an order of their own.
+        before.sort_unstable();
+        now.sort_unstable();
+        self.has(&start) && before == now
+    }
+
     /// The fields as a query, with a question mark; empty if there are none.
     pub(super) fn query(&self) -> String {
         let pairs = self.0.iter().filter(|(_, text)| !text.trim().is_empty());
@@ -136,6 +159,11 @@ impl Fields {
         }
         members.to_string().into_bytes()
     }
+}
+
+/// The field that holds what a field held when its form was opened. It is no member of the body.
+fn start_of(name: &str) -> String {
+    format!("start{name}")
 }
 
 /// A text with each break of a line as a space: the operations take texts of one line, and people press Enter.
@@ -357,6 +385,20 @@ impl Draft<'_> {
                 }
             }
         }
+    }
+
+    /// Hidden fields with what a field held when the form was opened: see [`Fields::changed`]. A refused form keeps them.
+    pub(super) fn start(&self, field: &Field<'_>) -> Markup {
+        let name = start_of(field.name);
+        let pairs = self.fields.pairs();
+        let kept = pairs.filter(|(known, _)| self.refused.is_some() && *known == name);
+        let kept: Vec<&str> = kept.map(|(_, text)| text).collect();
+        let texts = match field.kind {
+            _ if !kept.is_empty() => kept,
+            Kind::Choices(_) => field.value.split(' ').collect(),
+            _ => vec![field.value],
+        };
+        html! { @for text in texts { input type="hidden" name=(name) value=(text); } }
     }
 
     /// A field with its label, what is in it, and its faults.
@@ -595,6 +637,57 @@ mod tests {
             ),
             r#"{"expected":{"refundMinorUnits":5},"canceledBy":"talent"}"#
         );
+    }
+
+    #[test]
+    fn a_field_that_holds_what_it_held_at_the_start_is_not_sent() {
+        let names = ["/url", "/events", "/description", "/enabled"];
+        let sent = |pairs: &[(&str, &str)]| {
+            let changed = fields(pairs).changed(&names);
+            String::from_utf8(changed.body(UpdateEndpoint::ROUTE.body)).unwrap()
+        };
+        let opened = [
+            ("start/url", "https://a.example"),
+            ("start/events", "terms.accepted"),
+            ("start/events", "booking.created"),
+            ("start/description", ""),
+        ];
+        let same = [
+            ("/url", " https://a.example"),
+            ("/events", ""),
+            ("/events", "booking.created"),
+            ("/events", "terms.accepted"),
+            ("/description", ""),
+        ];
+        assert_eq!(sent(&[&opened[..], &same].concat()), "{}");
+        let other = [
+            ("/url", "https://b.example"),
+            ("/events", ""),
+            ("/description", "Ours"),
+        ];
+        let all = r#"{"url":"https://b.example","events":null,"description":"Ours"}"#;
+        assert_eq!(sent(&[&opened[..], &other].concat()), all);
+        // Of what it held nothing is known.
+        assert_eq!(sent(&[("/enabled", "true")]), r#"{"enabled":true}"#);
+    }
+
+    #[test]
+    fn a_refused_form_keeps_what_its_fields_held_at_the_start() {
+        let words = [("a", "A".to_owned()), ("b", "B".to_owned())];
+        let error = Error::faults(vec![]);
+        let sent = fields(&[("start/x", "")]);
+        let start = |kind, value, refused| {
+            let fields = &sent;
+            let field = Field::new("/x", "X", kind).value(value);
+            Draft { fields, refused }.start(&field).into_string()
+        };
+        let hidden =
+            |text: &str| format!("<input type=\"hidden\" name=\"start/x\" value=\"{text}\">");
+        assert_eq!(start(Kind::Text, "a b", None), hidden("a b"));
+        let both = hidden("a") + &hidden("b");
+        assert_eq!(start(Kind::Choices(&words), "a b", None), both);
+        assert_eq!(start(Kind::Choices(&words), "", None), hidden(""));
+        assert_eq!(start(Kind::Text, "a", Some(&error)), hidden(""));
     }
 
     #[test]

@@ -269,6 +269,8 @@ async function scripted(browser, site, { key, down, kept }) {
   await settled("the page shows what is new", async () => asked() > 1);
   await click(page, stop);
   await page.until(`!document.querySelector("${stop}")`, "the page can be stopped");
+  const told = await page.evaluate("document.querySelector('[data-refresh]').textContent");
+  assert.equal(told, "Load the page again to see what changed.");
   // One may be under way.
   await page.evaluate("new Promise((resolve) => setTimeout(resolve, 3000))");
   const before = asked();
@@ -276,6 +278,9 @@ async function scripted(browser, site, { key, down, kept }) {
   assert.equal(asked(), before, "a page that was stopped goes on");
 
   await page.go(`${CONSOLE}/deliveries/${pending}`);
+  // A request that fails does not end it.
+  await page.evaluate("{ const real = fetch; window.fetch = () => ((window.fetch = real), Promise.reject(new TypeError())); } void 0");
+  await page.until("!String(fetch).includes('reject')", "a request failed");
   deliver();
   await page.until("document.querySelectorAll('[data-refreshed] .badge.bad').length > 1", "the outcome appears by itself");
   await page.until(`!document.querySelector("${stop}")`, "there is nothing to wait for any more");

@@ -54,13 +54,23 @@ if (watched) {
   const stop = () => {
     left = 0;
     button.remove();
+    const way = document.querySelector("[data-refresh]");
+    if (way) way.textContent = "Load the page again to see what changed.";
   };
   button.addEventListener("click", stop);
   const refresh = async () => {
     if (left-- <= 0) return stop();
     if (!document.hidden) {
-      const answer = await fetch(location.href, { headers: { accept: "text/html" } });
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      let answer, text;
+      try {
+        answer = await fetch(location.href, { headers: { accept: "text/html" } });
+        text = await answer.text();
+      } catch {
+        // The server may be back at the next turn.
+        setTimeout(refresh, 3000);
+        return;
+      }
+      const page = new DOMParser().parseFromString(text, "text/html");
       const fresh = refreshed(page);
       if (!answer.ok || fresh.length !== shown.length || left <= 0) return stop();
       const isFocused = document.activeElement === button;

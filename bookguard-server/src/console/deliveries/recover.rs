@@ -7,7 +7,7 @@ use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::{EndpointId, Recovery, RecoveryStatus, Scope, Unreceived};
 use maud::{Markup, html};
 
-use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::form::{self, Draft, Field, Fields, Kind};
 use crate::console::parts::{Tone, badge, fact, grouped, once, table, time, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
@@ -38,16 +38,23 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     match user.send::<RecoverEvents>(asked).await {
         Ok(counted) if counted.dry_run => page(user, asked, None, Some(&counted)).await,
         Ok(begun) => {
-            let events = grouped(&begun.recovered.to_string());
             let list = match user.may(Scope::WebhooksRead) {
                 true => " The list below shows how far that has got.",
                 false => "",
             };
-            let told = format!("{events} events are being sent again.{list}");
-            Ok(Answer::Go(PATH.to_owned(), Some(told)))
+            Ok(Answer::Go(PATH.to_owned(), Some(told(&begun) + list)))
         }
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error), None).await,
         Err(error) => Err(error),
+    }
+}
+
+/// What is said of a recovery that has just begun.
+fn told(begun: &Recovery) -> String {
+    let events = grouped(&begun.recovered.to_string());
+    match begun.status {
+        RecoveryStatus::Running => format!("At least {events} events are being sent again."),
+        RecoveryStatus::Finished => format!("{events} events are being sent again."),
     }
 }
 
@@ -109,7 +116,7 @@ async fn page(
             input type="hidden" name="/dryRun" value="true";
             button.first { "Count them" }
         }
-        @if let Some(counted) = counted { (confirm(user, asked, counted)) }
+        @if counted.is_some() || must_wait(refused, &asked.fields) { (confirm(user, asked, counted)) }
         @if !rows.is_empty() {
             section.card aria-labelledby="earlier" data-refreshed {
                 h2 #earlier { "Earlier ones" }
@@ -124,32 +131,52 @@ async fn page(
     ))
 }
 
-/// What was counted, and the button that sends it.
-fn confirm(user: &User, asked: &Asked, counted: &Recovery) -> Markup {
+/// Whether what was counted could not be sent yet. A long count is itself under way for a while.
+fn must_wait(refused: Option<&Error>, fields: &Fields) -> bool {
+    let is_busy = refused.is_some_and(|error| error.code == "recovery_running");
+    is_busy && !fields.has("/dryRun")
+}
+
+/// What was counted, and the button that sends it. If that is the second try, what was counted is no longer known.
+fn confirm(user: &User, asked: &Asked, counted: Option<&Recovery>) -> Markup {
     let hidden = NAMES
         .iter()
         .flat_map(|name| asked.fields.all(name).map(move |text| (*name, text)));
     // Events that happen from now on were not counted.
-    let until = asked
-        .fields
-        .get("/until")
-        .is_none()
-        .then(|| counted.until.to_string());
-    let is_whole = counted.status == RecoveryStatus::Finished;
+    let until = counted
+        .filter(|_| asked.fields.get("/until").is_none())
+        .map(|counted| counted.until.to_string());
+    let is_nothing = counted.is_some_and(|counted| {
+        counted.status == RecoveryStatus::Finished && counted.recovered == 0
+    });
     html! {
         form.card.narrow method="post" action=(user.link(PATH)) {
             h2 { "What would be sent" }
-            dl {
-                (fact("Events", html! { @if !is_whole { "at least " } (grouped(&counted.recovered.to_string())) }))
-                (fact("Deliveries", grouped(&counted.deliveries.to_string())))
-                (fact("Without an endpoint now", grouped(&counted.no_endpoints.to_string())))
-                (fact("Too old to be sent", grouped(&counted.expired.to_string())))
-            }
+            @if let Some(counted) = counted { (figures(counted)) } @else { p { "What you counted before." } }
             @for (name, text) in hidden { input type="hidden" name=(name) value=(text); }
             @if let Some(until) = until { input type="hidden" name="/until" value=(until); }
             (once())
-            @if is_whole && counted.recovered == 0 { p { "There is nothing to send." } }
+            @if is_nothing { p { "There is nothing to send." } }
             @else { button.first { "Send them again" } }
+        }
+    }
+}
+
+/// What was counted: so far, if it is not finished.
+fn figures(counted: &Recovery) -> Markup {
+    let figure = |number: u64| {
+        let number = grouped(&number.to_string());
+        match counted.status {
+            RecoveryStatus::Running => format!("at least {number}"),
+            RecoveryStatus::Finished => number,
+        }
+    };
+    html! {
+        dl {
+            (fact("Events", figure(counted.recovered)))
+            (fact("Deliveries", figure(counted.deliveries)))
+            (fact("Without an endpoint now", figure(counted.no_endpoints)))
+            (fact("Too old to be sent", figure(counted.expired)))
         }
     }
 }
@@ -167,5 +194,56 @@ fn line(recovery: &Recovery) -> Markup {
         td.amount { (recovery.deliveries) }
         td { (time(recovery.since)) }
         td { (time(recovery.until)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn figures_of_a_recovery_that_is_under_way_are_the_least() {
+        let recovery = |status: &str| -> Recovery {
+            let recovery = json!({
+                "recoveryId": "rec_01a1fc8142fd7527b8919d686c4a1720", "status": status, "dryRun": true,
+                "since": "2026-10-05T14:13:20.000Z", "until": "2026-10-06T14:13:20.000Z", "statuses": ["failed"],
+                "afterSeq": 0, "throughSeq": 9000, "reachedSeq": 5000, "examined": 5000, "recovered": 1100,
+                "deliveries": 1200, "noEndpoints": 1300, "expired": 1400, "createdAt": "2026-10-06T14:13:20.000Z",
+            });
+            serde_json::from_value(recovery).unwrap()
+        };
+        let (running, finished) = (recovery("running"), recovery("finished"));
+        assert_eq!(
+            told(&running),
+            "At least 1,100 events are being sent again."
+        );
+        assert_eq!(told(&finished), "1,100 events are being sent again.");
+        let [running, finished] =
+            [running, finished].map(|counted| figures(&counted).into_string());
+        for number in ["1,100", "1,200", "1,300", "1,400"] {
+            assert!(
+                running.contains(&format!("<dd>at least {number}</dd>")),
+                "{running}"
+            );
+            assert!(
+                finished.contains(&format!("<dd>{number}</dd>")),
+                "{finished}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_counted_can_be_sent_once_another_recovery_is_finished() {
+        let since = ("/since".to_owned(), "2026-10-05T14:13".to_owned());
+        let count = ("/dryRun".to_owned(), "true".to_owned());
+        let sending = Fields::new(vec![since.clone()]);
+        let counting = Fields::new(vec![since, count]);
+        let busy = Error::conflict("recovery_running", "One is under way.");
+        let other = Error::conflict("endpoint_disabled", "It is disabled.");
+        assert!(must_wait(Some(&busy), &sending));
+        assert!(!must_wait(Some(&busy), &counting));
+        assert!(!must_wait(Some(&other), &sending));
+        assert!(!must_wait(None, &sending));
     }
 }

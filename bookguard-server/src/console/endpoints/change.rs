@@ -3,11 +3,12 @@
 use bookguard_core::error::Error;
 use bookguard_core::features::endpoints::GetEndpoint;
 use bookguard_core::features::endpoints::update::UpdateEndpoint;
+use bookguard_core::operation::Operation as _;
 use maud::html;
 
 use super::{NAMES, address, description, rate_limit, types};
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::once;
+use crate::console::parts::{endpoint_badge, once};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -16,10 +17,15 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 }
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.submit::<UpdateEndpoint>(asked).await {
+    let changed = asked.changed(&NAMES);
+    let told = match changed.fields.body(UpdateEndpoint::ROUTE.body) == b"{}" {
+        true => "Nothing was changed.",
+        false => "The endpoint is changed.",
+    };
+    match user.submit::<UpdateEndpoint>(&changed).await {
         Ok(()) => Ok(Answer::Go(
             format!("/endpoints/{}", asked.id(0)),
-            Some("The endpoint is changed.".to_owned()),
+            Some(told.to_owned()),
         )),
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
         Err(error) => Err(error),
@@ -43,22 +49,24 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         ("true", "Yes".to_owned()),
         ("false", "No, it is disabled".to_owned()),
     ];
-    let is_enabled = if endpoint.enabled { "true" } else { "false" };
+    // To enable a suspended endpoint is to send it all that waits, so nobody does it by saving something else.
     let enabled = Field::new("/enabled", "Receives new events", Kind::Choice(&enabled))
-        .value(is_enabled)
-        .required();
+        .none("Leave it as it is")
+        .plain();
     let limit = endpoint
         .rate_limit_per_second
         .map_or_else(String::new, |limit| limit.to_string());
+    let url = address(&endpoint.url);
+    let description = description(endpoint.description.as_deref().unwrap_or_default());
+    let fields = [url, events, description, rate_limit(&limit)];
     let main = html! {
         p.back { a href=(user.link(&format!("/endpoints/{id}"))) { "← Back to the endpoint" } }
-        div.title { h1 { "Change the endpoint" } }
+        div.title { h1 { "Change the endpoint" } (endpoint_badge(endpoint.status)) }
         (draft.alert(&NAMES))
         form.card.narrow method="post" action=(user.link(&format!("/endpoints/{id}/change"))) {
-            (draft.field(&address(&endpoint.url))) (draft.field(&events))
+            @for field in &fields { (draft.field(field)) (draft.start(field)) }
             // Without this, a form with no type chosen would not name the types at all.
             input type="hidden" name="/events" value="";
-            (draft.field(&description(endpoint.description.as_deref().unwrap_or_default()))) (draft.field(&rate_limit(&limit)))
             (draft.field(&enabled))
             (once())
             button.first { "Save" }

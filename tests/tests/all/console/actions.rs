@@ -488,6 +488,8 @@ async fn an_endpoint_is_added_tested_changed_and_removed() {
         let form = browser.page(&change).await.form("/change");
         // Sent as it is, a form changes nothing.
         browser.submit(&form).await.leads_to(&page);
+        let told = browser.page(&page).await;
+        assert!(told.html.contains("Nothing was changed."), "{}", told.html);
         acme.endpoint_shown(id)
             .await
             .holds(json!({"url": url, "events": events, "rateLimitPerSecond": 7, "enabled": true}));
@@ -554,6 +556,42 @@ async fn every_sign_in_is_listed_however_many_came_after_it() {
         );
         let tags = older.tags();
         assert!(tags.iter().all(|tag| tag.get("rel") != Some("next")));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_form_of_an_endpoint_undoes_nothing_that_changed_since_it_was_opened() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let receiver = Receiver::start().await;
+        let id = acme.endpoint(&receiver.url()).await;
+        let page = format!("/endpoints/{id}");
+        let change = format!("{page}/change");
+        let opened = browser.page(&change).await.form("/change");
+        let theirs =
+            json!({"enabled": false, "description": "Theirs", "events": ["terms.accepted"]});
+        acme.change_endpoint(&id, theirs.clone()).await;
+        // Also when it must be corrected first.
+        let refused = browser
+            .submit(&opened.with(&[("/rateLimitPerSecond", "x")]))
+            .await;
+        let corrected = refused.is(400).form("/change");
+        let corrected = corrected.with(&[("/rateLimitPerSecond", "7")]);
+        browser.submit(&corrected).await.leads_to(&page);
+        let shown = acme.endpoint_shown(&id).await;
+        shown.holds(theirs);
+        shown.holds(json!({"rateLimitPerSecond": 7}));
+        // Its form shows that it is disabled, and can enable it.
+        let seen = browser.page(&change).await;
+        assert!(seen.html.contains("Disabled</span>"), "{}", seen.html);
+        browser
+            .fill(&change, "/change", &[("/enabled", "true")])
+            .await
+            .leads_to(&page);
+        let shown = acme.endpoint_shown(&id).await;
+        shown.holds(json!({"enabled": true, "rateLimitPerSecond": 7}));
     })
     .await;
 }
