@@ -45,6 +45,7 @@ pub(crate) mod terms;
 pub mod transfer;
 pub(crate) mod tree;
 
+use std::any::Any;
 use std::collections::BTreeSet;
 #[cfg(feature = "sqlite")]
 use std::path::Path;
@@ -75,6 +76,10 @@ trait Engine: Send + Sync {
     fn aside(&self) -> Result<Box<dyn Conn>, StoreError>;
     /// A connection that takes the write turn and keeps it for minutes, with long silences.
     fn mover(&self) -> Result<Box<dyn Conn>, StoreError>;
+    /// Keeps backups from beginning until what this returns is dropped, if the engine makes any.
+    fn hold_backups(&self) -> Result<Option<Box<dyn Any>>, StoreError> {
+        Ok(None)
+    }
     /// A connection that only reads.
     fn reader(&self) -> Result<Box<dyn Conn>, StoreError>;
     /// A dedicated connection that reads for minutes. A transaction on it sees one snapshot.
@@ -237,6 +242,11 @@ impl Store {
     /// A connection that takes the write turn and keeps it for minutes.
     pub(crate) fn mover(&self) -> Result<Box<dyn Conn>, StoreError> {
         self.engine.mover()
+    }
+
+    /// Keeps backups from beginning until what this returns is dropped.
+    pub(crate) fn hold_backups(&self) -> Result<Option<Box<dyn Any>>, StoreError> {
+        self.engine.hold_backups()
     }
 
     /// A connection that only reads.

@@ -1,8 +1,10 @@
 //! The SQLite engine: WAL, every commit flushed, one connection that writes and a pool that reads.
 
 mod copy;
+mod moving;
 mod upgrade;
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
@@ -228,6 +230,10 @@ impl Engine for File {
 
     fn mover(&self) -> Result<Box<dyn Conn>, StoreError> {
         self.writer()
+    }
+
+    fn hold_backups(&self) -> Result<Option<Box<dyn Any>>, StoreError> {
+        Ok(Some(Box::new(moving::Moving::begin(&self.path)?)))
     }
 
     fn reader(&self) -> Result<Box<dyn Conn>, StoreError> {

@@ -1,10 +1,10 @@
 //! Moves a whole database to another place, between any two engines, for `bookguard transfer`.
 //!
 //! A transfer begins with a last entry of the log in its old place, a map of it: a backup from before lacks that entry, so that
-//! nobody takes the backup for the log. Then the transfer takes the write turns of both databases and holds them to the end, so that
-//! nothing changes meanwhile. The target is durably marked as one into which this log is being moved (`arriving`), so that nobody
-//! begins another log there. All rows go into one transaction of the target: until it commits, the target holds only the mark, and a
-//! transfer that failed or was killed can be started again.
+//! nobody takes the backup for the log. From before that entry until the end, no backup begins. Then the transfer takes the write
+//! turns of both databases and holds them to the end, so that nothing changes meanwhile. The target is durably marked as one into
+//! which this log is being moved (`arriving`), so that nobody begins another log there. All rows go into one transaction of the
+//! target: until it commits, the target holds only the mark, and a transfer that failed or was killed can be started again.
 //!
 //! Two databases must never continue the same log. So the source is durably marked as moved before the target commits. Between the
 //! two there is a moment in which neither database can be written, and never one in which both can. If the commit fails and the
@@ -183,6 +183,8 @@ pub fn transfer(
     if again && found != Vacancy::Mark {
         return Err(gone(from, to, "which is empty now"));
     }
+    // Until the source is marked: a backup that has the last entry and no mark would pass for the log in its old place.
+    let _held = source.hold_backups().map_err(|e| failed(from, &e))?;
     let recorded = record_last();
     let mut source = source.mover().map_err(|e| failed(from, &e))?;
     // If the log may not go, that says why better.

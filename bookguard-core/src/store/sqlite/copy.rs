@@ -11,7 +11,8 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use super::{
-    Inserts, Sqlite, TURN_MS, free_bytes, immutable, is_at_rest, is_foreign, open_checker, set_up,
+    Inserts, Sqlite, TURN_MS, free_bytes, immutable, is_at_rest, is_foreign, moving, open_checker,
+    set_up,
 };
 use crate::store::conn::{Conn, StoreError};
 use crate::store::{StoredHead, head_of_any_schema};
@@ -22,6 +23,8 @@ const PAGES: i32 = 256;
 
 /// How long a copy waits for the write turn: as long as a move of a large ledger may take.
 const MOVE_TIME: Duration = Duration::from_secs(600);
+/// The pause before it looks again whether a move that has the file's lock, and not its write turn, has ended.
+const MOVE_POLL: Duration = Duration::from_millis(50);
 
 /// Which side of a copy failed.
 pub(in crate::store) enum CopyError {
@@ -111,9 +114,9 @@ pub(in crate::store) fn copy_into(
     }
 }
 
-/// The write turn of a database, which ends when this is dropped. A move of the ledger holds it while it copies, until the database is
-/// marked as moved: a snapshot of that time would have all entries and no mark, and pass for the ledger in its old place. Whoever may
-/// not write the file gets no turn.
+/// The write turn of a database whose ledger is not being moved. It ends when this is dropped. From before its last entry until the
+/// database is marked, a move keeps copies from beginning: a snapshot of that time would have all entries and no mark, and pass for
+/// the ledger in its old place. Whoever may not write the file gets no turn.
 fn turn(file: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
@@ -127,7 +130,15 @@ fn turn(file: &Path) -> Result<Connection, StoreError> {
             .execute_batch("BEGIN IMMEDIATE")
             .map_err(StoreError::from)
         {
-            Ok(()) => return Ok(connection),
+            Ok(()) if !moving::is_moving(file)? => return Ok(connection),
+            // The move needs the turn.
+            Ok(()) => {
+                connection.execute_batch("ROLLBACK")?;
+                if Instant::now() >= until {
+                    return Err(StoreError::Busy);
+                }
+                thread::sleep(MOVE_POLL);
+            }
             // Each try waits for a while itself.
             Err(StoreError::Busy) if Instant::now() < until => {}
             Err(error) => return Err(error),

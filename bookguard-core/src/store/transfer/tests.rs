@@ -1,5 +1,6 @@
 //! Moves a database with everything in it: what arrives, what is refused, and what every failure leaves behind.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -148,33 +149,45 @@ fn a_move_carries_everything_and_the_log_continues_in_one_place() {
 
 #[test]
 fn a_backup_begun_while_the_log_moves_is_marked_as_moved() {
-    let bench = Bench::new();
-    let copy = bench.folder.path().join("copy.db");
-    let (db, file) = (bench.db("old.db"), copy.clone());
-    let (told, ended) = std::sync::mpsc::channel();
-    let mut backup = Some(move || {
-        let made = crate::store::backup::backup(&db, &file, 0, &mut |_, _| {});
-        let _ = told.send(());
-        made
-    });
-    let mut running = None;
-    transfer(
-        &bench.db("old.db"),
-        &bench.db("new.db"),
-        &bench.log(),
-        &mut || Ok(()),
-        &mut |_, _| {
+    // Right after the last entry, nobody has the write turn yet.
+    for is_at_the_last_entry in [true, false] {
+        let bench = Bench::new();
+        let copy = bench.folder.path().join("copy.db");
+        let (db, file) = (bench.db("old.db"), copy.clone());
+        let (told, ended) = std::sync::mpsc::channel();
+        let backup = Cell::new(Some(move || {
+            let made = crate::store::backup::backup(&db, &file, 0, &mut |_, _| {});
+            let _ = told.send(());
+            made
+        }));
+        let running = Cell::new(None);
+        let begin = || {
             if let Some(backup) = backup.take() {
-                running = Some(std::thread::spawn(backup));
+                running.set(Some(std::thread::spawn(backup)));
                 let waits = ended.recv_timeout(Duration::from_millis(200));
                 assert!(waits.is_err(), "the backup did not wait for the move");
             }
-        },
-    )
-    .unwrap();
-    let made = running.unwrap().join().unwrap().unwrap();
-    assert_eq!(made.size, 45);
-    assert!(moved_to(&copy.as_path().into()).unwrap().is_some());
+        };
+        transfer(
+            &bench.db("old.db"),
+            &bench.db("new.db"),
+            &bench.log(),
+            &mut || {
+                if is_at_the_last_entry {
+                    begin();
+                }
+                Ok(())
+            },
+            &mut |_, _| begin(),
+        )
+        .unwrap();
+        let made = running.take().unwrap().join().unwrap().unwrap();
+        assert_eq!(made.size, 45);
+        assert!(moved_to(&copy.as_path().into()).unwrap().is_some());
+        let left = std::fs::read_dir(bench.folder.path()).unwrap();
+        let mut left = left.map(|file| file.unwrap().file_name().into_string().unwrap());
+        assert!(!left.any(|name| name.ends_with(".moving")));
+    }
 }
 
 #[test]
