@@ -3,9 +3,11 @@
 //! The backup is copied beside the database, the copy gets the schema of this program, and the copy is checked, so that what
 //! was checked is what is used. The old database is first brought into its one file, because SQLite would apply a write-ahead log
 //! that stays behind to whatever has the database's name. From then until the names have changed nobody writes it, so what
-//! `replaced` learns from it is all that it ever published. Invariants: a process that is killed leaves the old database or the new one, whole.
+//! `replaced` learns from it is all that it ever published. A damaged one keeps its write-ahead log, which follows it. Invariants: a process
+//! that is killed leaves the old database or the new one, whole, or a log that the next restore or server puts where it belongs ([`end_killed`]).
 //! The old one stays under another name. The caller keeps servers away.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -84,7 +86,7 @@ pub fn restore(
         ));
     }
     // No other process restores it now.
-    sweep(to, |_| true);
+    end_killed(to);
     let (draft, mut made) = draft_of((from, Use::Still), to, 0, progress)?;
     let not_verified = |why: String| {
         BackupError::NotVerified(format!(
@@ -161,12 +163,48 @@ pub fn restore(
     Ok(restored)
 }
 
-/// Removes what killed restores of this database left beside it: copies of backups, with what was erased since. The caller
-/// keeps restores away.
+/// Removes what killed restores of this database left beside it: copies of backups, with what was erased since. Puts its
+/// write-ahead log back if one had been about to replace it. The caller keeps restores away.
 pub fn forget_killed(database: &Database) {
     if let Some(file) = database.file() {
-        sweep(&resolved(file), |_| true);
+        end_killed(&resolved(file));
     }
+}
+
+/// Ends what killed restores began. What SQLite keeps beside a database belongs to the old one as long as the draft has not got
+/// its name.
+fn end_killed(to: &Path) {
+    let entries = fs::read_dir(private::folder(to));
+    for entry in entries.into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some((draft, at, end)) = name.to_str().and_then(waiting) else {
+            continue;
+        };
+        if Draft::finished(draft).map(OsStr::new) != to.file_name() {
+            continue;
+        }
+        let owner = match entry.path().with_file_name(draft).exists() {
+            true => to.to_owned(),
+            false => with_end(to, &format!("{ASIDE}{at}")),
+        };
+        let place = with_end(&owner, end);
+        // Whoever opened the database since has begun another.
+        if place.symlink_metadata().is_err() {
+            let _ = fs::rename(entry.path(), place);
+        }
+    }
+    // The names are on the disk before the drafts, by which they are judged, go.
+    if sync_folder(to).is_ok() {
+        sweep(to, |_| true);
+    }
+}
+
+/// The draft, the time and the end in the name of what waits for a draft to replace its database.
+fn waiting(name: &str) -> Option<(&str, &str, &str)> {
+    let mut ends = sqlite::BESIDE.into_iter();
+    let (name, end) = ends.find_map(|end| Some((name.strip_suffix(end)?, end)))?;
+    let (draft, at) = name.rsplit_once(ASIDE)?;
+    Some((draft, at, end))
 }
 
 /// Notes in the copy what it lacks besides what it says already.
@@ -211,15 +249,22 @@ fn guarded(log: &Log, draft: &Draft) -> Result<Guarded, StoreError> {
     })
 }
 
+/// What the name of a database that was replaced has after its own, before the time.
+const ASIDE: &str = ".replaced-";
+
 /// Gives the draft the database's name, and what had it another. Returns that.
+///
+/// What SQLite keeps beside the old database goes with it, under a name that says which draft it waits for until that has its own.
 fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError> {
     let at = in_name(Clock::System.now());
-    let mut aside = with_end(to, &format!(".replaced-{at}"));
+    let mut end = format!("{ASIDE}{at}");
+    let mut aside = with_end(to, &end);
     // Another one of the same millisecond stays.
     let mut number = 1;
     while aside.symlink_metadata().is_ok() {
         number += 1;
-        aside = with_end(to, &format!(".replaced-{at}-{number}"));
+        end = format!("{ASIDE}{at}-{number}");
+        aside = with_end(to, &end);
     }
     let cannot = |e: io::Error| cannot_write(to, &e);
     let mut drafts = Drafts::held().map_err(cannot)?;
@@ -238,16 +283,30 @@ fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError
         }
         sync_folder(to).map_err(cannot)?;
     }
+    let waiting = with_end(&draft.0, &end);
+    let placed = rename_beside(to, &waiting)
+        .and_then(|()| sync_folder(to))
+        .and_then(|()| fs::rename(&draft.0, to));
+    if let Err(error) = placed {
+        let _ = rename_beside(&waiting, to);
+        return Err(cannot(error));
+    }
+    drafts.is_named = true;
+    // If this fails, `end_killed` does it.
+    let _ = rename_beside(&waiting, &aside);
+    sync_folder(to).map_err(cannot)?;
+    Ok(was_there.then_some(aside))
+}
+
+/// Renames what SQLite keeps beside a database.
+fn rename_beside(from: &Path, to: &Path) -> io::Result<()> {
     for end in sqlite::BESIDE {
-        match fs::rename(with_end(to, end), with_end(&aside, end)) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(cannot(e)),
+        match fs::rename(with_end(from, end), with_end(to, end)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}
         }
     }
-    fs::rename(&draft.0, to).map_err(cannot)?;
-    drafts.is_named = true;
-    sync_folder(to).map_err(cannot)?;
-    Ok(was_there.then_some(aside))
+    Ok(())
 }
 
 /// Copies a file to a new one that only its owner may use, as it is on disk before this returns.
@@ -255,4 +314,101 @@ fn copy(from: &mut File, to: &Path) -> io::Result<()> {
     let mut new = private::options().write(true).create_new(true).open(to)?;
     io::copy(from, &mut new)?;
     new.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const DRAFT: &str = "b.db.0123456789ab.part";
+
+    /// A folder with these files, each with its contents.
+    fn folder(files: &[(&str, &str)]) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, held) in files {
+            fs::write(folder.path().join(name), held).unwrap();
+        }
+        folder
+    }
+
+    /// The files in a folder with their contents, in the order of their names.
+    fn files(folder: &TempDir) -> Vec<(String, String)> {
+        let entries = fs::read_dir(folder.path()).unwrap();
+        let mut files: Vec<_> = entries
+            .map(|entry| {
+                let entry = entry.unwrap();
+                let held = fs::read_to_string(entry.path()).unwrap();
+                (entry.file_name().into_string().unwrap(), held)
+            })
+            .collect();
+        files.sort();
+        files
+    }
+
+    #[test]
+    fn a_write_ahead_log_belongs_to_the_old_database_wherever_a_restore_was_killed() {
+        let waiting = format!("{DRAFT}.replaced-T1-wal");
+        let waiting = waiting.as_str();
+        let others = "other.db.0123456789ab.part.replaced-T1-wal";
+        let old = ("b.db.replaced-T1", "old");
+        for (left, after) in [
+            // The draft has not got its name yet.
+            (
+                vec![("b.db", "old"), (DRAFT, "new"), old, (waiting, "log")],
+                vec![("b.db", "old"), ("b.db-wal", "log"), old],
+            ),
+            // It has.
+            (
+                vec![("b.db", "new"), old, (waiting, "log")],
+                vec![("b.db", "new"), old, ("b.db.replaced-T1-wal", "log")],
+            ),
+            // Somebody has opened the old database since.
+            (
+                vec![
+                    ("b.db", "old"),
+                    ("b.db-wal", "begun"),
+                    (DRAFT, "new"),
+                    (waiting, "log"),
+                ],
+                vec![("b.db", "old"), ("b.db-wal", "begun"), (waiting, "log")],
+            ),
+            // Another database's.
+            (
+                vec![("b.db", "old"), (others, "log")],
+                vec![("b.db", "old"), (others, "log")],
+            ),
+        ] {
+            let folder = folder(&left);
+            forget_killed(&Database::File(folder.path().join("b.db")));
+            let after: Vec<_> = after
+                .into_iter()
+                .map(|(name, held)| (name.to_owned(), held.to_owned()))
+                .collect();
+            assert_eq!(files(&folder), after, "{left:?}");
+        }
+    }
+
+    #[test]
+    fn what_lies_beside_the_old_database_goes_with_it_or_stays() {
+        for is_whole in [true, false] {
+            let folder = folder(&[("b.db", "old"), ("b.db-wal", "log")]);
+            let to = folder.path().join("b.db");
+            let draft = Draft::new(&to).unwrap();
+            match is_whole {
+                true => fs::write(&draft.0, "new").unwrap(),
+                false => fs::remove_file(&draft.0).unwrap(),
+            }
+            let log = match put_in_place(&draft, &to) {
+                Ok(aside) => with_end(&aside.unwrap(), "-wal"),
+                Err(_) => with_end(&to, "-wal"),
+            };
+            assert_eq!(fs::read_to_string(log).unwrap(), "log");
+            let there = fs::read_to_string(&to).unwrap();
+            assert_eq!(there, if is_whole { "new" } else { "old" });
+            let logs = files(&folder).into_iter();
+            assert_eq!(logs.filter(|(_, held)| held == "log").count(), 1);
+        }
+    }
 }
