@@ -104,13 +104,14 @@ fn copied(
         true => reserve.max(DISK_RESERVE),
         false => 0,
     };
-    room(
-        sqlite::size(from),
-        reserve,
-        sqlite::free_bytes(private::folder(to)),
-    )
-    .map_err(|why| BackupError::Failed(no_room(to, &why)))?;
+    require_room(from, to, reserve)?;
     draft_of((from, used), to, reserve, progress)
+}
+
+/// Fails unless the disk of `to` has room for a copy of a database, and for what must stay free beside it.
+fn require_room(from: &Path, to: &Path, reserve: u64) -> Result<(), BackupError> {
+    let free = sqlite::free_bytes(private::folder(to));
+    room(sqlite::size(from), reserve, free).map_err(|why| BackupError::Failed(no_room(to, &why)))
 }
 
 /// Fails unless a disk has room for a copy of so many bytes, and for what must stay free beside it.

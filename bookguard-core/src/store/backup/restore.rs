@@ -17,7 +17,7 @@ use super::check::{contradictions, unreadable};
 use super::replaced::Shown;
 use super::{
     BackedUp, BackupCheck, BackupError, Draft, Drafts, cannot_write, draft_of, file_of, in_name,
-    refused, replaced, sweep, sync_folder, with_end,
+    refused, replaced, require_room, sweep, sync_folder, with_end,
 };
 use crate::clock::Clock;
 use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause, longer_note};
@@ -87,6 +87,7 @@ pub fn restore(
     }
     // No other process restores it now.
     end_killed(to);
+    require_room(from, to, 0)?;
     let (draft, mut made) = draft_of((from, Use::Still), to, 0, progress)?;
     let not_verified = |why: String| {
         BackupError::NotVerified(format!(
@@ -388,6 +389,27 @@ mod tests {
                 .collect();
             assert_eq!(files(&folder), after, "{left:?}");
         }
+    }
+
+    #[test]
+    fn a_backup_that_does_not_fit_on_the_disk_is_refused_before_anything_is_copied() {
+        let folder = folder(&[("b.db", "old"), ("backup.db", "")]);
+        let backup = folder.path().join("backup.db");
+        // A hole, which takes no room itself.
+        let file = File::options().write(true).open(&backup).unwrap();
+        file.set_len(8 << 40).unwrap();
+        let database = Database::File(folder.path().join("b.db"));
+        let check = BackupCheck::new(&database, None, None);
+        let why = match restore(&backup, &database, &check, &mut |_, _| {}) {
+            Err(BackupError::Failed(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(why.contains("the copy takes 8388608 MiB"), "{why}");
+        assert_eq!(
+            fs::read_to_string(folder.path().join("b.db")).unwrap(),
+            "old"
+        );
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]
