@@ -20,7 +20,8 @@ use crate::engine::change::{Content, DeliveryPhase, DeliveryState, Pruned};
 use crate::engine::command::Reclaim;
 use crate::engine::needs::Needs;
 use crate::evidence::facts::{LeafPlace, Logged, ResolutionFact};
-use crate::evidence::{BookingState, RescheduleFact};
+use crate::evidence::{BookingState, Erasable, RescheduleFact};
+use crate::ledger::event::Opening;
 use crate::ledger::{Hash, Leaf, leaf_hash};
 use crate::limits::{IDEMPOTENCY_TTL_MS, LEASE_MS, LEASE_SKEW_MS, RECLAIMED, RECOVERIES_MS};
 use crate::model::{
@@ -156,7 +157,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
     ask(
         keys_in(
-            "SELECT booking_id, idx, leaf, facts FROM entry WHERE booking_id IN ({}) AND kind = 'terms.accepted'",
+            "SELECT booking_id, idx, leaf, facts, seed FROM entry WHERE booking_id IN ({}) AND kind = 'terms.accepted'",
             &needs.acceptances,
         ),
         read_acceptance,
@@ -496,10 +497,16 @@ fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Result<(), Store
 
 /// Reads an acceptance of a booking that was read before.
 fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    match work.bookings.get_mut(&row.id(0)?) {
-        Some(booking) => add_logged(&mut booking.state.acceptances, row),
-        None => Ok(()),
+    let Some(booking) = work.bookings.get_mut(&row.id(0)?) else {
+        return Ok(());
+    };
+    add_logged(&mut booking.state.acceptances, row)?;
+    // What stands in for an erased text can also be the text of one that was not.
+    let opening = Opening::read(row.blob(4)?).map_err(StoreError::Corrupt)?;
+    if opening.lacks(Erasable::Method.word()) {
+        work.erased_methods.insert(row.size(1)?);
     }
+    Ok(())
 }
 
 /// Reads an evidence item of a booking that was read before.

@@ -8,7 +8,6 @@ use crate::engine::command::{Command, Decided, Head, NewEvent, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
 use crate::evidence::Acceptance;
-use crate::evidence::erasure::ERASED;
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::features::acceptances::{AcceptTerms, Accepted};
 use crate::features::cancellations::rule::owned;
@@ -36,9 +35,10 @@ impl Command for AcceptTerms {
         let asked = &self.asked;
         let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
         let same = |known: &&Logged<Acceptance>| {
+            let is_erased = batch.erased_methods.contains(&known.place.index);
             let known = &known.fact;
             // Recorded again, an acceptance would bring back what was erased of it.
-            let is_method = known.method == asked.method || known.method == ERASED;
+            let is_method = is_erased || known.method == asked.method;
             known.party == asked.party
                 && is_method
                 && known.at == asked.at

@@ -89,6 +89,15 @@ impl Opening {
         }
     }
 
+    /// Whether the value of this name was erased.
+    #[cfg(feature = "store")]
+    pub(crate) fn lacks(&self, name: &str) -> bool {
+        match self {
+            Self::Seed(_) => false,
+            Self::Kept(kept) => kept.erased.0.contains_key(name),
+        }
+    }
+
     /// Whether all that it holds belongs to these stored members. Without that, a salt that opens nothing would be shown.
     #[cfg(feature = "store")]
     pub(crate) fn belongs_to(&self, members: &Map<String, Value>) -> bool {

@@ -186,7 +186,9 @@ fn a_repeat_brings_back_nothing_that_was_erased_of_the_acceptance() {
     let asked = ask(&work);
     let made = done(&mut work, NOW, asked.clone());
     let state = work.bookings.get_mut(&booking_id()).unwrap();
-    let known = &mut state.state.acceptances[0].fact;
+    let known = &mut state.state.acceptances[0];
+    work.erased_methods.insert(known.place.index);
+    let known = &mut known.fact;
     ERASED.clone_into(&mut known.method);
     (known.ip, known.user_agent) = (None, None);
     let (changes, repeated) = accept(&work, NOW, asked.clone()).unwrap();
@@ -208,4 +210,21 @@ fn a_repeat_brings_back_nothing_that_was_erased_of_the_acceptance() {
     ] {
         assert!(!accept(&work, NOW, other).unwrap().0.is_empty());
     }
+}
+
+#[test]
+fn a_method_that_reads_as_if_it_were_erased_is_one_like_others() {
+    let mut work = work_with(state(Some("firm"), BookingStatus::Created));
+    let asked = ask(&work);
+    let in_words = AcceptanceRequest {
+        method: ERASED.to_owned(),
+        ..asked.clone()
+    };
+    let made = done(&mut work, NOW, in_words.clone());
+    let (changes, repeated) = accept(&work, NOW, in_words).unwrap();
+    assert!(changes.is_empty(), "{changes:?}");
+    assert_eq!(repeated, made);
+    let (changes, accepted) = accept(&work, NOW, asked).unwrap();
+    assert!(!changes.is_empty());
+    assert_eq!(accepted.acceptance.method, "checkbox");
 }
