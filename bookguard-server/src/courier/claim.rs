@@ -24,7 +24,6 @@ use bookguard_core::service::Service;
 use bookguard_core::store::read::Due;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::dispatch::Note;
@@ -252,14 +251,15 @@ impl Claimer {
     }
 
     /// Advances recoveries, in one commit if no other command comes between. A step that fails is retried later; nothing else
-    /// waits for it.
+    /// waits for it. Every step is handed over by this task itself, like a claim.
     async fn recover(&self, steps: Vec<Envelope<()>>) {
-        let mut under_way = JoinSet::new();
+        let mut under_way = Vec::with_capacity(steps.len());
         for step in steps {
-            let service = Arc::clone(&self.service);
-            under_way.spawn(async move { service.submit_patiently(step).await.is_ok() });
+            under_way.extend(self.service.enqueue(step).await);
         }
-        under_way.join_all().await;
+        for step in under_way {
+            let _ = Service::outcome(step).await;
+        }
     }
 
     /// Asks the store what is due and, when it is time for that, what to take back.
