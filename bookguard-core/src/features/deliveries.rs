@@ -4,7 +4,7 @@ pub(crate) mod rule;
 
 use std::sync::Arc;
 
-use crate::engine::command::{HeldDelivery, LeasedDelivery, Reclaim};
+use crate::engine::command::{HeldDelivery, LeasedDelivery, Reclaim, Written};
 use crate::entropy;
 use crate::error::Error;
 use crate::evidence::facts::{Fact, NotificationFact, SealedFact};
@@ -150,7 +150,11 @@ pub fn reclaim_all(service: &Service) -> Result<(), Error> {
     };
     while held()? {
         let from = Reclaim::EndedBy(ended);
-        service.submit_and_wait(service.envelope(ReclaimDeliveries { from }))?;
+        let taken = service.submit_and_wait(service.envelope(ReclaimDeliveries { from }))?;
+        // What is left cannot be read.
+        if matches!(taken, Written::Fresh(0)) {
+            break;
+        }
     }
     Ok(())
 }

@@ -229,22 +229,9 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     }
     ask(keys_in(OF_DELETED, &needs.dropped), read_dropped);
     for lapse in &needs.reclaims {
-        let most = i64::try_from(RECLAIMED).unwrap_or(i64::MAX);
-        let statement = match lapse {
-            Reclaim::EndedBy(ended) => Statement::new(ENDED, vec![ended.ms().into(), most.into()]),
-            Reclaim::Gone(node) => {
-                let leases = node.leases();
-                let (first, last) = (*leases.start(), *leases.end());
-                Statement::new(OF_NODE, vec![first.into(), last.into(), most.into()])
-            }
-            Reclaim::Ahead => {
-                for (statement, read) in ahead(now, most) {
-                    ask(Some(statement), read);
-                }
-                continue;
-            }
-        };
-        ask(Some(statement), read_lapsed);
+        for (statement, read) in reclaimed(*lapse, now) {
+            ask(Some(statement), read);
+        }
     }
     ask(
         keys_in(cosignatures::SOME, &needs.witnesses),
@@ -322,17 +309,69 @@ const OF_DELETED: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts,
      WHERE d.endpoint_id IN ({}) AND d.lease IS NULL AND d.due_ms IS NOT NULL AND n.deleted_ms IS NOT NULL LIMIT 512";
 const _: () = assert!(RECLAIMED == 512, "as the statement says");
 
-const ENDED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery \
-     WHERE lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2";
-const OF_NODE: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery \
-     WHERE lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3";
+/// Deliveries that a command takes back or counts anew.
+macro_rules! deliveries {
+    ($($where:literal),+) => {
+        concat!(
+            "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery WHERE ",
+            $($where),+
+        )
+    };
+}
+
+/// Those that [`delivery`] can read. One that it cannot stays as it is, and as many as one command takes would keep it from all others.
+macro_rules! readable {
+    ($where:literal) => {
+        deliveries!(
+            "phase BETWEEN 0 AND 2 AND attempts >= 0 AND charged >= 0 AND (settled_leaf IS NULL OR settled_leaf >= 0) \
+             AND LENGTH(event_id) = 16 AND LENGTH(endpoint_id) = 16 AND ",
+            $where
+        )
+    };
+}
+
+const ENDED: &str = readable!("lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2");
+const OF_NODE: &str =
+    readable!("lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3");
+
+/// The same, whether they can be read or not. Those that cannot are soon the oldest, and are told of.
+const OLDEST_ENDED: &str =
+    deliveries!("lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2");
+const OLDEST_OF_NODE: &str =
+    deliveries!("lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3");
+/// How many of the oldest are looked at for that.
+const OLDEST: i64 = 16;
 
 /// Waiting deliveries whose wait was computed at a time that lies in the future.
-const AHEAD: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery \
-     WHERE lease IS NULL AND due_ms IS NOT NULL AND since_ms > $1 ORDER BY since_ms LIMIT $2";
+const AHEAD: &str =
+    readable!("lease IS NULL AND due_ms IS NOT NULL AND since_ms > $1 ORDER BY since_ms LIMIT $2");
 /// Deliveries held for longer than a lease lasts.
-const HELD_AHEAD: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery \
-     WHERE lease IS NOT NULL AND due_ms > $1 ORDER BY due_ms LIMIT $2";
+const HELD_AHEAD: &str = readable!("lease IS NOT NULL AND due_ms > $1 ORDER BY due_ms LIMIT $2");
+
+/// Asks for what a command takes back at `now`, [`RECLAIMED`] at a time.
+pub(super) fn reclaimed(from: Reclaim, now: i64) -> Vec<(Statement<'static>, RowLoader)> {
+    let most = i64::try_from(RECLAIMED).unwrap_or(i64::MAX);
+    let read: RowLoader = read_lapsed;
+    match from {
+        Reclaim::EndedBy(ended) => [(ENDED, most), (OLDEST_ENDED, OLDEST)]
+            .map(|(sql, most)| {
+                let args = vec![ended.ms().into(), most.into()];
+                (Statement::new(sql, args), read)
+            })
+            .into(),
+        Reclaim::Gone(node) => {
+            let leases = node.leases();
+            let (first, last) = (*leases.start(), *leases.end());
+            [(OF_NODE, most), (OLDEST_OF_NODE, OLDEST)]
+                .map(|(sql, most)| {
+                    let args = vec![first.into(), last.into(), most.into()];
+                    (Statement::new(sql, args), read)
+                })
+                .into()
+        }
+        Reclaim::Ahead => ahead(now, most).into(),
+    }
+}
 
 /// Asks for up to `most` each of the deliveries and endpoints whose times come from a clock that was ahead of `now` by
 /// more than the clocks of two nodes may differ.

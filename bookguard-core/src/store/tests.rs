@@ -474,3 +474,58 @@ fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
         }
     });
 }
+
+#[test]
+fn deliveries_that_cannot_be_read_keep_no_other_from_being_taken_back() {
+    use crate::engine::command::Reclaim;
+    use crate::engine::lease::Node;
+    use crate::limits::{LEASE_MS, LEASE_SKEW_MS, RECLAIMED};
+    use crate::model::Timestamp;
+
+    let now = 1_790_000_000_000;
+    let (past, future) = (now - 10_000, now + 10 * (LEASE_MS + LEASE_SKEW_MS));
+    let node = Node::of(7).unwrap();
+    let lease = Some(*node.leases().start());
+    let ended = Reclaim::EndedBy(Timestamp::from_ms(now));
+    on_every_store(|store| {
+        for (from, due, lease, since) in [
+            (ended, past, lease, past),
+            (Reclaim::Gone(node), past, lease, past),
+            (Reclaim::Ahead, future, lease, past),
+            (Reclaim::Ahead, past, None, future),
+        ] {
+            let mut conn = store.writer().unwrap();
+            conn.begin(&[]).unwrap();
+            let id = |number: i64| [[0; 8], number.to_be_bytes()].concat();
+            let delivery = |number: i64, phase: i64| {
+                Statement::new(
+                    "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, since_ms) \
+                     VALUES ($1, $2, $3, 0, 0, $4, $5, $6)",
+                    vec![
+                        id(number).into(),
+                        id(number).into(),
+                        phase.into(),
+                        (due + number).into(),
+                        Arg::from(lease),
+                        (since + number).into(),
+                    ],
+                )
+            };
+            let damaged = 0..=i64::try_from(RECLAIMED).unwrap();
+            let whole = damaged.end() + 1;
+            let damaged = damaged.map(|number| delivery(number, 9));
+            let all: Vec<_> = damaged.chain([delivery(whole, 0)]).collect();
+            conn.run(&all).unwrap();
+            let asked = load::reclaimed(from, now);
+            let mut rows = asked
+                .into_iter()
+                .flat_map(|(statement, _)| conn.one(statement).unwrap().rows);
+            assert!(
+                rows.any(|row| row.blob(0).unwrap() == id(whole)),
+                "{from:?}, {lease:?}"
+            );
+            drop(rows);
+            conn.rollback();
+        }
+    });
+}

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use bookguard_core::features::deliveries::{
-    ClaimDeliveries, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
+    ClaimDeliveries, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery, reclaim_all,
 };
 use bookguard_core::features::erasures::EraseValues;
 use bookguard_core::features::events::RetryEvent;
@@ -24,7 +24,7 @@ use bookguard_core::webhook::{
 use tokio::sync::Notify;
 
 use super::*;
-use bench::{Bench, START_MS, book, call, endpoint_of, outcome, outcome_of};
+use bench::{Bench, START_MS, book, call, endpoint_of, outcome, outcome_of, waiting};
 use receiver::{PATIENCE, Receiver, Reply};
 
 const OK: Reply = Reply::Status(200);
@@ -290,6 +290,13 @@ async fn a_delivery_that_cannot_be_read_keeps_no_other_from_being_sent() {
     receiver.hit().await;
     courier.stop(PATIENCE).await;
     assert_eq!((receiver.surplus().await, others.surplus().await), (0, 0));
+    // A server that begins alone does not wait until it can be read.
+    let service = Arc::clone(&node.service);
+    let begun = waiting(move || reclaim_all(&service));
+    tokio::time::timeout(PATIENCE, begun)
+        .await
+        .unwrap()
+        .unwrap();
 }
 
 #[tokio::test]
