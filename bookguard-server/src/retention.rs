@@ -139,9 +139,9 @@ async fn step(service: &Arc<Service>, days: u32, begin: Begin) -> Result<bool, E
 async fn prune_one_by_one(service: &Service, found: PrunableEvents) -> Result<(), Error> {
     let now = service.clock().now();
     let mut left_out = Vec::new();
-    for (event_id, command) in found.one_by_one(now) {
+    for (event, command) in found.one_by_one(now) {
         if !is_done(service.submit_patiently(command).await)? {
-            left_out.push(event_id);
+            left_out.push(event.event_id);
         }
     }
     if let Some(first) = left_out.first() {

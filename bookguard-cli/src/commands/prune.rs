@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use bookguard_core::features::retention::{Begin, look, old_before};
+use bookguard_core::engine::command::Envelope;
+use bookguard_core::features::retention::{Begin, PrunableEvents, look, old_before};
 use bookguard_core::limits::{DAY_MS, RETENTION_DAYS_MAX};
 use bookguard_core::model::Timestamp;
 use clap::Args;
@@ -31,6 +32,8 @@ struct Pruning {
     payload_bytes: u64,
     /// Events of the same age that may still be sent.
     waiting: u64,
+    /// Events of the same age that cannot be read. A dry run does not read them.
+    unreadable: u64,
 }
 
 pub(super) fn command() -> CliCommand {
@@ -88,25 +91,66 @@ async fn prune(local: &Local, days: u32, dry_run: bool) -> Result<Pruning, Failu
         attempts: 0,
         payload_bytes: 0,
         waiting: 0,
+        unreadable: 0,
     };
     let mut begin = Some(Begin::Waiting);
     while let Some(from) = begin {
         let found = block_in_place(|| look(service, pruning.before, from))?;
-        pruning.attempts += found.attempts;
-        pruning.payload_bytes += found.bytes;
         pruning.waiting += found.waiting;
         begin = found.next.map(Begin::At);
         if dry_run {
-            pruning.events += found.events;
-        } else if let Some(mut command) = found.command(service.clock().now()) {
-            // One record for all of it.
-            if !std::mem::replace(&mut recorded, true) {
-                command = local.audited("pruneWebhookEvents", BTreeMap::new(), command);
+            pruning.add(found.events, found.attempts, found.bytes);
+        } else if let Some(command) = found.command(service.clock().now()) {
+            match carry_out(local, command, &mut recorded).await? {
+                Some(events) => pruning.add(events, found.attempts, found.bytes),
+                None => one_by_one(local, found, &mut pruning, &mut recorded).await?,
             }
-            pruning.events += local.carry_out(command).await?;
         }
     }
     Ok(pruning)
+}
+
+/// Prunes a page of which an event cannot be read: that one must not keep the others, nor all that come later.
+async fn one_by_one(
+    local: &Local,
+    found: PrunableEvents,
+    pruning: &mut Pruning,
+    recorded: &mut bool,
+) -> Result<(), Failure> {
+    let now = local.service().clock().now();
+    let mut left_out = Vec::new();
+    for (event, command) in found.one_by_one(now) {
+        match carry_out(local, command, recorded).await? {
+            Some(0) => {}
+            Some(events) => pruning.add(events, event.attempts, event.bytes.unwrap_or(0)),
+            None => left_out.push(event.event_id),
+        }
+    }
+    pruning.unreadable += left_out.len() as u64;
+    if let Some(command) = found.pass_over(&left_out).command(now) {
+        carry_out(local, command, recorded).await?;
+    }
+    Ok(())
+}
+
+/// Prunes, with one record for all that the command line prunes. Returns the number of events; `None` if one of them cannot be read.
+async fn carry_out(
+    local: &Local,
+    command: Envelope<u64>,
+    recorded: &mut bool,
+) -> Result<Option<u64>, Failure> {
+    let command = match *recorded {
+        true => command,
+        false => local.audited("pruneWebhookEvents", BTreeMap::new(), command),
+    };
+    match local.carry_out(command).await {
+        Ok(events) => {
+            *recorded = true;
+            Ok(Some(events))
+        }
+        Err(failure) if failure.is("internal") => Ok(None),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// A number of days in a range, such as `90d`.
@@ -124,6 +168,12 @@ fn days(text: &str, allowed: RangeInclusive<u32>) -> Result<u32, Failure> {
 }
 
 impl Pruning {
+    fn add(&mut self, events: u64, attempts: u64, bytes: u64) {
+        self.events += events;
+        self.attempts += attempts;
+        self.payload_bytes += bytes;
+    }
+
     fn told(&self) -> String {
         let (done, kept) = match self.dry_run {
             true => ("would be deleted", "would be"),
@@ -141,6 +191,12 @@ impl Pruning {
             text.push_str(&format!(
                 "\n{} more of that age {kept} kept: they still wait to be delivered. Delete or enable their endpoints.",
                 grouped(self.waiting)
+            ));
+        }
+        if self.unreadable > 0 {
+            text.push_str(&format!(
+                "\n{} more of that age cannot be read and were passed over. `bookguard ledger verify` names what is damaged.",
+                grouped(self.unreadable)
             ));
         }
         text
@@ -189,6 +245,7 @@ mod tests {
             attempts: 2,
             payload_bytes: 3,
             waiting: 0,
+            unreadable: 0,
         };
         let text = pruning.told();
         assert!(
@@ -199,6 +256,7 @@ mod tests {
         pruning = Pruning {
             dry_run: false,
             waiting: 5,
+            unreadable: 6,
             ..pruning
         };
         let text = pruning.told();
@@ -206,5 +264,6 @@ mod tests {
             text.contains("were deleted") && text.contains("5 more of that age were kept"),
             "{text}"
         );
+        assert!(text.contains("6 more of that age cannot be read"), "{text}");
     }
 }

@@ -39,6 +39,7 @@ pub struct PrunableEvents {
     pub waiting: u64,
     /// Where the next look begins; `None` if there is no further old event.
     pub next: Option<EventId>,
+    found: Vec<OldEvent>,
     prune: PruneEvents,
 }
 
@@ -51,15 +52,15 @@ impl PrunableEvents {
     }
 
     /// A command for each event that was found. None moves the position: see [`Self::pass_over`].
-    pub fn one_by_one(&self, at: Timestamp) -> impl Iterator<Item = (EventId, Envelope<u64>)> {
-        self.prune.events.iter().map(move |event_id| {
+    pub fn one_by_one(&self, at: Timestamp) -> impl Iterator<Item = (OldEvent, Envelope<u64>)> {
+        self.found.iter().map(move |event| {
             let prune = PruneEvents {
                 before: self.prune.before,
-                events: vec![*event_id],
+                events: vec![event.event_id],
                 from: self.prune.from,
                 to: self.prune.from,
             };
-            (*event_id, Envelope::new(at, prune))
+            (*event, Envelope::new(at, prune))
         })
     }
 
@@ -119,6 +120,7 @@ fn found(sweep: Sweep, from: EventId, before: Timestamp, seen: &[OldEvent]) -> P
         bytes: 0,
         waiting: 0,
         next: None,
+        found: Vec::new(),
         prune: PruneEvents {
             before,
             events: Vec::new(),
@@ -141,6 +143,7 @@ fn found(sweep: Sweep, from: EventId, before: Timestamp, seen: &[OldEvent]) -> P
         found.events += 1;
         found.attempts += event.attempts;
         found.bytes += bytes;
+        found.found.push(*event);
         found.prune.events.push(event.event_id);
     }
     let all = seen.last().is_none_or(|last| last.event_id < next);
@@ -239,7 +242,10 @@ mod tests {
             (sweep(0, None), &[], sweep(6, None)),
         ] {
             let found = found(begun, begun.next, BEFORE, &seen);
-            let singles: Vec<_> = found.one_by_one(BEFORE).map(|(id, _)| id).collect();
+            let singles: Vec<_> = found
+                .one_by_one(BEFORE)
+                .map(|(old, _)| old.event_id)
+                .collect();
             assert_eq!(singles, [id(2), id(3), id(5)]);
             let left_out: Vec<EventId> = left_out.iter().map(|n| id(*n)).collect();
             let passed = found.pass_over(&left_out);

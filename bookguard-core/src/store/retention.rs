@@ -18,7 +18,7 @@ const LOOK: &str = "SELECT e.id, e.pruned_ms, COALESCE(LENGTH(e.body), 0), \
      WHERE d.event_id = e.id AND d.due_ms IS NOT NULL AND n.deleted_ms IS NULL) \
      + (SELECT COUNT(*) FROM hold h WHERE h.booking_id = e.booking_id AND h.released_ms IS NULL) ELSE 0 END, \
      CASE WHEN e.pruned_ms IS NULL THEN (SELECT COUNT(*) FROM attempt a WHERE a.event_id = e.id) ELSE 0 END \
-     FROM event e WHERE e.id >= $1 AND e.id < $2 ORDER BY e.id LIMIT $3";
+     FROM event e WHERE e.id >= $1 AND e.id < $2 AND LENGTH(e.id) = 16 ORDER BY e.id LIMIT $3";
 
 /// An event as the search finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,8 @@ impl Reader<'_> {
         row.map_or(Ok(Sweep::default()), |row| sweep(&row))
     }
 
-    /// The events from `from` up to but not including `to`, ordered by id.
+    /// The events from `from` up to but not including `to`, ordered by id. One whose id is none is left out, so that it does not keep
+    /// others from being pruned.
     pub fn old_events(&mut self, from: &EventId, to: &EventId, rows: u32) -> Read<Vec<OldEvent>> {
         let args = vec![from.into(), to.into(), i64::from(rows).into()];
         let rows = self.all(LOOK, args)?;

@@ -92,6 +92,31 @@ async fn what_would_be_pruned_is_counted_and_then_it_is_pruned() {
 }
 
 #[tokio::test]
+async fn an_event_that_cannot_be_read_is_passed_over_and_counted() {
+    on_every_engine(async |engine| {
+        let server = long_ago(engine).await;
+        let acme = server.partner("Acme").await;
+        for _ in 0..3 {
+            acme.book().await;
+        }
+        let database = server.close().await;
+        database.tamper("UPDATE event SET body = NULL WHERE seq = 2");
+        let done = prune(&database, "").await;
+        assert_eq!(counted(&done), (false, 2, 0, 0));
+        assert_eq!(done["unreadable"], 1);
+        let records = "SELECT COUNT(*) FROM audit WHERE action = 'pruneWebhookEvents'";
+        assert_eq!(database.count(records), 1);
+        let line = "webhook-events prune --output table";
+        let table = database.command(line).run().await;
+        // The log tells of the damage on standard error.
+        for words in ["0 events", "1 more of that age cannot be read"] {
+            assert!(table.stdout.contains(words), "{table:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn pruning_by_hand_needs_the_database_and_an_age() {
     let database = TestServer::open(Engine::Sqlite).await.close().await;
     for (flags, days, why) in [
