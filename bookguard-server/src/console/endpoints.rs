@@ -199,7 +199,7 @@ fn secret(user: &User, id: &str, secret: &str, when: Markup) -> Answer {
             p { (user.told("Your", "The partner's")) " program checks deliveries with it. " (when) }
             p { (copyable(secret)) }
             p.alert.warn { "It is shown only once. Copy it before you leave this page." }
-            a.button href=(user.link(&format!("/endpoints/{id}"))) { "To the endpoint" }
+            @if user.may(Scope::WebhooksRead) { a.button href=(user.link(&format!("/endpoints/{id}"))) { "To the endpoint" } }
         }
     };
     Page::new(Part::Endpoints, "Signing secret", main).ok()
