@@ -162,7 +162,7 @@ impl Error {
             Kind::NotFound,
             "not_found",
             format!(
-                "No such {noun}. Check the id, and that this key belongs to the partner that owns it."
+                "No such {noun}. Check the id, and that the request is for the partner that owns it."
             ),
         )
     }

@@ -252,7 +252,7 @@ fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
                 (None, None) if known.is_empty() => "Remove it.".to_owned(),
                 (None, None) => format!("Remove it. Known: {}.", known.join(", ")),
             };
-            let message = "is not a query parameter of this operation".to_owned();
+            let message = "is not a parameter of this operation".to_owned();
             faults.push(FieldError::new(
                 format!("?{}", input::shorten(name)),
                 "unknown_query_parameter",

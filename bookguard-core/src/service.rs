@@ -35,6 +35,7 @@ use crate::policy_cache::PolicyCache;
 use crate::private;
 use crate::seal::Seal;
 use crate::storage::Storage;
+use crate::store::backup::WatchedFolder;
 use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::schema;
@@ -63,7 +64,7 @@ pub struct Service {
     public_url: String,
     operator_url: Option<String>,
     database: String,
-    backup_folder: Option<PathBuf>,
+    backups: Option<WatchedFolder>,
     witnesses: Option<Arc<TrustPolicy>>,
     settings: Vec<SettingInForce>,
     registration: RegistrationMode,
@@ -165,7 +166,7 @@ impl Service {
             public_url: config.public_url,
             operator_url: config.operator_url,
             database: config.db.to_string(),
-            backup_folder: config.backup_folder,
+            backups: config.backup_folder.map(WatchedFolder::new),
             witnesses: config.witnesses,
             settings: config.settings,
             registration: config.registration,
@@ -600,8 +601,8 @@ impl Service {
     }
 
     /// The folder in which backups are kept, if it is known.
-    pub fn backup_folder(&self) -> Option<&Path> {
-        self.backup_folder.as_deref()
+    pub fn backups(&self) -> Option<&WatchedFolder> {
+        self.backups.as_ref()
     }
 
     /// The witnesses that cosign the log's checkpoints, if any are set.

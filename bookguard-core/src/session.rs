@@ -120,7 +120,7 @@ impl Session {
                 Kind::Forbidden,
                 "insufficient_scope",
                 format!(
-                    "This key does not have the scope {}. Use a key that has it.",
+                    "This needs the scope {}, which you do not have. Use a key that has it.",
                     scope.word()
                 ),
             )),

@@ -90,7 +90,7 @@ pub struct Courier {
     notes: UnboundedSender<Note>,
     waiting: Arc<Waiting<EventId>>,
     context: Arc<DeliveryContext>,
-    retries: Arc<RetryWaits>,
+    retries: RetryWaits,
     tests: Arc<EndpointTests>,
     /// Taken by the first [`stop`](Courier::stop).
     dispatcher: Mutex<Option<JoinHandle<()>>>,
@@ -146,7 +146,7 @@ impl Courier {
             notes,
             waiting,
             context,
-            retries: Arc::default(),
+            retries: RetryWaits::default(),
             tests: Arc::default(),
             dispatcher: Mutex::new(Some(dispatcher)),
         })

@@ -79,6 +79,7 @@ mod stamping;
 mod test_runtime;
 pub mod tls;
 mod traces;
+mod under_way;
 mod uploads;
 pub mod watch;
 pub mod witness;

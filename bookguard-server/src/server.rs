@@ -275,8 +275,7 @@ impl Server {
             let registry = scrape::registry(&metrics, &service, Arc::clone(&found));
             let clock = config.clock.clone();
             let serving = scrape::serve(listener, registry, clock, staged.clone());
-            let backups = config.backup_folder.clone();
-            let looking = scrape::watch_database(Arc::clone(&service), found, backups);
+            let looking = scrape::watch_database(Arc::clone(&service), found);
             (addr, [tokio::spawn(serving), tokio::spawn(looking)])
         });
         let (proxies, trusted) = watch::channel(Arc::new(config.trusted_proxies.clone()));

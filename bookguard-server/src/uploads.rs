@@ -5,8 +5,7 @@
 //! others wait in order of arrival, and their bytes wait in their connections. Room is for those who use it: while there is
 //! none for another file, an upload that arrives too slowly loses its own. Invariant: whoever is refused holds no room.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::error::{Error, Kind};
@@ -17,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use crate::payer::Payer;
+use crate::under_way::{Full, OneUnderWay, UnderWay};
 
 /// When to try again: some of what is under way is stored within about a second.
 const AGAIN_S: u32 = 2;
@@ -27,13 +27,13 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(crate) struct Uploads {
     /// A permit for each byte. Serves those who wait in order, also if a smaller one behind them would fit.
     room: Arc<Semaphore>,
-    under_way: Mutex<HashMap<Payer, usize>>,
+    under_way: Arc<UnderWay<Payer>>,
 }
 
 /// One upload. Dropping it makes room for the next.
 pub(crate) struct Upload {
     uploads: Arc<Uploads>,
-    payer: Payer,
+    _place: OneUnderWay<Payer>,
     /// The room for its file, and when it is late if no more arrives.
     held: Option<(OwnedSemaphorePermit, Instant)>,
 }
@@ -42,7 +42,7 @@ impl Default for Uploads {
     fn default() -> Self {
         Self {
             room: Arc::new(Semaphore::new(UPLOAD_BYTES)),
-            under_way: Mutex::default(),
+            under_way: UnderWay::new(UPLOADS_PER_PARTNER, UPLOADS),
         }
     }
 }
@@ -53,29 +53,20 @@ impl Uploads {
     /// # Errors
     /// `too_many_uploads` of this caller, `uploads_busy`.
     pub(crate) fn begin(self: &Arc<Self>, payer: Payer) -> Result<Upload, Error> {
-        let mut under_way = self.under_way();
-        let own = under_way.get(&payer).copied().unwrap_or_default();
-        if own >= UPLOADS_PER_PARTNER {
-            let message = format!(
-                "This partner is sending {own} files already, the most at a time. Nothing was stored; send one after another, the next in {AGAIN_S} s."
-            );
-            return Err(refused(Kind::RateLimited, "too_many_uploads", message));
-        }
-        if under_way.values().sum::<usize>() >= UPLOADS {
-            return Err(busy("The service is receiving as many files as it can."));
-        }
-        under_way.insert(payer, own + 1);
+        let place = self.under_way.begin(payer).map_err(|full| match full {
+            Full::Own => {
+                let message = format!(
+                    "This partner is sending {UPLOADS_PER_PARTNER} files already, the most at a time. Nothing was stored; send one after another, the next in {AGAIN_S} s."
+                );
+                refused(Kind::RateLimited, "too_many_uploads", message)
+            }
+            Full::All => busy("The service is receiving as many files as it can."),
+        })?;
         Ok(Upload {
             uploads: Arc::clone(self),
-            payer,
+            _place: place,
             held: None,
         })
-    }
-
-    fn under_way(&self) -> MutexGuard<'_, HashMap<Payer, usize>> {
-        self.under_way
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -125,18 +116,6 @@ impl Upload {
     }
 }
 
-impl Drop for Upload {
-    fn drop(&mut self) {
-        let mut under_way = self.uploads.under_way();
-        if let Some(own) = under_way.get_mut(&self.payer) {
-            *own -= 1;
-            if *own == 0 {
-                under_way.remove(&self.payer);
-            }
-        }
-    }
-}
-
 fn busy(why: &str) -> Error {
     let message = format!("{why} Nothing was stored; try again in {AGAIN_S} s.");
     refused(Kind::Unavailable, "uploads_busy", message)
@@ -174,8 +153,6 @@ mod tests {
         assert_eq!(code(uploads.begin(partner(1_000))), "uploads_busy");
         begun.pop();
         begun.push(uploads.begin(partner(1_000)).unwrap());
-        begun.clear();
-        assert!(uploads.under_way().is_empty());
     }
 
     /// As many uploads with room for the largest file as there can be, of as many partners.

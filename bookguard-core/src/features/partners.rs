@@ -298,7 +298,7 @@ impl Operation for GetPartner {
         path: "/v1/partners/me",
         access: Access::AnyKey,
         tag: "Partners",
-        summary: "The partner this key belongs to",
+        summary: "The partner that the request is for",
         description: "Any valid key may ask. The answer includes the partner's quota and usage. Beyond the quota, new things \
                       are refused with `quota_exceeded`; existing bookings can always be protected and canceled.",
         ..Route::GET

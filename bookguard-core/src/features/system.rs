@@ -5,14 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use super::cosignatures::places;
 use super::health::can_work;
-use crate::clock::Clock;
 use crate::error::Error;
 use crate::model::{Timestamp, WitnessState};
 use crate::operation::{Action, Operation, Request, Route, query, read_long};
 use crate::service::{Service, SettingInForce};
 use crate::session::{Access, Session};
 use crate::store::LiveNode;
-use crate::store::backup::newest;
 
 /// `GET /v1/system`
 pub struct GetSystem;
@@ -205,10 +203,9 @@ impl Operation for GetSystem {
                     free_bytes,
                     min_free_bytes: service.storage().min_free(),
                 }),
-                backups: service.backup_folder().map(|folder| BackupState {
-                    folder: folder.display().to_string(),
-                    // A folder that cannot be read holds no backup that anybody could restore.
-                    newest_at: newest(folder, Clock::System.now()).ok().flatten(),
+                backups: service.backups().map(|folder| BackupState {
+                    folder: folder.path().display().to_string(),
+                    newest_at: folder.newest(),
                 }),
                 settings: service.settings().to_vec(),
             })

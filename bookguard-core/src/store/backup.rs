@@ -1,13 +1,14 @@
 //! Backs up a database file into one file while others read and write it, for `bookguard backup`.
 //!
 //! The engine knows what to copy and how; this module handles the file, `check` verifies it, `folder` keeps the newest of
-//! many, and `restore` puts one back, after `replaced` has learned from what was there. Invariants: under its name, the file appears whole, durable and readable only by its
+//! many, `watched` looks at it for a server, and `restore` puts one back, after `replaced` has learned from what was there. Invariants: under its name, the file appears whole, durable and readable only by its
 //! owner, or not at all. Nothing that exists is overwritten.
 
 mod check;
 mod folder;
 mod replaced;
 mod restore;
+mod watched;
 
 use std::fs::{self, File};
 use std::io;
@@ -28,6 +29,7 @@ pub use check::BackupCheck;
 use folder::newest_file;
 pub use folder::{BackupFolder, KeptBackup, newest};
 pub use restore::{Restored, forget_killed, restore};
+pub use watched::WatchedFolder;
 
 /// A finished backup.
 #[derive(Debug, Clone, PartialEq, Eq)]

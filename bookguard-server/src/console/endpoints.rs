@@ -5,7 +5,7 @@ pub(super) mod create;
 pub(super) mod remove;
 pub(super) mod rotate;
 
-use bookguard_core::error::Error;
+use bookguard_core::error::{self, Error};
 use bookguard_core::features::endpoints::testing::TestEndpoint;
 use bookguard_core::features::endpoints::{GetEndpoint, ListEndpoints};
 use bookguard_core::model::{Endpoint, EventType, Scope, Timestamp};
@@ -141,7 +141,10 @@ pub(super) async fn test(user: &User, asked: &Asked) -> Result<Answer, Error> {
             };
             page(user, asked, None, Some(tested)).await
         }
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error), None).await,
+        // An endpoint that has accepted nothing yet is tested six times a minute at most: the refusal says when to try again.
+        Err(error) if form::is_correctable(&error) || error.kind == error::Kind::RateLimited => {
+            page(user, asked, Some(&error), None).await
+        }
         Err(error) => Err(error),
     }
 }
@@ -196,7 +199,7 @@ fn secret(user: &User, id: &str, secret: &str, when: Markup) -> Answer {
             p { (user.told("Your", "The partner's")) " program checks deliveries with it. " (when) }
             p { (copyable(secret)) }
             p.alert.warn { "It is shown only once. Copy it before you leave this page." }
-            a.button href=(user.link(&format!("/endpoints/{id}"))) { "To the endpoint" }
+            @if user.may(Scope::WebhooksRead) { a.button href=(user.link(&format!("/endpoints/{id}"))) { "To the endpoint" } }
         }
     };
     Page::new(Part::Endpoints, "Signing secret", main).ok()

@@ -243,6 +243,7 @@ pub(super) fn status(refused: Option<&Error>) -> StatusCode {
         None => StatusCode::OK,
         Some(error::Kind::Conflict) => StatusCode::CONFLICT,
         Some(error::Kind::KeyReused) => StatusCode::UNPROCESSABLE_ENTITY,
+        Some(error::Kind::RateLimited) => StatusCode::TOO_MANY_REQUESTS,
         Some(_) => StatusCode::BAD_REQUEST,
     }
 }

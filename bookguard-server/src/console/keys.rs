@@ -13,7 +13,7 @@ use bookguard_core::model::{ApiKey, ApiKeyId, ConsoleSession, Scope, Scopes, Tim
 use maud::{Markup, html};
 
 use super::form::{Draft, Field, Kind};
-use super::parts::{Tone, ago, badge, button, copyable, empty, next_page, records, time};
+use super::parts::{Tone, ago, back, badge, button, copyable, empty, next_page, records, time};
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
 
@@ -216,7 +216,7 @@ fn key_page(user: &User, key: &str, what: Markup) -> Answer {
             p { (what) }
             p { (copyable(key)) }
             p.alert.warn { "It is shown only once. Copy it before you leave this page." }
-            a.button href=(user.link("/keys")) { "To the keys" }
+            @if user.may(Scope::ApiKeysRead) { a.button href=(user.link("/keys")) { "To the keys" } }
         }
     };
     Page::new(Part::Keys, "New key", main).ok()
@@ -242,7 +242,7 @@ async fn named(user: &User, asked: &Asked) -> Result<String, Error> {
 /// The form of a page about a key.
 fn framed(user: &User, title: &str, alert: Markup, form: Markup) -> Markup {
     html! {
-        p.back { a href=(user.link("/keys")) { "← Keys and people" } }
+        (back(user, Scope::ApiKeysRead, "/keys", "Keys and people"))
         div.title { h1 { (title) } }
         (alert)
         (form)

@@ -2,7 +2,7 @@
 
 use bookguard_core::limits::{DAY_MS, HOUR_MS};
 use bookguard_core::model::{
-    Amount, BookingStatus, Currency, Decimal, DeliveryStatus, EndpointStatus, Timestamp,
+    Amount, BookingStatus, Currency, Decimal, DeliveryStatus, EndpointStatus, Scope, Timestamp,
 };
 use maud::{Markup, Render, html};
 
@@ -206,6 +206,13 @@ pub(super) fn next_page(
         @if let Some(next) = next {
             p.next { a.button rel="next" href=(user.link(&format!("{path}{}", fields.with(name, next).query()))) { (label) } }
         }
+    }
+}
+
+/// The way back from a page that asks for less than the page to which it leads: for those who have this scope.
+pub(super) fn back(user: &User, scope: Scope, address: &str, label: &str) -> Markup {
+    html! {
+        @if user.may(scope) { p.back { a href=(user.link(address)) { "← " (label) } } }
     }
 }
 

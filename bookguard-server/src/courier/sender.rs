@@ -31,6 +31,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, Uri};
 use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use sha2::{Digest, Sha256};
@@ -42,6 +43,7 @@ use super::address::AddressRules;
 use super::proxy::Proxy;
 use dial::{Connector, Dialer};
 use failure::{AttemptFailure, excess};
+use meter::Places;
 use progress::{PROGRESS, Progress, Watched};
 use resolver::CheckedResolver;
 pub(super) use resolver::{ASKER, Asker};
@@ -53,6 +55,10 @@ const IDLE_PER_HOST: usize = IN_FLIGHT;
 /// Connections kept in all, idle ones included: as many as can be in flight to healthy endpoints. Those opened beyond are closed
 /// after their request, so that a burst to many hosts does not leave thousands of open files behind.
 const KEPT: usize = IN_FLIGHT;
+
+/// How long a connection is kept while it is used, so that with more hosts than places each gets one in turn. A handshake a minute
+/// costs little, and whoever moves to another address is followed within that minute.
+const KEPT_TIME: Duration = Duration::from_secs(60);
 
 /// How long an idle connection is kept: less than the 60 s after which common receivers and load balancers close it, so that a
 /// request rarely meets a connection that is being closed.
@@ -129,12 +135,13 @@ impl Sender {
         proxy: Option<Proxy>,
         total_timeout: Duration,
     ) -> Result<Self, SenderError> {
-        Self::keeping(KEPT, rules, proxy, total_timeout)
+        let places = Places::new(KEPT, KEPT_TIME);
+        Self::keeping(places, rules, proxy, total_timeout)
     }
 
-    /// Does the same as [`new`](Self::new), but keeps `kept` connections.
+    /// Does the same as [`new`](Self::new), but keeps connections in these places.
     fn keeping(
-        kept: usize,
+        places: Places,
         rules: AddressRules,
         proxy: Option<Proxy>,
         total_timeout: Duration,
@@ -142,7 +149,7 @@ impl Sender {
         let rules = Arc::new(rules);
         let resolver = CheckedResolver::new(Arc::clone(&rules));
         let https = HttpsConnector::from((
-            Dialer::new(resolver, proxy, kept),
+            Dialer::new(resolver, proxy, places),
             tls::system_trust().map_err(SenderError)?,
         ));
         // Longer than any attempt, so that those tell how they ended.
@@ -217,9 +224,11 @@ impl Sender {
     /// Sends the request and reads the answer into `answer`, which keeps what was read if this fails or is dropped.
     async fn exchange(
         &self,
-        request: Request<Watched>,
+        mut request: Request<Watched>,
         answer: &mut Option<Answer>,
     ) -> Result<(), ExchangeError> {
+        let carrier = capture_connection(&mut request);
+        request.body_mut().goes_on(carrier);
         let response = self
             .client
             .request(request)

@@ -3,14 +3,14 @@
 //! Announcing a large message reserves nothing: bytes are counted as they arrive. Invariant: everything taken is given back
 //! when its holder is dropped.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bookguard_core::error::Error;
 use bookguard_core::model::PartnerId;
 
 use super::MESSAGE_BYTES;
 use crate::refusal::Refusal;
+use crate::under_way::{OneUnderWay, UnderWay};
 
 /// The most large messages in progress for one partner, all its keys together.
 const EACH: usize = 2;
@@ -18,20 +18,26 @@ const EACH: usize = 2;
 const ALL_BYTES: usize = 8 * MESSAGE_BYTES;
 
 /// The large messages in memory.
-#[derive(Default)]
-pub(super) struct LargeMessages(Mutex<Taken>);
-
-#[derive(Default)]
-struct Taken {
-    messages: HashMap<PartnerId, usize>,
-    bytes: usize,
+pub(super) struct LargeMessages {
+    in_progress: Arc<UnderWay<PartnerId>>,
+    /// The bytes of all of them.
+    bytes: Mutex<usize>,
 }
 
 /// A permit for one large message.
 pub(super) struct LargeMessage<'p> {
     large_messages: &'p LargeMessages,
-    partner: PartnerId,
+    _place: OneUnderWay<PartnerId>,
     bytes: usize,
+}
+
+impl Default for LargeMessages {
+    fn default() -> Self {
+        Self {
+            in_progress: UnderWay::new(EACH, usize::MAX),
+            bytes: Mutex::default(),
+        }
+    }
 }
 
 impl LargeMessages {
@@ -40,22 +46,19 @@ impl LargeMessages {
     /// # Errors
     /// `unavailable` if the partner has its share already.
     pub(super) fn take(&self, partner: PartnerId) -> Result<LargeMessage<'_>, Refusal> {
-        let mut taken = self.taken();
-        let own = taken.messages.entry(partner).or_default();
-        if *own >= EACH {
+        let place = self.in_progress.begin(partner).map_err(|_| {
             let message = "Large messages of yours are already being read. Send the next when one of them is answered.";
-            return Err(Error::unavailable(message).into());
-        }
-        *own += 1;
+            Refusal::from(Error::unavailable(message))
+        })?;
         Ok(LargeMessage {
             large_messages: self,
-            partner,
+            _place: place,
             bytes: 0,
         })
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn bytes(&self) -> MutexGuard<'_, usize> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -65,13 +68,13 @@ impl LargeMessage<'_> {
     /// # Errors
     /// `unavailable` if all messages together would be too large.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
-        let mut taken = self.large_messages.taken();
-        let all = taken.bytes - self.bytes + bytes;
+        let mut held = self.large_messages.bytes();
+        let all = *held - self.bytes + bytes;
         if all > ALL_BYTES {
             let message = "Too many large messages are being read. Try again in a moment.";
             return Err(Error::unavailable(message).into());
         }
-        taken.bytes = all;
+        *held = all;
         self.bytes = bytes;
         Ok(())
     }
@@ -79,14 +82,7 @@ impl LargeMessage<'_> {
 
 impl Drop for LargeMessage<'_> {
     fn drop(&mut self) {
-        let mut taken = self.large_messages.taken();
-        taken.bytes -= self.bytes;
-        if let Some(own) = taken.messages.get_mut(&self.partner) {
-            *own -= 1;
-            if *own == 0 {
-                taken.messages.remove(&self.partner);
-            }
-        }
+        *self.large_messages.bytes() -= self.bytes;
     }
 }
 
@@ -124,6 +120,6 @@ mod tests {
         assert!(held[0].hold(11).is_ok());
         drop(large);
         held.clear();
-        assert!(large_messages.taken().messages.is_empty() && large_messages.taken().bytes == 0);
+        assert_eq!(*large_messages.bytes(), 0);
     }
 }

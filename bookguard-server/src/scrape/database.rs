@@ -2,11 +2,9 @@
 //!
 //! Every node looks, in a task of its own. Invariant: looking takes at most a twentieth of the time.
 
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use bookguard_core::clock::Clock;
 use bookguard_core::error::Error;
 use bookguard_core::features::cosignatures::{WitnessPlace, places};
 use bookguard_core::features::health::is_sound;
@@ -14,7 +12,7 @@ use bookguard_core::limits::PAUSE_SHARE;
 use bookguard_core::model::{EndpointStatus, Timestamp, WitnessState};
 use bookguard_core::service::Service;
 use bookguard_core::store::StoreError;
-use bookguard_core::store::backup::newest;
+use bookguard_core::store::backup::WatchedFolder;
 use bookguard_core::store::overview::WaitingDeliveries;
 use bookguard_core::store::read::Reader;
 use tokio::time::{Instant, sleep};
@@ -69,24 +67,19 @@ pub(super) struct WitnessFound {
 }
 
 /// Looks again and again; never returns. If the store does not answer, nothing is known.
-pub(crate) async fn watch_database(
-    service: Arc<Service>,
-    last: LastLook,
-    backups: Option<PathBuf>,
-) {
+pub(crate) async fn watch_database(service: Arc<Service>, last: LastLook) {
     loop {
         let began = Instant::now();
-        let found = look(&service, backups.clone()).await.ok();
+        let found = look(&service).await.ok();
         *last.lock().unwrap_or_else(PoisonError::into_inner) = found;
         sleep(TURN.saturating_sub(began.elapsed())).await;
     }
 }
 
-async fn look(service: &Arc<Service>, backups: Option<PathBuf>) -> Result<Found, Error> {
+async fn look(service: &Arc<Service>) -> Result<Found, Error> {
     let (size, is_sound) = apart(service, is_sound).await?;
-    let backed_up = apart(service, move |_| {
-        // A folder that cannot be read holds no backup that anybody could restore.
-        let newest = backups.map(|folder| newest(&folder, Clock::System.now()).ok().flatten());
+    let backed_up = apart(service, |service| {
+        let newest = service.backups().map(WatchedFolder::newest);
         Ok(newest.map(|newest| newest.map_or(0, Timestamp::unix_seconds)))
     });
     let stamped = page(service, |reader| reader.latest_stamp()).await?;

@@ -125,13 +125,13 @@ fn owner(session: &Session, said: Option<&str>) -> Result<PartnerId, Error> {
             details: vec![FieldError::new(
                 "/partnerId",
                 "partner_mismatch",
-                "is not the partner of this key",
+                "is not the partner that the request is for",
                 format!("Leave it out, or send \"{acting}\"."),
             )],
             ..Error::new(
                 Kind::Forbidden,
                 "partner_mismatch",
-                "partnerId is not the partner this key belongs to.",
+                "partnerId is not the partner that the request is for.",
             )
         }),
     }

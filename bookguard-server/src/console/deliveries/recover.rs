@@ -8,7 +8,7 @@ use bookguard_core::model::{EndpointId, Recovery, RecoveryStatus, Scope, Unrecei
 use maud::{Markup, html};
 
 use crate::console::form::{self, Draft, Field, Fields, Kind};
-use crate::console::parts::{Tone, badge, fact, grouped, once, table, time, words};
+use crate::console::parts::{Tone, back, badge, fact, grouped, once, table, time, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -106,7 +106,7 @@ async fn page(
         .iter()
         .any(|recovery| recovery.status == RecoveryStatus::Running);
     let main = html! {
-        p.back { a href=(user.link("/deliveries")) { "← All deliveries" } }
+        (back(user, Scope::WebhooksRead, "/deliveries", "All deliveries"))
         div.title { h1 { "Send many events again" } }
         (draft.alert(&NAMES))
         form.card.narrow method="post" action=(user.link(PATH)) {

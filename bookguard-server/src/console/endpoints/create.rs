@@ -2,11 +2,12 @@
 
 use bookguard_core::error::Error;
 use bookguard_core::features::endpoints::CreateEndpoint;
+use bookguard_core::model::Scope;
 use maud::html;
 
 use super::{NAMES, address, description, rate_limit, secret, types};
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::once;
+use crate::console::parts::{back, once};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -22,10 +23,16 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
             let id = kept.endpoint.endpoint_id.to_string();
             match &kept.secret {
                 Some(own) => Ok(secret(user, &id, own, html! {})),
-                None => Ok(Answer::Go(
-                    format!("/endpoints/{id}"),
-                    Some("The endpoint is added. Send it a test.".to_owned()),
-                )),
+                None => {
+                    let (next, told) = match user.may(Scope::WebhooksRead) {
+                        true => (
+                            format!("/endpoints/{id}"),
+                            "The endpoint is added. Send it a test.",
+                        ),
+                        false => (PATH.to_owned(), "The endpoint is added."),
+                    };
+                    Ok(Answer::Go(next, Some(told.to_owned())))
+                }
             }
         }
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
@@ -45,7 +52,7 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
     let own = Field::new("/ownSecret", "Signing", Kind::Choices(&own))
         .about("Otherwise it is signed with the organization's secret.");
     let main = html! {
-        p.back { a href=(user.link("/endpoints")) { "← All endpoints" } }
+        (back(user, Scope::WebhooksRead, "/endpoints", "All endpoints"))
         div.title { h1 { "Add an endpoint" } }
         (draft.alert(&NAMES))
         form.card.narrow method="post" action=(user.link(PATH)) {

@@ -3,6 +3,7 @@
 use bookguard_core::error::Error;
 use bookguard_core::features::api_keys::ListApiKeys;
 use bookguard_core::features::console::CreateConsoleLink;
+use bookguard_core::model::Scope;
 use maud::html;
 
 use super::{framed, link_page, scope_field, scopes};
@@ -21,11 +22,11 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     match user.send::<CreateConsoleLink>(asked).await {
         Ok(made) => {
             let shown = (made.person.as_str(), made.expires_at, made.url.as_str());
-            Ok(link_page(
-                Part::Keys,
-                shown,
-                (user.link("/keys"), "To keys and people"),
-            ))
+            let next = match user.may(Scope::ApiKeysRead) {
+                true => (user.link("/keys"), "To keys and people"),
+                false => (user.link(""), "To the overview"),
+            };
+            Ok(link_page(Part::Keys, shown, next))
         }
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
         Err(error) => Err(error),

@@ -69,10 +69,8 @@ fn sentences<'s>(before: &'s [String], after: &'s [String]) -> Vec<(Fate, &'s st
 
 /// The members that differ: pointer, before, after. The number of the version is not one of them.
 fn members(before: &Json, after: &Json) -> Vec<(String, Option<String>, Option<String>)> {
-    let mut pointers = Vec::new();
-    leaves(before, "", &[], usize::MAX, &mut pointers);
-    let mut others = Vec::new();
-    leaves(after, "", &[], usize::MAX, &mut others);
+    let mut pointers = leaves(before, &[], usize::MAX);
+    let mut others = leaves(after, &[], usize::MAX);
     others.retain(|pointer| !pointers.contains(pointer));
     pointers.extend(others);
     let differ = pointers.into_iter().filter(|pointer| pointer != "/version");

@@ -124,16 +124,22 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     }
     check(user, asked, &mut editing).await?;
     let is_refused = editing.refused.is_some();
+    let asks_whether_right = match action {
+        "" | "check" | "review" | "put" => true,
+        // It did not become text, and the field whose figure that would lose is marked.
+        "json" => editing.typed.mode == Mode::Fields,
+        // Somebody who adds a step or looks at the text has not asked.
+        _ => false,
+    };
     match action {
         "preview" => Ok(preview::answer(user, asked, &editing)),
         "review" if !is_refused => Ok(preview::review(user, asked, &editing)),
         "put" if !is_refused => put(user, asked, editing).await,
-        "" | "check" | "review" | "put" => {
-            let status = forms::status(editing.refused.as_ref());
+        _ => {
+            let refused = editing.refused.as_ref().filter(|_| asks_whether_right);
+            let status = forms::status(refused);
             Ok(page(user, asked, &editing, status))
         }
-        // Somebody who adds a step or looks at the text has not asked whether it is right.
-        _ => Ok(page(user, asked, &editing, StatusCode::OK)),
     }
 }
 

@@ -429,10 +429,10 @@ impl Rest {
 
     /// The pointers of what was not taken: of these outcomes as a whole, of everything else each leaf.
     fn left(&self, outcomes: &[&str]) -> Vec<String> {
-        let mut left = Vec::new();
-        if self.policy != Json::Object(Vec::new()) {
-            leaves(&self.policy, "", outcomes, LEFT, &mut left);
+        if self.policy == Json::Object(Vec::new()) {
+            return Vec::new();
         }
+        let mut left = leaves(&self.policy, outcomes, LEFT);
         left.dedup();
         left
     }
@@ -463,29 +463,46 @@ fn remove(within: &mut Json, pointer: &str) {
 }
 
 /// The pointers of a value's leaves, up to `most` of them. What is at one of `wholes` is a leaf, whatever it holds.
-pub(super) fn leaves(
-    value: &Json,
-    at: &str,
-    wholes: &[&str],
-    most: usize,
-    found: &mut Vec<String>,
-) {
-    let mut below = |name: &str, value: &Json| {
-        if found.len() < most {
-            let name = cut(name, NAME_CHARS).replace('~', "~0").replace('/', "~1");
-            leaves(value, &format!("{at}/{name}"), wholes, most, found);
-        }
+pub(super) fn leaves(value: &Json, wholes: &[&str], most: usize) -> Vec<String> {
+    let mut leaves = Leaves {
+        wholes,
+        most,
+        found: Vec::new(),
     };
-    match value {
-        _ if wholes.contains(&at) => found.push(at.to_owned()),
-        Json::Object(members) if !members.is_empty() => {
-            members.iter().for_each(|(name, value)| below(name, value));
+    leaves.collect("", value);
+    leaves.found
+}
+
+/// The pointers of leaves that are being collected.
+struct Leaves<'w> {
+    wholes: &'w [&'w str],
+    most: usize,
+    found: Vec<String>,
+}
+
+impl Leaves<'_> {
+    fn collect(&mut self, at: &str, value: &Json) {
+        match value {
+            _ if self.wholes.contains(&at) => self.found.push(at.to_owned()),
+            Json::Object(members) if !members.is_empty() => {
+                for (name, value) in members {
+                    self.collect_below(at, name, value);
+                }
+            }
+            Json::Array(items) if !items.is_empty() => {
+                for (number, value) in items.iter().enumerate() {
+                    self.collect_below(at, &number.to_string(), value);
+                }
+            }
+            _ => self.found.push(at.to_owned()),
         }
-        Json::Array(items) if !items.is_empty() => {
-            let numbered = items.iter().enumerate();
-            numbered.for_each(|(number, value)| below(&number.to_string(), value));
+    }
+
+    fn collect_below(&mut self, at: &str, name: &str, value: &Json) {
+        if self.found.len() < self.most {
+            let name = cut(name, NAME_CHARS).replace('~', "~0").replace('/', "~1");
+            self.collect(&format!("{at}/{name}"), value);
         }
-        _ => found.push(at.to_owned()),
     }
 }
 

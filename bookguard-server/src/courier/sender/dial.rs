@@ -16,11 +16,10 @@ use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tower_service::Service;
 
-use super::meter::{Exchanges, Metered};
+use super::meter::{Exchanges, Metered, Places};
 use super::progress::{PROGRESS, Progress};
 use super::resolver::CheckedResolver;
 use crate::courier::proxy::{Proxy, ProxyFault};
@@ -41,13 +40,12 @@ pub(super) struct Dialer {
     straight: HttpConnector<CheckedResolver>,
     resolver: CheckedResolver,
     proxy: Option<Arc<Proxy>>,
-    /// The places of connections that are kept for further requests.
-    kept: Arc<Semaphore>,
+    places: Places,
 }
 
 impl Dialer {
-    /// Of the connections open at a time, this many are kept for further requests.
-    pub(super) fn new(resolver: CheckedResolver, proxy: Option<Proxy>, kept: usize) -> Self {
+    /// The connections that get one of these places are kept for further requests.
+    pub(super) fn new(resolver: CheckedResolver, proxy: Option<Proxy>, places: Places) -> Self {
         let mut straight = HttpConnector::new_with_resolver(resolver.clone());
         // TLS is handled by the next layer.
         straight.enforce_http(false);
@@ -61,7 +59,7 @@ impl Dialer {
             straight,
             resolver,
             proxy: proxy.map(Arc::new),
-            kept: Arc::new(Semaphore::new(kept)),
+            places,
         }
     }
 }
@@ -78,12 +76,12 @@ impl Service<Uri> for Dialer {
     fn call(&mut self, to: Uri) -> Self::Future {
         let progress = PROGRESS.try_with(Clone::clone).unwrap_or_default();
         let secured = to.scheme_str() == Some("https");
-        let (reached, kept) = (progress.clone(), Arc::clone(&self.kept));
+        let (reached, places) = (progress.clone(), self.places.clone());
         let connected = move |socket: TcpStream| {
             if secured {
                 reached.reached(Phase::Tls);
             }
-            TokioIo::new(Metered::new(socket, &kept))
+            TokioIo::new(Metered::new(socket, &places))
         };
         let Some(proxy) = self.proxy.clone() else {
             let connecting = within(&self.straight, progress.patience()).call(to);

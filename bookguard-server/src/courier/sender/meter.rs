@@ -1,24 +1,41 @@
-//! Limits what a receiver can make one attempt read.
+//! Limits what a receiver can make one attempt read, and which connections are kept.
 //!
 //! The HTTP client skips interim answers (1xx) and TLS skips empty records, both without limit; and a receiver that writes one
 //! byte at a time causes a wake-up for each. So bytes and pieces are counted where they are read from the connection, below
 //! TLS. The count is reset only when a request is written; other writes, such as those of TLS, do not reset it. Invariant:
 //! between two requests a connection reads at most its limit plus one buffer.
+//!
+//! A connection that is kept for further requests has a place, of which there are few ([`Places`]). It takes the place when it
+//! opens and gives it back when it closes; the first request after its time is its last.
 
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use bookguard_core::limits::{HANDSHAKE_BYTES, RESPONSE_PIECES, RESPONSE_WIRE_BYTES};
+use hyper::http::Extensions;
 use hyper::rt;
 use hyper_rustls::MaybeHttpsStream;
-use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::client::legacy::connect::{CaptureConnection, Connected, Connection};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The places of connections that are kept for further requests.
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    free: Arc<Semaphore>,
+    /// How long a connection keeps its place. Without an end, those that open first would keep all places.
+    time: Duration,
+}
+
+/// When a connection has kept its place for its time. The client hands it on with what else it knows of the connection.
+#[derive(Debug, Clone, Copy)]
+struct KeptUntil(Instant);
 
 /// A socket that counts what is read from it.
 #[derive(Debug)]
@@ -26,8 +43,8 @@ pub(super) struct Metered {
     socket: TcpStream,
     bytes_left: usize,
     pieces_left: usize,
-    /// The place of a connection that may be kept when its request is answered.
-    kept: Option<OwnedSemaphorePermit>,
+    /// The place of a connection that may be kept when its request is answered, and until when.
+    kept: Option<(OwnedSemaphorePermit, KeptUntil)>,
 }
 
 /// A connection whose count is reset by each request that is written.
@@ -40,15 +57,45 @@ pub(super) enum Excess {
     Pieces,
 }
 
+impl Places {
+    /// So many, each for this time.
+    pub(super) fn new(count: usize, time: Duration) -> Self {
+        Self {
+            free: Arc::new(Semaphore::new(count)),
+            time,
+        }
+    }
+
+    /// Takes one, if one is free.
+    fn take(&self) -> Option<(OwnedSemaphorePermit, KeptUntil)> {
+        let place = Arc::clone(&self.free).try_acquire_owned().ok()?;
+        Some((place, KeptUntil(Instant::now() + self.time)))
+    }
+}
+
+/// Makes the request that a connection is taking its last one, if the connection was kept for its time.
+pub(super) fn retire(carrier: &CaptureConnection) {
+    let carrier = carrier.connection_metadata();
+    let Some(connection) = carrier.as_ref() else {
+        return;
+    };
+    let mut known = Extensions::new();
+    connection.get_extras(&mut known);
+    let until = known.get::<KeptUntil>();
+    if until.is_some_and(|until| until.0 <= Instant::now()) {
+        connection.poison();
+    }
+}
+
 impl Metered {
     /// Wraps a new connection, which is kept for further requests if it gets one of these places. What is read before the first
     /// request is the TLS handshake.
-    pub(super) fn new(socket: TcpStream, places: &Arc<Semaphore>) -> Self {
+    pub(super) fn new(socket: TcpStream, places: &Places) -> Self {
         Self {
             socket,
             bytes_left: HANDSHAKE_BYTES,
             pieces_left: RESPONSE_PIECES,
-            kept: Arc::clone(places).try_acquire_owned().ok(),
+            kept: places.take(),
         }
     }
 
@@ -115,11 +162,14 @@ impl AsyncWrite for Metered {
 impl Connection for Metered {
     fn connected(&self) -> Connected {
         let connected = self.socket.connected();
-        if self.kept.is_none() {
-            // The client closes it after its first request.
-            connected.poison();
+        match &self.kept {
+            Some((_, until)) => connected.extra(*until),
+            None => {
+                // The client closes it after its first request.
+                connected.poison();
+                connected
+            }
         }
-        connected
     }
 }
 

@@ -13,6 +13,9 @@ use std::time::Duration;
 use bookguard_core::webhook::Phase;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use hyper_util::client::legacy::connect::CaptureConnection;
+
+use super::meter::retire;
 
 tokio::task_local! {
     /// The attempt being made. The client calls its resolver within this scope.
@@ -94,6 +97,7 @@ impl Progress {
         Watched {
             bytes,
             progress: self.clone(),
+            carrier: None,
         }
     }
 }
@@ -103,6 +107,15 @@ impl Progress {
 pub(super) struct Watched {
     bytes: Bytes,
     progress: Progress,
+    /// The connection that takes it, known once it is taken.
+    carrier: Option<CaptureConnection>,
+}
+
+impl Watched {
+    /// Notes where to look for the connection that takes the body.
+    pub(super) fn goes_on(&mut self, carrier: CaptureConnection) {
+        self.carrier = Some(carrier);
+    }
 }
 
 impl http_body::Body for Watched {
@@ -114,6 +127,10 @@ impl http_body::Body for Watched {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         self.progress.reached(Phase::Headers);
+        // Not once there is an answer: by then the client may have kept the connection already.
+        if let Some(carrier) = self.carrier.take() {
+            retire(&carrier);
+        }
         let bytes = std::mem::take(&mut self.bytes);
         Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
     }

@@ -663,13 +663,44 @@ async fn connections_beyond_those_kept_carry_one_attempt() {
         Receiver::answering(answer).await,
     ];
     let patience = Duration::from_secs(10);
-    let sender = Sender::keeping(1, AddressRules::dev(), None, patience).unwrap();
+    let one = Places::new(1, KEPT_TIME);
+    let sender = Sender::keeping(one, AddressRules::dev(), None, patience).unwrap();
     for _ in 0..3 {
         for receiver in [&first, &second] {
             assert!(attempt(&sender, &receiver.url).await.delivered());
         }
     }
     assert_eq!((first.connections(), second.connections()), (1, 3));
+}
+
+#[tokio::test]
+async fn a_connection_that_is_used_all_the_time_gives_its_place_to_another() {
+    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+    let [first, second] = [
+        Receiver::answering(answer).await,
+        Receiver::answering(answer).await,
+    ];
+    let (time, patience) = (Duration::from_secs(1), Duration::from_secs(10));
+    let one = Places::new(1, time);
+    let sender = Sender::keeping(one, AddressRules::dev(), None, patience).unwrap();
+    for receiver in [&first, &second, &second] {
+        assert!(attempt(&sender, &receiver.url).await.delivered());
+    }
+    assert_eq!((first.connections(), second.connections()), (1, 2));
+    tokio::time::sleep(time).await;
+    // Its connection is used once more, and not kept.
+    assert!(attempt(&sender, &first.url).await.delivered());
+    assert_eq!(first.connections(), 1);
+    let kept = async {
+        let mut opened = 0;
+        // The place is free once the task of the closed connection has ended, which may take a moment.
+        while second.connections() > opened {
+            opened = second.connections();
+            assert!(attempt(&sender, &second.url).await.delivered());
+        }
+    };
+    let kept = tokio::time::timeout(patience, kept).await;
+    kept.expect("the second receiver never gets the place");
 }
 
 #[test]

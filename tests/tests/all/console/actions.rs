@@ -1,5 +1,7 @@
 //! What people do with the console.
 
+use bookguard_core::limits::UNVERIFIED_MS;
+use bookguard_server::config::Config;
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
@@ -8,6 +10,7 @@ use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 
 use super::browser::Browser;
+use super::pages::is_sound;
 use super::world::settled;
 
 /// Sends a form twice, as somebody who clicks twice, and returns the first answer.
@@ -447,6 +450,31 @@ async fn events_that_failed_come_first_and_once() {
         assert_eq!(listed("/deliveries?before=2").await, [failed]);
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_test_that_comes_too_soon_is_refused_on_the_page_of_the_endpoint() {
+    let server = TestServer::with(Engine::Sqlite, |config| Config {
+        verifies_endpoints: true,
+        ..config
+    });
+    let server = server.await;
+    let acme = server.partner("Acme").await;
+    let browser = Browser::signed_in(&server, &acme.key).await;
+    let receiver = Receiver::answering(Answer::Status(500)).await;
+    let page = format!("/endpoints/{}", acme.endpoint(&receiver.url()).await);
+    // One for now, and one in the turn of the next delivery.
+    for _ in 0..2 {
+        browser.fill(&page, "/test", &[]).await.is(200);
+    }
+    let refused = browser.fill(&page, "/test", &[]).await;
+    refused.is(429);
+    is_sound(&refused);
+    assert!(refused.html.contains("Try again in"), "{}", refused.html);
+    assert_eq!(receiver.count(), 2);
+    server.advance(UNVERIFIED_MS);
+    browser.submit(&refused.form("/test")).await.is(200);
+    assert_eq!(receiver.count(), 3);
 }
 
 #[tokio::test]

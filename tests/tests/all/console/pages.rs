@@ -261,6 +261,27 @@ async fn pages_lead_only_where_the_session_may_go() {
             let forms: Vec<_> = forms.into_keys().collect();
             assert_eq!(forms, ["/sign-out"], "{scope}: {seen:?}");
         }
+        // The pages that somebody without any of these scopes can open.
+        let url = "https://receiver.example/hook";
+        for (scope, page, typed) in [
+            ("webhooks:write", "/deliveries/recover", ("/dryRun", "true")),
+            ("webhooks:write", "/endpoints/new", ("/url", url)),
+            ("api-keys:write", "/keys/new", ("/name", "till")),
+            ("api-keys:write", "/people/new", ("/person", "Ada")),
+        ] {
+            let browser = world.limited(&[scope]).await;
+            walk(&browser, &[format!("/console{page}")]).await;
+            let mut done = browser.fill(page, page, &[typed]).await;
+            if done.status == 303 {
+                done = browser.get(done.location()).await;
+            }
+            is_sound(done.is(200));
+            for tag in done.tags() {
+                if let Some(to) = tag.get("href").filter(|to| to.starts_with("/console/")) {
+                    browser.get(to).await.is(200);
+                }
+            }
+        }
     })
     .await;
 }

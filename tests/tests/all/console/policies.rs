@@ -75,6 +75,14 @@ async fn a_policy_is_written_in_fields_looked_at_put_and_changed() {
             .await
             .refused(404, "not_found");
 
+        // A figure that the text would not hold is not lost on the way to it.
+        let unused = ("/talent/cancel/figure", "50");
+        let kept = press(&browser, &form, "json", &[unused]).await;
+        kept.is(400);
+        let field = kept.field(unused.0);
+        assert_eq!(field.get("value"), Some(unused.1));
+        assert_eq!(field.get("aria-invalid"), Some("true"));
+
         let review = press(&browser, &form, "review", &[]).await;
         review.is(200);
         for sentence in [

@@ -121,10 +121,10 @@ async fn the_operator_does_with_a_key_what_it_does_on_the_database() {
             .post("/v1/partners/register", &samples::partner("Other"))
             .await;
         let other = other.string("partnerId");
-        operated
-            .acting("GET", &booking, &other)
-            .await
-            .refused(404, "not_found");
+        let unknown = operated.acting("GET", &booking, &other).await;
+        unknown.refused(404, "not_found");
+        // An operator key belongs to no partner.
+        assert!(!unknown.text().contains("this key"), "{}", unknown.text());
         operator.get(&booking).await.ok(200);
         assert_eq!(
             operator

@@ -97,6 +97,7 @@ const SERVER: Layers = Layers {
             "skew",
             "test_runtime",
             "tls",
+            "under_way",
             "watch",
         ],
         &[

@@ -2,6 +2,7 @@
 
 use bookguard_core::error::Error;
 use bookguard_core::features::partners::account::EditPartner;
+use bookguard_core::operation::Operation as _;
 use maud::html;
 
 use super::{account, done, framed, id};
@@ -17,8 +18,14 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 }
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.submit_to::<EditPartner>(&[&id(user)?], asked).await {
-        Ok(()) => Ok(done("The partner is changed.")),
+    let changed = asked.changed(&NAMES);
+    let told = match changed.fields.body(EditPartner::ROUTE.body) == b"{}" {
+        true => "Nothing was changed.",
+        false => "The partner is changed.",
+    };
+    let sent = user.submit_to::<EditPartner>(&[&id(user)?], &changed);
+    match sent.await {
+        Ok(()) => Ok(done(told)),
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
         Err(error) => Err(error),
     }
@@ -42,7 +49,7 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
     ];
     let form = html! {
         form.card.narrow method="post" action=(user.link("/edit")) {
-            @for field in &fields { (draft.field(field)) }
+            @for field in &fields { (draft.field(field)) (draft.start(field)) }
             (once())
             button.first { "Save" }
         }

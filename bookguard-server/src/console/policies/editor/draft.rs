@@ -174,9 +174,9 @@ impl Typed {
         }
     }
 
-    /// Goes from fields to the text.
+    /// Goes from fields to the text, unless that would lose a figure: it then stays in fields.
     pub(super) fn become_text(&mut self) {
-        if self.mode == Mode::Fields {
+        if self.mode == Mode::Fields && fields::unused_figures(&self.fields).is_empty() {
             let text = text_of(&fields::policy(&self.fields));
             self.replace(Mode::Json, &text);
         }
@@ -468,6 +468,14 @@ mod tests {
         let mut broken = typed(&[("mode", "json"), ("json", "{")]);
         assert_eq!(broken.become_fields().unwrap_err(), [""]);
         assert_eq!(broken.text(), "{");
+    }
+
+    #[test]
+    fn a_figure_that_the_text_would_not_hold_stays_in_its_field() {
+        let mut policy = typed(&[("/policyId", "house"), ("/talent/cancel/figure", "50")]);
+        policy.become_text();
+        assert_eq!(policy.mode, Mode::Fields);
+        assert_eq!(policy.fields.get("/talent/cancel/figure"), Some("50"));
     }
 
     #[test]

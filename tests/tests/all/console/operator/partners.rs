@@ -77,6 +77,21 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             .await
             .ok(200);
         account.holds(json!({"name": "Acme & Sons", "contactEmail": "desk@acme.example"}));
+        // A form does not undo what a colleague changed after it was opened.
+        let form = browser.page(&operated.acme("/edit")).await.form("/edit");
+        let typed = [("/contactEmail", "ada@acme.example")];
+        browser
+            .fill(&operated.acme("/edit"), "/edit", &typed)
+            .await
+            .leads_to(&operated.acme(""));
+        let form = form.with(&[("/name", "Acme")]);
+        browser.submit(&form).await.leads_to(&operated.acme(""));
+        let account = operated
+            .caller()
+            .get(&format!("/v1/partners/{}", acme.id))
+            .await
+            .ok(200);
+        account.holds(json!({"name": "Acme", "contactEmail": "ada@acme.example"}));
         let before = account["quota"].clone();
         browser
             .post(&operated.acme("/quota"), &[("/bookings", "12")])
