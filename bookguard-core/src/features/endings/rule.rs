@@ -35,21 +35,23 @@ impl Command for EndContract {
         let state = batch.partners.get(&self.partner_id);
         let state = state.ok_or_else(|| Error::not_found("partner"))?;
         let mut changes = disarmed(batch, state, at);
-        // Until now its keys could change what was examined.
-        if state.partner.status != PartnerStatus::Suspended {
-            return Ok((changes, ContractEnd::begun(self.partner_id)));
-        }
-        let ended = Partner {
-            name: "erased".to_owned(),
-            business_type: "erased".to_owned(),
-            contact_email: "erased".to_owned(),
-            website: None,
-            ..state.partner.clone()
+        let (is_over, reply) = match state.partner.status {
+            PartnerStatus::Suspended => (self.reply.done, self.reply.clone()),
+            // Until now its keys could change what was examined.
+            PartnerStatus::Active => (false, ContractEnd::begun(self.partner_id)),
+            // It never had a key, so nothing else is stored of it. At once, because nobody is suspended without a key otherwise.
+            PartnerStatus::Pending | PartnerStatus::Approved => {
+                (true, ContractEnd::begun(self.partner_id))
+            }
         };
-        if self.reply.done && state.partner != ended {
+        if is_over && !state.partner.is_ended() {
+            let ended = Partner {
+                status: PartnerStatus::Suspended,
+                ..state.partner.ended()
+            };
             changes.push(Change::PartnerEdited(Box::new(ended)));
         }
-        Ok((changes, self.reply.clone()))
+        Ok((changes, reply))
     }
 
     fn remembered_with(&self) -> Option<BookingId> {

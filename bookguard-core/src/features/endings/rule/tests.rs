@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::features::fixture::*;
+use crate::features::partners::account::{
+    EditPartner, PartnerEdit, ReinstatePartner, SuspendPartner,
+};
 
 #[test]
 fn keys_endpoints_and_the_record_end_once() {
@@ -49,4 +52,30 @@ fn keys_endpoints_and_the_record_end_once() {
         assert_eq!(changed.len(), expected, "{done}");
         apply_all(&mut work, &changed);
     }
+}
+
+#[test]
+fn a_registration_that_waits_for_approval_ends_at_once_and_stays_ended() {
+    let mut work = work(PartnerStatus::Pending, vec![]);
+    let end = || {
+        command(EndContract {
+            partner_id: id(1),
+            reply: ContractEnd::begun(id(1)),
+        })
+    };
+    let (_, begun) = done(&mut work, &end());
+    assert_eq!(begun, ContractEnd::begun(id(1)));
+    let partner = work.partners[&id(1)].partner.clone();
+    assert_eq!(partner.status, PartnerStatus::Suspended);
+    assert!(partner.is_ended(), "{partner:?}");
+    assert!(changes(decide(&work, &end())).is_empty());
+    let reinstate = command(ReinstatePartner { partner_id: id(1) });
+    assert_eq!(refusal(decide(&work, &reinstate)), "partner_ended");
+    let edit = command(EditPartner {
+        partner_id: id(1),
+        edit: PartnerEdit::default(),
+    });
+    assert_eq!(refusal(decide(&work, &edit)), "partner_ended");
+    let suspend = command(SuspendPartner { partner_id: id(1) });
+    assert!(changes(decide(&work, &suspend)).is_empty());
 }
