@@ -1,6 +1,7 @@
 //! What ends with a contract, and that ending it twice changes nothing.
 
 use super::*;
+use crate::evidence::{HeldBy, Hold, StoredHold};
 use crate::features::fixture::*;
 use crate::features::partners::account::{
     EditPartner, PartnerEdit, ReinstatePartner, SuspendPartner,
@@ -78,4 +79,53 @@ fn a_registration_that_waits_for_approval_ends_at_once_and_stays_ended() {
     assert_eq!(refusal(decide(&work, &edit)), "partner_ended");
     let suspend = command(SuspendPartner { partner_id: id(1) });
     assert!(changes(decide(&work, &suspend)).is_empty());
+}
+
+fn hold(n: u8, of: u8, is_released: bool) -> StoredHold {
+    StoredHold {
+        partner_id: id(of),
+        hold: Hold {
+            hold_id: id(n),
+            booking_id: booking_id(),
+            placed_at: NOW,
+            placed_by: HeldBy::Operator,
+            reason: "Court".to_owned(),
+            reference: None,
+            released_at: is_released.then_some(NOW),
+        },
+    }
+}
+
+#[test]
+fn an_answer_that_a_hold_contradicts_by_now_is_refused() {
+    let changed = Some("booking_changed");
+    for (done, named, stored, expected) in [
+        (true, None, None, None),
+        (true, None, Some(hold(5, 1, false)), changed),
+        (true, None, Some(hold(5, 1, true)), None),
+        (true, None, Some(hold(5, 2, false)), None),
+        (false, None, Some(hold(5, 1, false)), None),
+        (false, Some(5), Some(hold(5, 1, false)), None),
+        (false, Some(5), Some(hold(5, 1, true)), changed),
+        (false, Some(5), None, changed),
+        (false, Some(6), Some(hold(5, 1, false)), changed),
+    ] {
+        let mut work = work(PartnerStatus::Suspended, vec![]);
+        let named = named.map(|n| hold(n, 1, false).hold);
+        let said = format!("{done} {named:?} {stored:?}");
+        let stored = stored.into_iter();
+        work.holds = stored.map(|stored| (stored.hold.hold_id, stored)).collect();
+        let reply = ContractEnd {
+            held: named.into_iter().collect(),
+            next: None,
+            done,
+            ..ContractEnd::begun(id(1))
+        };
+        let end = command(EndContract {
+            partner_id: id(1),
+            reply,
+        });
+        let refused = decide(&work, &end).err().map(|error| error.code);
+        assert_eq!(refused.as_deref(), expected, "{said}");
+    }
 }
