@@ -7,11 +7,13 @@
 //! Invariants: a line is whole and flushed, or it is not there; a database that has the erasure of the last line has those of all lines, or
 //! has repeated them.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +23,10 @@ use crate::private;
 
 /// The bytes at the list's end in which its last line is looked for. The longest line has some hundred kilobytes.
 const LAST_LINE: u64 = 4 * 1024 * 1024;
+
+/// How often the file's lock is tried, and the pause before the next try. Whoever holds it reads some entries and flushes some lines.
+const LOCK_TRIES: u32 = 1_000;
+const LOCK_WAIT: Duration = Duration::from_millis(2);
 
 /// An erasure as the list names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,11 +130,16 @@ impl ErasureList {
     /// # Errors
     /// A sentence for the operator: the file cannot be written.
     pub fn add(&self, erasures: &[ListedErasure]) -> Result<(), String> {
-        self.write(&mut self.file(), erasures)
+        if erasures.is_empty() {
+            return Ok(());
+        }
+        let mut file = self.file();
+        let _held = self.hold(&mut file, true)?;
+        self.write(&mut file, erasures)
     }
 
-    /// Adds the lines that `more` finds after the last one, and flushes them. One thread does it at a time, so no line comes twice.
-    /// Returns whether there were any.
+    /// Adds the lines that `more` finds after the last one, and flushes them. One thread of one process does it at a time, so no line comes
+    /// twice, or after a later one. Returns whether there were any.
     ///
     /// # Errors
     /// A sentence for the operator: the file cannot be read or written; and what `more` returns.
@@ -137,9 +148,22 @@ impl ErasureList {
         more: impl FnOnce(Option<ListedErasure>) -> Result<Vec<ListedErasure>, E>,
     ) -> Result<bool, E> {
         let mut file = self.file();
-        let found = more(self.last()?)?;
+        let mut held = self.hold(&mut file, false)?;
+        let last = self.last()?;
+        let found = more(last.clone())?;
+        if found.is_empty() {
+            return Ok(false);
+        }
+        if held.is_none() {
+            held = self.hold(&mut file, true)?;
+            if self.last()? != last {
+                let made = io::Error::other("another process made it at the same moment");
+                return Err(self.unwritten(&made).into());
+            }
+        }
         self.write(&mut file, &found)?;
-        Ok(!found.is_empty())
+        drop(held);
+        Ok(true)
     }
 
     /// Says whether the database lacks erasures of the list.
@@ -157,12 +181,33 @@ impl ErasureList {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, file: &mut Option<File>, erasures: &[ListedErasure]) -> Result<(), String> {
-        if erasures.is_empty() {
-            return Ok(());
-        }
+    /// Opens the file and locks it, because other processes add lines too. With `must`, it is made if it is not there, and it is an error
+    /// if it cannot be opened; whoever has nothing to add does without.
+    fn hold(&self, file: &mut Option<File>, must: bool) -> Result<Option<Held>, String> {
         // One that was removed or replaced is read by nobody any more; `extend` adds again what the new one lacks.
         file.take_if(|file| !private::is_at(file, &self.path));
+        if file.is_none() && (must || self.path.exists()) {
+            match self.opened() {
+                Ok(opened) => *file = Some(opened),
+                Err(error) if must => return Err(self.unwritten(&error)),
+                Err(_) => {}
+            }
+        }
+        let Some(file) = file else {
+            return Ok(None);
+        };
+        let lock = file.try_clone().map_err(|e| self.unwritten(&e))?;
+        for _ in 0..LOCK_TRIES {
+            match lock.try_lock() {
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_WAIT),
+                // Or the file system has no locks.
+                Ok(()) | Err(TryLockError::Error(_)) => return Ok(Some(Held(lock))),
+            }
+        }
+        Err(self.unwritten(&io::Error::other("another process keeps it locked")))
+    }
+
+    fn write(&self, file: &mut Option<File>, erasures: &[ListedErasure]) -> Result<(), String> {
         let mut write = || -> io::Result<()> {
             let file = match &mut *file {
                 Some(file) => file,
@@ -189,13 +234,7 @@ impl ErasureList {
         if outcome.is_err() {
             *file = None;
         }
-        outcome.map_err(|e| {
-            format!(
-                "the list of erasures {} cannot be written: {e}. The values are erased, but a backup that is restored would hold them \
-                 again; let this user write the file",
-                self.path.display()
-            )
-        })
+        outcome.map_err(|e| self.unwritten(&e))
     }
 
     /// Opens the file to add to it.
@@ -228,11 +267,28 @@ impl ErasureList {
         })
     }
 
+    fn unwritten(&self, error: &io::Error) -> String {
+        format!(
+            "the list of erasures {} cannot be written: {error}. The values are erased, but a backup that is restored would hold them \
+             again; let this user write the file",
+            self.path.display()
+        )
+    }
+
     fn unreadable(&self, error: &io::Error) -> String {
         format!(
             "the list of erasures {} cannot be read: {error}; let this user read and write it",
             self.path.display()
         )
+    }
+}
+
+/// The lock of the list's file, until it is dropped.
+struct Held(File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
     }
 }
 
@@ -378,5 +434,31 @@ mod tests {
         std::fs::write(list.path(), "no erasure\n").unwrap();
         assert!(list.last().unwrap_err().contains("is damaged"));
         assert!(all(&list).unwrap_err().contains("is damaged"));
+    }
+
+    #[test]
+    fn another_process_adds_nothing_until_what_it_would_follow_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let guard = folder.path().join("b.key.seen");
+        let (list, other) = (ErasureList::beside(&guard), ErasureList::beside(&guard));
+        list.add(&[listed(3)]).unwrap();
+        let begun = std::sync::Barrier::new(2);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let slowly = |_| {
+                    begun.wait();
+                    thread::sleep(Duration::from_millis(50));
+                    Ok(vec![listed(5), listed(8)])
+                };
+                assert_eq!(list.extend::<String>(slowly), Ok(true));
+            });
+            begun.wait();
+            let follows = |last: Option<ListedErasure>| {
+                assert_eq!(last, Some(kept(8)));
+                Ok(vec![listed(9)])
+            };
+            assert_eq!(other.extend::<String>(follows), Ok(true));
+        });
+        assert_eq!(all(&list), Ok(vec![3, 5, 8, 9]));
     }
 }

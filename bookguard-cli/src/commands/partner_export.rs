@@ -117,7 +117,11 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
                 "bookings under a hold" => (!held.is_empty()).then_some(held.len()),
             };
             let said = match done {
-                true => "The contract has ended: nothing personal of this partner is left.",
+                true => {
+                    "The contract has ended: the personal data of its bookings, its name and its contact are erased. Its endpoints' addresses \
+                     and descriptions, the names of its keys, its policies, its events without a booking and the audit stay, and for a while \
+                     people's names in its console and answers to its last requests."
+                }
                 false => {
                     "Bookings under a legal hold stay as they are. Release the holds and repeat this."
                 }

@@ -55,8 +55,8 @@ pub enum Erased {
     Of(ErasedParty),
     /// Whatever can be erased.
     Everything,
-    /// Exactly these values: an erasure that the database lost is done again.
-    Again(Vec<(ErasedValues, String)>),
+    /// Exactly these values, and what stood beside them then: an erasure of that time, which the database lost, is done again.
+    Again(Vec<(ErasedValues, String)>, Timestamp),
 }
 
 /// `POST /v1/bookings/{bookingId}/erasures`
@@ -69,7 +69,7 @@ pub struct EraseValues {
     /// The fact, without its values.
     pub(crate) legal_basis: LegalBasis,
     pub(crate) request_ref: Option<String>,
-    /// When it was erased first, if this repeats it. Holds do not matter then.
+    /// When it was erased first, if this repeats it. Holds do not matter then, and what was made later stays.
     pub(crate) repeats: Option<Timestamp>,
     /// Seed of the fact's salts.
     pub(crate) seed: [u8; 32],
@@ -197,17 +197,24 @@ fn planned(
     if !plan.values.is_empty() {
         plan.events = events;
     }
+    let repeats = match what {
+        Erased::Again(_, at) => Some(*at),
+        _ => None,
+    };
+    let is_past = |made: Timestamp| repeats.is_none_or(|at| made <= at);
     let shares = reader.shares(booking_id, None, limits::SHARES_KEPT_PER_BOOKING as u32)?;
-    let shares = shares.iter().filter_map(|share| plan.unnoted(share));
+    let shares = shares.iter().filter(|share| is_past(share.created_at));
+    let shares = shares.filter_map(|share| plan.unnoted(share));
     plan.shares = shares.map(|share| share.share_id).collect();
     let holds = reader.holds(booking_id, None, 2 * limits::HOLDS_PER_BOOKING as u32)?;
     let holds = holds.iter().filter(|hold| !hold.is_active());
+    let holds = holds.filter(|hold| is_past(hold.placed_at));
     let holds = holds.filter_map(|hold| plan.untold(hold));
     plan.holds = holds.map(|hold| hold.hold_id).collect();
     plan.shares.sort();
     plan.holds.sort();
     let files: Vec<FileId> = plan.files.iter().map(|(_, file_id)| *file_id).collect();
-    if matches!(what, Erased::Again(_)) {
+    if repeats.is_some() {
         return Ok(Ok(plan));
     }
     let seen = held_elsewhere(reader, partner_id, booking_id, &files)?;
@@ -455,8 +462,14 @@ impl From<Error> for SettleError {
     }
 }
 
-/// Does one erasure again, if the database holds what it erased. Returns whether it did.
+/// Does one erasure again, if the database lost it and holds what it erased. Returns whether it did.
 fn repeat(service: &Service, listed: ListedErasure) -> Result<bool, SettleError> {
+    let mut reader = service.reader_anyway()?;
+    // Whatever stands beside its values now came after it.
+    let is_recorded = reader.records(&listed);
+    if is_recorded.map_err(|e| service.fault(&e))? {
+        return Ok(false);
+    }
     let Erasure {
         booking_id,
         erased_at,
@@ -465,7 +478,6 @@ fn repeat(service: &Service, listed: ListedErasure) -> Result<bool, SettleError>
         values,
     } = listed.erasure;
     let values = values.into_iter().zip(listed.leaves).collect();
-    let mut reader = service.reader_anyway()?;
     let owner = reader.booking_owner(&booking_id);
     if owner.map_err(|e| service.fault(&e))? != Some(listed.partner_id) {
         return Ok(false);
@@ -474,7 +486,7 @@ fn repeat(service: &Service, listed: ListedErasure) -> Result<bool, SettleError>
         &mut reader,
         &listed.partner_id,
         &booking_id,
-        (&Erased::Again(values), None),
+        (&Erased::Again(values, erased_at), None),
     );
     let plan = plan.map_err(|e| service.fault(&e))??;
     drop(reader);

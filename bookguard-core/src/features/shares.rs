@@ -5,7 +5,8 @@
 //! database nor a backup opens anything. Shares are the partner's access control, not evidence: they are in no ledger entry.
 //!
 //! Invariant: an unknown token, an expired share and a revoked one are one case. The store is asked once, by the token's
-//! hash, and returns nothing for all three, so they cannot be told apart by the answer or by the work it takes.
+//! hash, and returns nothing for all three, so they cannot be told apart by the answer or by the work it takes. A share of a partner whose
+//! contract has ended answers as they do.
 
 pub(crate) mod rule;
 
@@ -293,7 +294,7 @@ fn hash_of(token: &str) -> [u8; 32] {
 /// The share that this token opens now. Any text is looked up, whatever its form. Blocks.
 ///
 /// # Errors
-/// `not_found`, the same for a token that is unknown, expired or revoked; `unavailable` when the store does not answer.
+/// `not_found`, the same for a token that is unknown, expired or revoked, or of an ended contract; `unavailable` when the store does not answer.
 pub fn find(service: &Service, token: &str) -> Result<Share, Error> {
     let (hash, now) = (hash_of(token), service.clock().now());
     let found = service.reader()?.live_share(&hash, now);

@@ -56,6 +56,25 @@ pub struct Partner {
     pub settings: PartnerSettings,
 }
 
+impl Partner {
+    /// What is left of the record when the contract has ended. No other record has such a contact, because it is not an address.
+    #[must_use]
+    pub fn ended(&self) -> Self {
+        Self {
+            name: "erased".to_owned(),
+            business_type: "erased".to_owned(),
+            contact_email: "erased".to_owned(),
+            website: None,
+            ..self.clone()
+        }
+    }
+
+    /// Whether its contract has ended and its record is erased.
+    pub fn is_ended(&self) -> bool {
+        *self == self.ended()
+    }
+}
+
 /// A partner's settings for bookings that do not specify them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]

@@ -252,6 +252,11 @@ impl Reader<'_> {
         rows.iter().map(|row| row.json(0)).collect()
     }
 
+    /// Whether the ledger has the entry that records this erasure.
+    pub fn records(&mut self, listed: &ListedErasure) -> Read<bool> {
+        records(self.conn(), listed)
+    }
+
     /// Adds to the list a page of what the ledger records and it lacks. Returns whether there was any.
     ///
     /// # Errors

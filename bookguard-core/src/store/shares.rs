@@ -11,7 +11,7 @@ use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
 use crate::evidence::{Share, StoredShare};
 use crate::limits::SHARES_FORGOTTEN;
-use crate::model::{BookingId, ShareId, Timestamp};
+use crate::model::{BookingId, Partner, ShareId, Timestamp};
 use crate::seal::Seal;
 
 /// Several shares.
@@ -26,9 +26,10 @@ pub(super) const OF_BOOKINGS: &str = "SELECT id, booking_id, hash, expires_ms, r
 pub(super) const ALL: &str = "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac FROM share \
      WHERE id > $1 ORDER BY id LIMIT $2";
 
-/// The live share with this token. An unknown token, an expired share and a revoked one are one answer to the engine, so that
-/// nothing done afterwards can tell them apart.
-const LIVE: &str = "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac FROM share \
+/// The live share with this token, and the record of its partner. An unknown token, an expired share and a revoked one are one answer to
+/// the engine, so that nothing done afterwards can tell them apart.
+const LIVE: &str = "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac, \
+     (SELECT p.body FROM booking b JOIN partner p ON p.id = b.partner_id WHERE b.id = share.booking_id) FROM share \
      WHERE hash = $1 AND revoked_ms IS NULL AND expires_ms > $2";
 
 const PAGE: &str = "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac FROM share \
@@ -129,10 +130,14 @@ pub(super) fn read_share(
 }
 
 impl Reader<'_> {
-    /// The share that this token opens at `now`, by the token's SHA-256.
+    /// The share that this token opens at `now`, by the token's SHA-256; none of a partner whose contract has ended.
     pub fn live_share(&mut self, hash: &[u8; 32], now: Timestamp) -> Read<Option<Share>> {
         let row = self.first(LIVE, vec![hash.into(), now.ms().into()])?;
-        let stored = row.and_then(|row| read(&row, self.seal()));
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        let partner: Partner = row.json(7)?;
+        let stored = read(&row, self.seal()).filter(|_| !partner.is_ended());
         Ok(stored.map(|stored| stored.share))
     }
 

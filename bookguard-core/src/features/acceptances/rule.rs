@@ -30,10 +30,16 @@ impl Command for AcceptTerms {
     ///
     /// # Errors
     /// `not_found`; `booking_canceled`, `disclosure_changed`, `too_many_acceptances`; by field `accepted_in_future`,
-    /// `accepted_before_terms`.
+    /// `accepted_before_terms`; `unavailable` beside an erasure.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Accepted> {
         let asked = &self.asked;
         let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
+        // The store loads no erasures, so those that are known are of this batch, and the acceptances are as they were before them.
+        if !state.erasures.is_empty() {
+            return Err(Error::unavailable(
+                "Values of the booking were erased at the same moment. Send the acceptance again.",
+            ));
+        }
         let same = |known: &&Logged<Acceptance>| {
             let is_erased = batch.erased_methods.contains(&known.place.index);
             let known = &known.fact;

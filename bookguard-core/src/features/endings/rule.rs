@@ -7,7 +7,7 @@ use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::features::erasures::rule::any_booking;
-use crate::model::{BookingId, Partner, PartnerStatus, Timestamp};
+use crate::model::{BookingId, HoldId, Partner, PartnerStatus, Timestamp};
 
 impl Command for EraseBooking {
     type Reply = ();
@@ -28,34 +28,65 @@ impl Command for EndContract {
     fn needs(&self, needs: &mut Needs) {
         needs.partners.push(self.partner_id);
         needs.key_owners.push(self.partner_id);
+        needs.holders.push(self.partner_id);
     }
 
     /// Takes from the partner whatever it could act with, and erases its own record if nothing else is left.
+    ///
+    /// # Errors
+    /// `not_found`, `booking_changed`.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<ContractEnd> {
         let state = batch.partners.get(&self.partner_id);
         let state = state.ok_or_else(|| Error::not_found("partner"))?;
         let mut changes = disarmed(batch, state, at);
-        // Until now its keys could change what was examined.
-        if state.partner.status != PartnerStatus::Suspended {
-            return Ok((changes, ContractEnd::begun(self.partner_id)));
-        }
-        let ended = Partner {
-            name: "erased".to_owned(),
-            business_type: "erased".to_owned(),
-            contact_email: "erased".to_owned(),
-            website: None,
-            ..state.partner.clone()
+        let (is_over, reply) = match state.partner.status {
+            PartnerStatus::Suspended => {
+                self.refuse_if_changed(batch)?;
+                (self.reply.done, self.reply.clone())
+            }
+            // Until now its keys could change what was examined.
+            PartnerStatus::Active => (false, ContractEnd::begun(self.partner_id)),
+            // It never had a key, so nothing else is stored of it. At once, because nobody is suspended without a key otherwise.
+            PartnerStatus::Pending | PartnerStatus::Approved => {
+                (true, ContractEnd::begun(self.partner_id))
+            }
         };
-        if self.reply.done && state.partner != ended {
+        if is_over && !state.partner.is_ended() {
+            let ended = Partner {
+                status: PartnerStatus::Suspended,
+                ..state.partner.ended()
+            };
             changes.push(Change::PartnerEdited(Box::new(ended)));
         }
-        Ok((changes, self.reply.clone()))
+        Ok((changes, reply))
     }
 
     fn remembered_with(&self) -> Option<BookingId> {
         // Texts of holds, which may be of many bookings.
         let holds = &self.reply.held;
         (!holds.is_empty()).then(|| any_booking(self.partner_id))
+    }
+}
+
+impl EndContract {
+    /// Refuses if the answer, made before the write turn, is not true of the legal holds any more.
+    fn refuse_if_changed(&self, batch: &BatchState) -> Result<(), Error> {
+        let holds = batch.holds.values();
+        let active =
+            holds.filter(|stored| stored.partner_id == self.partner_id && stored.hold.is_active());
+        let active: Vec<HoldId> = active.map(|stored| stored.hold.hold_id).collect();
+        let is_placed = self.reply.done && !active.is_empty();
+        let mut named = self.reply.held.iter();
+        if is_placed || named.any(|hold| !active.contains(&hold.hold_id)) {
+            return Err(Error::conflict(
+                "booking_changed",
+                format!(
+                    "A legal hold on a booking of partner {} was placed or released at the same moment. Send the request again.",
+                    self.partner_id
+                ),
+            ));
+        }
+        Ok(())
     }
 }
 

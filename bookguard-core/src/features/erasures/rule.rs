@@ -58,7 +58,7 @@ pub(crate) fn plan(
     let goes = |name| match what {
         Erased::Fields(names) => names.contains(&name),
         Erased::Of(party) => *party == ErasedParty::Everybody,
-        Erased::Everything | Erased::Again(_) => true,
+        Erased::Everything | Erased::Again(..) => true,
     };
     let mut plan = Plan {
         entries: entries.len() as u64,
@@ -128,7 +128,7 @@ fn named(
         Erased::Fields(names) => names.contains(name) && !is_own(name),
         Erased::Of(party) => is_of(*name, fact, *party),
         Erased::Everything => !is_own(name),
-        Erased::Again(values) => values.iter().any(|(values, hash)| {
+        Erased::Again(values, _) => values.iter().any(|(values, hash)| {
             values.entry == entry.seq && *hash == leaf && values.names.contains(name)
         }),
     };
@@ -361,9 +361,12 @@ impl EraseValues {
     /// Erases the notes on shares and the texts of holds, which are in no entry.
     fn beside(&self, batch: &BatchState, report: &mut ErasureReport) -> Vec<Change> {
         let mut changes = Vec::new();
+        // The erasure that is repeated took nothing that was made after it. A hold from before it was released then.
+        let is_past = |made: Timestamp| self.repeats.is_none_or(|at| made <= at);
         report.shares.clear();
         for stored in batch.shares.values() {
             let own = stored.share.booking_id == self.booking_id;
+            let own = own && is_past(stored.share.created_at);
             if let Some(share) = self.plan.unnoted(&stored.share).filter(|_| own) {
                 report.shares.push(share.share_id);
                 let hash = stored.hash;
@@ -372,9 +375,8 @@ impl EraseValues {
         }
         report.holds.clear();
         for stored in batch.holds.values() {
-            // A hold that a backup brought back was released before its booking was erased.
-            let is_past = (self.repeats).is_none_or(|at| stored.hold.placed_at <= at);
-            let own = stored.hold.booking_id == self.booking_id && is_past;
+            let own = stored.hold.booking_id == self.booking_id;
+            let own = own && is_past(stored.hold.placed_at);
             if let Some(hold) = self.plan.untold(&stored.hold).filter(|_| own) {
                 report.holds.push(hold.hold_id);
                 let partner_id = stored.partner_id;

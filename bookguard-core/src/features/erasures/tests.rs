@@ -295,3 +295,32 @@ fn a_note_on_a_share_goes_again_even_if_every_entry_of_its_erasure_is_lost() {
     assert_eq!(settle(&service).unwrap(), 1);
     assert_eq!(notes(&acme), [None]);
 }
+
+#[test]
+fn an_erasure_that_the_database_still_records_is_not_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let (db, before) = (folder.path().join("b.db"), folder.path().join("before.db"));
+    let (service, closing) = open(&db);
+    let acme = partner(&service);
+    let [kept, lost] = [(); 2].map(|()| book(&acme));
+    erase(&acme, kept);
+    let note = r#"{"note":"for the bank"}"#;
+    written::<CreateShare>(&acme, &request(&[&kept.to_string()], note));
+    backup(&db.as_path().into(), &before, 0, &mut |_, _| ()).unwrap();
+    erase(&acme, lost);
+    drop((acme, service));
+    closing.wait();
+    std::fs::copy(&before, &db).unwrap();
+    for beside in ["db-wal", "db-shm"] {
+        let _ = std::fs::remove_file(db.with_extension(beside));
+    }
+    let (service, _) = open(&db);
+    let accept = accept_rollback(&service, service.rollback().unwrap().unwrap()).unwrap();
+    service.submit_and_wait(accept).unwrap();
+    assert_eq!(settle(&service).unwrap(), 1);
+    let mut reader = service.reader().unwrap();
+    let shares = reader.shares(&kept, None, 10).unwrap();
+    assert_eq!(shares[0].note.as_deref(), Some("for the bank"));
+    assert_eq!(reader.erasures_of(&kept).unwrap().len(), 1);
+    assert_eq!(reader.erasures_of(&lost).unwrap().len(), 1);
+}

@@ -54,7 +54,7 @@ impl Operation for EditPartner {
         path: "/v1/partners/{partnerId}",
         access: Access::Administrator,
         body: Body::Required(&PARTNER_EDIT),
-        refusals: &[404],
+        refusals: &[404, 409],
         tag: "Partners",
         summary: "Correct a partner's name and contact",
         description: "For the operator. A field that is left out stays as it is.",

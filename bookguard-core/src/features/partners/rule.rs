@@ -10,7 +10,7 @@ use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::features::api_keys::rule::key_added;
 use crate::features::partners::{ApprovePartner, RegisterPartner, Registration};
-use crate::model::{PartnerStatus, Timestamp};
+use crate::model::{Partner, PartnerStatus, Timestamp};
 
 impl Command for RegisterPartner {
     type Reply = Registration;
@@ -46,6 +46,7 @@ impl Command for ApprovePartner {
             .partners
             .get(&partner_id)
             .ok_or_else(|| Error::not_found("partner"))?;
+        refuse_if_ended(&state.partner)?;
         if state.partner.status != PartnerStatus::Pending {
             return Err(Error::conflict(
                 "partner_not_pending",
@@ -62,6 +63,20 @@ impl Command for ApprovePartner {
             key_added(partner_id, &self.key),
         ];
         Ok((changes, self.reply.clone()))
+    }
+}
+
+/// Refuses if the partner's contract has ended and its record is erased.
+pub(crate) fn refuse_if_ended(partner: &Partner) -> Result<(), Error> {
+    match partner.is_ended() {
+        false => Ok(()),
+        true => Err(Error::conflict(
+            "partner_ended",
+            format!(
+                "The contract of partner {} has ended and its record is erased. Register it anew, as another partner.",
+                partner.partner_id
+            ),
+        )),
     }
 }
 

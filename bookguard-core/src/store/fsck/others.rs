@@ -178,11 +178,13 @@ impl Check<'_> {
             self.findings.add("partner", place("status"), detail);
         }
         let keys = self.count_of("SELECT COUNT(*) FROM api_key WHERE partner_id = $1", &id)?;
-        let had_key = matches!(
-            partner.status,
-            PartnerStatus::Active | PartnerStatus::Suspended
-        );
-        if (keys > 0) != had_key {
+        let fits = match partner.status {
+            PartnerStatus::Pending | PartnerStatus::Approved => keys == 0,
+            PartnerStatus::Active => keys > 0,
+            // The contract of a partner that waits for approval can end.
+            PartnerStatus::Suspended => keys > 0 || partner.is_ended(),
+        };
+        if !fits {
             let detail = format!("{:?} with {keys} keys", partner.status);
             self.findings.add("partner", place("status"), detail);
         }

@@ -447,6 +447,39 @@ async fn the_keys_of_a_partner_whose_contract_ended_open_nothing_from_that_momen
     .await;
 }
 
+#[tokio::test]
+async fn the_contract_of_a_partner_that_waits_for_approval_can_end() {
+    on_every_engine(async |engine| {
+        let operated = Operated::with(engine, |config| Config {
+            registration: RegistrationMode::Approval,
+            ..config
+        });
+        let operated = operated.await;
+        let register = operated.server.caller();
+        let pending = register
+            .post("/v1/partners/register", &samples::partner("Acme"))
+            .await;
+        let path = format!("/v1/partners/{}", pending.string("partnerId"));
+        let operator = operated.caller();
+        let end = format!("{path}/end");
+        let begun = operator.post_nothing(&end).await.ok(200);
+        operated.server.database().verify(0).await;
+        let page = json!({"after": begun["next"]});
+        let ended = operator.post(&end, &page).await.ok(200);
+        ended.holds(json!({"erased": 0, "done": true}));
+        let shown = operator.get(&path).await.ok(200);
+        shown.holds(json!({"status": "suspended", "name": "erased", "contactEmail": "erased"}));
+        for action in ["approve", "reinstate"] {
+            let refused = operator.post_nothing(&format!("{path}/{action}")).await;
+            refused.refused(409, "partner_ended");
+        }
+        let edited = operator.patch(&path, &json!({"name": "Acme"})).await;
+        edited.refused(409, "partner_ended");
+        operated.server.close().await.verify(0).await;
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_booking_recorded_while_a_contract_ends_is_erased_too() {
     on_every_engine(async |engine| {

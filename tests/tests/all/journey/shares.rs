@@ -323,6 +323,28 @@ async fn links_that_show_nothing_answer_alike_to_the_byte() {
 }
 
 #[tokio::test]
+async fn a_link_shows_nothing_once_the_contract_of_its_partner_has_ended() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let booking = acme.book().await;
+        let (_, link) = share(&acme, &booking, json!({})).await;
+        let anybody = server.caller();
+        let open = async |link: &str| visit(&anybody, "POST", link, "text/html").await;
+        assert_eq!(open(&link).await.status, 200);
+        let database = server.database();
+        let end = database.command(["partners", "end", &acme.id, "--yes"]);
+        let ended = end.run().await.json();
+        ended.holds(json!({"erased": 1, "done": true}));
+        let over = open(&link).await;
+        assert_eq!(over.status, 404);
+        let unknown = format!("/s/{}", "A".repeat(43));
+        assert_eq!(whole(&over), whole(&open(&unknown).await));
+        server.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn shares_are_their_partner_s_and_of_their_booking() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;

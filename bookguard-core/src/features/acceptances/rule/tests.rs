@@ -1,6 +1,8 @@
 //! Acceptances as tables, on bookings made by hand.
 
 use crate::evidence::erasure::ERASED;
+use crate::evidence::facts::{LeafPlace, Logged};
+use crate::evidence::{Erasable, ErasedValues, Erasure, LegalBasis};
 use crate::features::acceptances::{AcceptTerms, AcceptanceRequest, Accepted};
 use crate::features::fixture::*;
 use crate::ledger::LeafKind;
@@ -213,6 +215,7 @@ fn a_repeat_brings_back_nothing_that_was_erased_of_the_acceptance() {
 }
 
 #[test]
+<<<<<<< HEAD
 fn a_method_that_reads_as_if_it_were_erased_is_one_like_others() {
     let mut work = work_with(state(Some("firm"), BookingStatus::Created));
     let asked = ask(&work);
@@ -227,4 +230,29 @@ fn a_method_that_reads_as_if_it_were_erased_is_one_like_others() {
     let (changes, accepted) = accept(&work, NOW, asked).unwrap();
     assert!(!changes.is_empty());
     assert_eq!(accepted.acceptance.method, "checkbox");
+=======
+fn nothing_is_answered_of_an_acceptance_in_the_batch_that_erases_it() {
+    let mut work = work_with(state(Some("firm"), BookingStatus::Created));
+    let asked = ask(&work);
+    done(&mut work, NOW, asked.clone());
+    let fact = Erasure {
+        booking_id: booking_id(),
+        erased_at: at(NOW),
+        legal_basis: LegalBasis::Objection,
+        request_ref: None,
+        values: vec![ErasedValues {
+            entry: 1,
+            names: vec![Erasable::Ip, Erasable::UserAgent],
+        }],
+    };
+    let place = LeafPlace {
+        index: 11,
+        hash: Hash([1; 32]),
+        at: at(NOW),
+    };
+    let booking = work.bookings.get_mut(&booking_id()).unwrap();
+    booking.state.erasures.push(Logged { place, fact });
+    let refused = accept(&work, NOW, asked).unwrap_err();
+    assert_eq!(refused.kind, Kind::Unavailable);
+>>>>>>> efb880d9b0487334e7c4b3dd0bf4b158fb1558cf
 }

@@ -1,7 +1,11 @@
 //! What ends with a contract, and that ending it twice changes nothing.
 
 use super::*;
+use crate::evidence::{HeldBy, Hold, StoredHold};
 use crate::features::fixture::*;
+use crate::features::partners::account::{
+    EditPartner, PartnerEdit, ReinstatePartner, SuspendPartner,
+};
 
 #[test]
 fn keys_endpoints_and_the_record_end_once() {
@@ -48,5 +52,80 @@ fn keys_endpoints_and_the_record_end_once() {
         let changed = changes(decide(&work, &end(done)));
         assert_eq!(changed.len(), expected, "{done}");
         apply_all(&mut work, &changed);
+    }
+}
+
+#[test]
+fn a_registration_that_waits_for_approval_ends_at_once_and_stays_ended() {
+    let mut work = work(PartnerStatus::Pending, vec![]);
+    let end = || {
+        command(EndContract {
+            partner_id: id(1),
+            reply: ContractEnd::begun(id(1)),
+        })
+    };
+    let (_, begun) = done(&mut work, &end());
+    assert_eq!(begun, ContractEnd::begun(id(1)));
+    let partner = work.partners[&id(1)].partner.clone();
+    assert_eq!(partner.status, PartnerStatus::Suspended);
+    assert!(partner.is_ended(), "{partner:?}");
+    assert!(changes(decide(&work, &end())).is_empty());
+    let reinstate = command(ReinstatePartner { partner_id: id(1) });
+    assert_eq!(refusal(decide(&work, &reinstate)), "partner_ended");
+    let edit = command(EditPartner {
+        partner_id: id(1),
+        edit: PartnerEdit::default(),
+    });
+    assert_eq!(refusal(decide(&work, &edit)), "partner_ended");
+    let suspend = command(SuspendPartner { partner_id: id(1) });
+    assert!(changes(decide(&work, &suspend)).is_empty());
+}
+
+fn hold(n: u8, of: u8, is_released: bool) -> StoredHold {
+    StoredHold {
+        partner_id: id(of),
+        hold: Hold {
+            hold_id: id(n),
+            booking_id: booking_id(),
+            placed_at: NOW,
+            placed_by: HeldBy::Operator,
+            reason: "Court".to_owned(),
+            reference: None,
+            released_at: is_released.then_some(NOW),
+        },
+    }
+}
+
+#[test]
+fn an_answer_that_a_hold_contradicts_by_now_is_refused() {
+    let changed = Some("booking_changed");
+    for (done, named, stored, expected) in [
+        (true, None, None, None),
+        (true, None, Some(hold(5, 1, false)), changed),
+        (true, None, Some(hold(5, 1, true)), None),
+        (true, None, Some(hold(5, 2, false)), None),
+        (false, None, Some(hold(5, 1, false)), None),
+        (false, Some(5), Some(hold(5, 1, false)), None),
+        (false, Some(5), Some(hold(5, 1, true)), changed),
+        (false, Some(5), None, changed),
+        (false, Some(6), Some(hold(5, 1, false)), changed),
+    ] {
+        let mut work = work(PartnerStatus::Suspended, vec![]);
+        let named = named.map(|n| hold(n, 1, false).hold);
+        let said = format!("{done} {named:?} {stored:?}");
+        let stored = stored.into_iter();
+        work.holds = stored.map(|stored| (stored.hold.hold_id, stored)).collect();
+        let reply = ContractEnd {
+            held: named.into_iter().collect(),
+            next: None,
+            done,
+            ..ContractEnd::begun(id(1))
+        };
+        let end = command(EndContract {
+            partner_id: id(1),
+            reply,
+        });
+        let refused = decide(&work, &end).err().map(|error| error.code);
+        assert_eq!(refused.as_deref(), expected, "{said}");
     }
 }

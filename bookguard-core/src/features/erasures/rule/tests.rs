@@ -138,22 +138,25 @@ fn only_what_is_asked_for_goes() {
         ),
         (
             // Again, but of an entry that is another one now.
-            Erased::Again(vec![
-                (
-                    ErasedValues {
-                        entry: 2,
-                        names: vec![Note, Title],
-                    },
-                    entries[2].fact().unwrap().place.hash.to_string(),
-                ),
-                (
-                    ErasedValues {
-                        entry: 3,
-                        names: vec![Note],
-                    },
-                    "00".repeat(32),
-                ),
-            ]),
+            Erased::Again(
+                vec![
+                    (
+                        ErasedValues {
+                            entry: 2,
+                            names: vec![Note, Title],
+                        },
+                        entries[2].fact().unwrap().place.hash.to_string(),
+                    ),
+                    (
+                        ErasedValues {
+                            entry: 3,
+                            names: vec![Note],
+                        },
+                        "00".repeat(32),
+                    ),
+                ],
+                at(NOW),
+            ),
             json!([{"entry": 2, "names": ["note", "title"]}]),
         ),
     ] {
@@ -501,5 +504,44 @@ fn texts_of_holds_go_with_notes_and_references_and_alone_leave_no_entry() {
             (reason, reference)
         );
         assert!(left.hold.released_at.is_some());
+    }
+}
+
+#[test]
+fn an_erasure_that_is_repeated_takes_the_notes_on_shares_from_before_it() {
+    let share = Share {
+        share_id: id(8),
+        booking_id: booking_id(),
+        created_at: at("2026-05-01T00:00:00Z"),
+        expires_at: at("2026-07-01T00:00:00Z"),
+        revoked_at: None,
+        withhold: Vec::new(),
+        note: Some("for Jane".to_owned()),
+        views: 0,
+        last_viewed_at: None,
+        recent_views: Vec::new(),
+    };
+    for (repeats, expected) in [
+        (None, 1),
+        (Some("2026-05-01T00:00:00Z"), 1),
+        (Some("2026-04-30T23:59:59.999Z"), 0),
+    ] {
+        let mut work = work_with(state(Some("firm"), BookingStatus::Created));
+        let stored = StoredShare {
+            share: share.clone(),
+            hash: [8; 32],
+        };
+        work.shares.insert(share.share_id, stored);
+        let erase = EraseValues {
+            repeats: repeats.map(at),
+            ..erasing(Plan {
+                entries: work.chains[&booking_id()].entries,
+                ..planned()
+            })
+        };
+        let changes = changes(decide(&work, &Envelope::new(at(NOW), erase)));
+        let is_unnoted = |change: &&Change| matches!(change, Change::ShareChanged(left) if left.share.note.is_none());
+        let unnoted = changes.iter().filter(is_unnoted).count();
+        assert_eq!(unnoted, expected, "{repeats:?}");
     }
 }

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::features::partners::account::{
     EditPartner, PartnerEdit, ReinstatePartner, SuspendPartner,
 };
+use crate::features::partners::rule::refuse_if_ended;
 use crate::model::{Partner, PartnerAccount, PartnerId, PartnerStatus, Timestamp};
 
 impl Command for EditPartner {
@@ -20,6 +21,7 @@ impl Command for EditPartner {
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<PartnerAccount> {
         let state = known(batch, &self.partner_id)?;
         let before = &state.partner;
+        refuse_if_ended(before)?;
         let PartnerEdit {
             name,
             contact_email,
@@ -65,7 +67,7 @@ impl Command for ReinstatePartner {
     }
 }
 
-/// Gives a partner this status, unless it has it already or waits for approval.
+/// Gives a partner this status, unless it has it already or waits for approval. A partner whose contract ended stays suspended.
 fn stand(
     batch: &BatchState,
     at: Timestamp,
@@ -79,6 +81,9 @@ fn stand(
             "partner_pending",
             format!("Partner {partner_id} waits for approval and has no key. Approve it first."),
         ));
+    }
+    if status == PartnerStatus::Active {
+        refuse_if_ended(&partner)?;
     }
     let change =
         (partner.status != status).then_some(Change::PartnerStatusChanged { partner_id, status });
