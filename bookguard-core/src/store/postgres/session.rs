@@ -35,6 +35,10 @@ const CHECKS: &str = "SELECT current_setting('server_version_num')::INT, current
 const NOTICED: &str =
     "SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 15; SET tcp_keepalives_count = 4";
 
+/// Makes the server send its warnings, whatever its role, its database or the address say: a commit whose wait for a standby
+/// was cancelled differs from others by its warning alone.
+const WARNED: &str = "SET client_min_messages = warning";
+
 /// An open session.
 pub(super) struct Session {
     client: Client,
@@ -230,7 +234,7 @@ async fn open(
         .check()
         .map_err(|why| Fault::Reported(StoreError::Failed(format!("{address} {why}"))))?;
     client
-        .batch_execute(&format!("{NOTICED}; {settings}"))
+        .batch_execute(&format!("{WARNED}; {NOTICED}; {settings}"))
         .await?;
     Ok(client)
 }

@@ -93,7 +93,12 @@ fn a_commit_that_its_standby_may_not_have_is_not_called_done() {
     let Some(postgres) = TestServer::start(&Options::default()) else {
         return;
     };
-    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
+    // Not even if sessions here would get no warnings.
+    let address = postgres.fresh_database();
+    let database = bookguard_test_postgres::database_of(&address);
+    let silent = format!("ALTER DATABASE {database} SET client_min_messages = error");
+    postgres.sql("postgres", &silent);
+    let server = Server::open(&url(&address), true).unwrap();
     let mut writer = server.writer().unwrap();
     // No standby of this name will ever confirm.
     postgres.set("synchronous_standby_names", "nobody");
