@@ -26,10 +26,11 @@ const OLDEST: i32 = 150_000;
 const OPEN_TIME: Duration = Duration::from_secs(15);
 
 /// The first query on a session. It also pins `synchronous_commit` to the value that was checked, even if the server's
-/// setting changes later.
+/// setting changes later. Two values are replaced: with them, a commit may be answered before it is on the disk of a standby.
 const CHECKS: &str = "SELECT current_setting('server_version_num')::INT, current_setting('server_encoding')::TEXT, \
      CASE WHEN pg_is_in_recovery() THEN 'on' ELSE 'off' END, current_setting('default_transaction_read_only')::TEXT, \
-     current_setting('fsync')::TEXT, set_config('synchronous_commit', current_setting('synchronous_commit'), FALSE)::TEXT";
+     current_setting('fsync')::TEXT, set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') \
+     IN ('local', 'remote_write') THEN 'on' ELSE current_setting('synchronous_commit') END, FALSE)::TEXT";
 
 /// Makes the server notice within two minutes that a node's machine is gone, and free its place for others.
 const NOTICED: &str =

@@ -232,13 +232,31 @@ fn what_was_checked_of_a_server_stays_so_for_the_session() {
     postgres.set("synchronous_commit", "off");
     let refused = server.writer().err().unwrap().to_string();
     assert!(refused.contains("synchronous_commit = off"), "{refused}");
-    let rows = writer
-        .one(Statement::new(
-            "SELECT current_setting('synchronous_commit')",
-            vec![],
-        ))
-        .unwrap();
-    assert_eq!(rows.rows[0].text(0), Ok("on"));
+    assert_eq!(waits_for(&mut *writer), "on");
+}
+
+#[test]
+fn a_commit_waits_for_the_disk_of_a_standby_whatever_the_server_says() {
+    let Some(postgres) = TestServer::start(&Options::default()) else {
+        return;
+    };
+    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
+    for (set, kept) in [
+        ("local", "on"),
+        ("remote_write", "on"),
+        ("on", "on"),
+        ("remote_apply", "remote_apply"),
+    ] {
+        postgres.set("synchronous_commit", set);
+        assert_eq!(waits_for(&mut *server.writer().unwrap()), kept, "{set}");
+    }
+}
+
+/// What a commit waits for before it is answered.
+fn waits_for(conn: &mut dyn Conn) -> String {
+    let asked = Statement::new("SELECT current_setting('synchronous_commit')", vec![]);
+    let rows = conn.one(asked).unwrap();
+    rows.rows[0].text(0).unwrap().to_owned()
 }
 
 #[test]
