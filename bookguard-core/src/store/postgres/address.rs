@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
@@ -33,6 +34,8 @@ pub(super) struct Address {
     shown: String,
     /// The configuration of each server, in order.
     pub servers: Vec<Config>,
+    /// The place in `servers` of the one that last opened a session.
+    pub last_opened: AtomicUsize,
     /// The connector for TLS, if the address asks for TLS.
     pub tls: Option<MakeRustlsConnect>,
 }
@@ -112,6 +115,7 @@ impl Address {
         Ok(Self {
             shown: url.to_string(),
             servers,
+            last_opened: AtomicUsize::new(0),
             tls,
         })
     }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -186,16 +187,21 @@ impl Drop for Session {
     }
 }
 
-/// Opens a session on the first server that passes the checks.
+/// Opens a session on the first server that passes the checks. The one that last did so is tried first: a server that drops
+/// packets would otherwise delay every session for as long as it is down.
 async fn open_any(address: &Address, settings: &str, warnings: &Warnings) -> Result<Client, Fault> {
     let count = u32::try_from(address.servers.len()).unwrap_or(u32::MAX);
     let patience = OPEN_TIME / count.max(1);
     let mut opened = Err(Fault::silence(patience));
-    for server in &address.servers {
+    let last_opened = address.last_opened.load(Ordering::Relaxed);
+    let servers = address.servers.iter().enumerate();
+    let from_there = servers.cycle().skip(last_opened);
+    for (place, server) in from_there.take(address.servers.len()) {
         let opening = open(address, server, settings, warnings);
         let waited = tokio::time::timeout(patience, opening).await;
         opened = waited.unwrap_or_else(|_| Err(Fault::silence(patience)));
         if opened.is_ok() {
+            address.last_opened.store(place, Ordering::Relaxed);
             break;
         }
     }

@@ -260,15 +260,19 @@ fn waits_for(conn: &mut dyn Conn) -> String {
 }
 
 #[test]
-fn a_silent_database_server_does_not_block_the_next_one() {
+fn a_silent_database_server_does_not_block_the_next_one_and_is_not_tried_again() {
     let Some(postgres) = TestServer::shared() else {
         return;
     };
     let hung = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    hung.set_nonblocking(true).unwrap();
     let first = format!("@{},", hung.local_addr().unwrap());
     let both = postgres.fresh_database().replacen('@', &first, 1);
     let address = Address::parse(&url(&both)).unwrap();
     Session::open(&address, WRITER.settings).unwrap();
+    assert!(hung.accept().is_ok(), "it is named first");
+    Session::open(&address, WRITER.settings).unwrap();
+    assert!(hung.accept().is_err(), "the other one was there");
 }
 
 #[test]
