@@ -296,3 +296,16 @@ fn a_server_that_says_nothing_is_not_asked_twice() {
     let asked = postgres.sql(database, "SELECT last_value FROM asked");
     assert_eq!(asked, "1");
 }
+
+#[test]
+fn the_tiles_that_grow_are_found_by_one_look_at_the_head() {
+    let Some(postgres) = TestServer::shared() else {
+        return;
+    };
+    let url = postgres.fresh_database();
+    Server::open(&self::url(&url), true).unwrap();
+    let database = bookguard_test_postgres::database_of(&url);
+    let asked = format!("EXPLAIN {}", crate::store::tree::growing().sql);
+    let plan = postgres.sql(database, &asked);
+    assert_eq!(plan.matches(" on head").count(), 1, "{plan}");
+}
