@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
+use bookguard_core::error::Error;
 use bookguard_core::features::console;
 use bookguard_core::features::erasures;
 use bookguard_core::features::items::files::forget_unfinished_files;
@@ -15,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::key_uses::{KeyUses, store_key_uses};
 use crate::retention::{prune_old_events, prune_old_records, tell_expiring_keys};
-use crate::skew::{ClockSteps, Skew};
+use crate::skew::{self, ClockSteps, Skew};
 
 /// How often expired answers are removed.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
@@ -69,10 +70,7 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
                 let skew = Arc::clone(&skew);
                 Box::new(move || {
                     skew.look(&service);
-                    drop(service.forget_expired_answers());
-                    drop(forget_unfinished_files(&service));
-                    drop(shares::forget_old(&service));
-                    drop(console::forget_old(&service));
+                    drop(forget_old(&service));
                     drop(erasures::settle(&service));
                 })
             }
@@ -94,6 +92,19 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
         };
         let _ = tokio::task::spawn_blocking(work).await;
     }
+}
+
+/// Removes expired answers, shares and sessions, and files that were never completed. A failure of one leaves the others.
+///
+/// # Errors
+/// `unavailable` if this node's clock must not judge what is old.
+fn forget_old(service: &Service) -> Result<(), Error> {
+    skew::may_delete_old(service)?;
+    drop(service.forget_expired_answers());
+    drop(forget_unfinished_files(service));
+    drop(shares::forget_old(service));
+    drop(console::forget_old(service));
+    Ok(())
 }
 
 /// Takes up what other nodes wrote, and syncs the guard to disk. It runs in a task of its own because other work may take long, and what
@@ -127,5 +138,28 @@ async fn watch_storage(service: Arc<Service>) {
 pub(crate) async fn retain(service: Arc<Service>, days: u32) {
     if days > 0 {
         prune_old_events(service, days).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skew::testing::Ahead;
+
+    #[test]
+    fn a_node_with_a_wrong_clock_forgets_no_answer_that_the_others_remember() {
+        let Some(node) = Ahead::start() else {
+            return;
+        };
+        node.sql(
+            "INSERT INTO answer (key, at_ms, request, body) VALUES ('\\x01', \
+             (EXTRACT(EPOCH FROM public.clock_timestamp()) * 1000)::BIGINT, '\\x', '\\x')",
+        );
+        let remembered = || node.sql("SELECT count(*) FROM answer");
+        assert!(forget_old(&node.service).is_err());
+        assert_eq!(remembered(), "1");
+        node.agree();
+        forget_old(&node.service).unwrap();
+        assert_eq!(remembered(), "0");
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! `features::retention` and `features::audit` find what is old, and their rules decide what may go. This module calls them from
 //! time to time on every node, in tasks apart from deliveries so that none of them waits. Invariant: each task takes at most a
-//! twentieth of the time. A store that does not answer has reported itself and is left alone until the next turn.
+//! twentieth of the time. A store that does not answer has reported itself and is left alone until the next turn. So has a wrong
+//! clock, by which nothing is deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,8 @@ use bookguard_core::limits::{KEYS_LOOKED_AT, PAUSE_SHARE};
 use bookguard_core::service::Service;
 use bookguard_core::store::read::KeyNotice;
 use tokio::time::{Instant, sleep};
+
+use crate::skew;
 
 /// How often to look when nothing is old: what is old is deleted at most this late.
 const TURN: Duration = Duration::from_secs(60);
@@ -103,6 +106,7 @@ fn pause(began: Instant, more: bool) -> Duration {
 async fn prune_records(service: &Arc<Service>, days: u32) -> Result<bool, Error> {
     let looking = Arc::clone(service);
     let found = tokio::task::spawn_blocking(move || {
+        skew::may_delete_old(&looking)?;
         let before = old_before(looking.clock().now(), days);
         audit::look(&looking, before, None)
     });
@@ -119,6 +123,7 @@ async fn prune_records(service: &Arc<Service>, days: u32) -> Result<bool, Error>
 async fn step(service: &Arc<Service>, days: u32, begin: Begin) -> Result<bool, Error> {
     let looking = Arc::clone(service);
     let found = tokio::task::spawn_blocking(move || {
+        skew::may_delete_old(&looking)?;
         look(&looking, old_before(looking.clock().now(), days), begin)
     });
     let found = found

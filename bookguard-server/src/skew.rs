@@ -2,8 +2,8 @@
 //!
 //! Leases and due times use the clock of the node that wrote them. Two nodes whose clocks differ by at most `LEASE_SKEW_MS`
 //! never send the same delivery at the same time. With a larger difference a receiver may get a delivery twice and records get
-//! wrong times, and only the operator can correct the clocks. Invariant: each fault is reported once when it begins and once
-//! when it is over.
+//! wrong times, and only the operator can correct the clocks. A node whose clock differs that much from the server's deletes
+//! nothing for its age. Invariant: each fault is reported once when it begins and once when it is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -45,8 +45,9 @@ impl Skew {
         let side = if ahead_ms > 0 { "ahead of" } else { "behind" };
         Some(format!(
             "the clock of this machine is {} s {side} the database server's; set both by NTP: meanwhile webhooks may be \
-             delivered twice and records get a wrong time",
-            ahead_ms.abs() / 1_000
+             delivered twice, records get a wrong time, and with more than {} s this node deletes nothing for its age",
+            ahead_ms.abs() / 1_000,
+            LEASE_SKEW_MS / 1_000
         ))
     }
 }
@@ -92,6 +93,20 @@ pub(crate) fn agrees(service: &Service) -> Result<bool, Error> {
     Ok(ahead.is_none_or(|ms| ms.abs() <= LEASE_SKEW_MS))
 }
 
+/// Fails if this node must not delete anything for its age: by a clock that is ahead, it would delete what other nodes still
+/// need. [`Skew`] reports such a clock. Blocks.
+///
+/// # Errors
+/// `unavailable` if the clock does not agree with the database server's, or if the store does not answer.
+pub(crate) fn may_delete_old(service: &Service) -> Result<(), Error> {
+    match agrees(service)? {
+        true => Ok(()),
+        false => Err(Error::unavailable(
+            "The clock of this machine does not agree with the database server's.",
+        )),
+    }
+}
+
 /// How often to look for times in the future although this clock was not set: a node that is gone may have had a wrong clock.
 const DOUBT_AGAIN: Duration = Duration::from_secs(60 * 60);
 
@@ -124,6 +139,68 @@ impl Doubts {
     /// Records that a look found nothing.
     pub(crate) fn settle(&mut self, now: Instant) {
         self.settled = Some(now);
+    }
+}
+
+/// A node whose clock is a day ahead of its database server's.
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::sync::Arc;
+
+    use bookguard_core::key_file::LedgerKeySource;
+    use bookguard_core::service::ServiceConfig;
+    use bookguard_test_postgres::{Postgres, database_of};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    pub(crate) struct Ahead {
+        pub(crate) service: Arc<Service>,
+        postgres: &'static Postgres,
+        database: String,
+        _folder: TempDir,
+    }
+
+    impl Ahead {
+        /// Starts one; `None` if PostgreSQL is not installed. Blocks.
+        pub(crate) fn start() -> Option<Self> {
+            let postgres = Postgres::shared()?;
+            let folder = tempfile::tempdir().unwrap();
+            let url = postgres.fresh_database();
+            let database = database_of(&url).to_owned();
+            // Sessions find the function of this name in `public` first.
+            postgres.sql(&database, &server_clock(" - interval ''25 hours''"));
+            let found_first =
+                format!("ALTER DATABASE {database} SET search_path = public, pg_catalog");
+            postgres.sql("postgres", &found_first);
+            let config = ServiceConfig {
+                ledger_key: Some(LedgerKeySource::File(folder.path().join("ledger.key"))),
+                ..ServiceConfig::of(url.as_str().into())
+            };
+            let (service, _) = Service::open(config).unwrap();
+            Some(Self {
+                service,
+                postgres,
+                database,
+                _folder: folder,
+            })
+        }
+
+        /// Sets the clocks right.
+        pub(crate) fn agree(&self) {
+            self.sql(&server_clock(""));
+        }
+
+        pub(crate) fn sql(&self, sql: &str) -> String {
+            self.postgres.sql(&self.database, sql)
+        }
+    }
+
+    fn server_clock(change: &str) -> String {
+        format!(
+            "CREATE OR REPLACE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS \
+             'SELECT pg_catalog.clock_timestamp(){change}'"
+        )
     }
 }
 

@@ -103,11 +103,15 @@ const CHECKER: Role = Role {
 };
 
 /// Makes and upgrades the tables. The lock is for nodes that start at the same moment: one works, and the others wait
-/// for it. For a lock of a table it waits so briefly that nobody who queues behind it notices.
+/// for it. For a lock of a table it waits so briefly that nobody who queues behind it notices. A step may take hours on a
+/// large table: a node that gave it up sooner would begin it again for ever. The server looks every 10 s whether the node is
+/// still there, because the step of one that is gone would keep its locks to the end. Where it cannot look, as on Windows, it
+/// refuses the setting.
 const MIGRATOR: Role = Role {
     begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = '5min'; SELECT pg_advisory_xact_lock(7882842413417721); SET LOCAL lock_timeout = '500ms'",
-    settings: "SET statement_timeout = 0",
-    patience: Duration::from_secs(600),
+    settings: "SET statement_timeout = 0; DO $$ BEGIN SET client_connection_check_interval = '10s'; \
+               EXCEPTION WHEN invalid_parameter_value THEN NULL; END $$",
+    patience: Duration::from_secs(24 * 60 * 60),
     repeats: false,
 };
 
@@ -127,11 +131,12 @@ impl Server {
     /// Opens the database. Creates its tables first if `create` is set.
     pub(super) fn open(url: &PostgresUrl, create: bool) -> Result<Self, StoreError> {
         let address = Arc::new(Address::parse(url)?);
-        let mut conn = Postgres::new(Arc::clone(&address), &MIGRATOR);
-        match existing(&mut conn)? {
+        let found = existing(&mut Postgres::new(Arc::clone(&address), &CHECKER))?;
+        match found {
             // A node may lack the right to create tables if they exist already.
             Some(schema) => schema.require(schema::known())?,
             None if create => {
+                let mut conn = Postgres::new(Arc::clone(&address), &MIGRATOR);
                 conn.begin(&[])?;
                 schema::make(&mut conn, script)?;
                 conn.commit(&[])?;

@@ -1,4 +1,4 @@
-//! One damaged row keeps nothing else from being pruned or told of.
+//! One damaged row keeps nothing else from being pruned or told of, and a wrong clock prunes nothing.
 
 use std::sync::atomic::AtomicI64;
 
@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
+use crate::skew::testing::Ahead;
 
 const NOW_MS: i64 = 1_790_000_000_000;
 
@@ -89,4 +90,32 @@ async fn keys_after_one_whose_partner_cannot_be_read_are_told_of() {
     assert!(!tell_keys(&service, &mut after).await.unwrap());
     assert_eq!(count(&store, waiting), keys - 1);
     assert_eq!(after, None, "the next turn begins with the first");
+}
+
+#[tokio::test]
+async fn a_node_with_a_wrong_clock_prunes_nothing() {
+    let started = tokio::task::spawn_blocking(Ahead::start);
+    let Some(node) = started.await.unwrap() else {
+        return;
+    };
+    let service = Arc::clone(&node.service);
+    let old = service.clock().now().plus_ms(-500 * DAY_MS);
+    let id = EventId::new(old, [1; 10]).as_bytes().to_vec();
+    let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    node.sql(&format!(
+        "INSERT INTO event (id, partner_id, seq, type, retries, body) \
+         VALUES ('\\x{id}', '\\x{id}', 1, 0, 0, '\\x7b7d'); \
+         INSERT INTO audit (id, action, body, mac) VALUES ('\\x{id}', '', '{{}}', '\\x00')"
+    ));
+    let kept = format!(
+        "SELECT (SELECT count(*) FROM event WHERE pruned_ms IS NULL), \
+         (SELECT count(*) FROM audit WHERE id = '\\x{id}')"
+    );
+    assert!(step(&service, 400, Begin::Waiting).await.is_err());
+    assert!(prune_records(&service, 400).await.is_err());
+    assert_eq!(node.sql(&kept), "1|1");
+    node.agree();
+    step(&service, 400, Begin::Waiting).await.unwrap();
+    prune_records(&service, 400).await.unwrap();
+    assert_eq!(node.sql(&kept), "0|0");
 }

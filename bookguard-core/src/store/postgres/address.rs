@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
@@ -22,11 +23,19 @@ use crate::store::database::PostgresUrl;
 /// How long one server of the address may take to accept, unless the address says otherwise.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
+/// How long a connection is silent before this side asks whether the server's machine is still there, unless the address
+/// says otherwise. A statement of an upgrade may take hours, and the system's own time for that is two hours.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+/// The time between two such questions, and how many go unanswered before the connection is given up.
+const KEEPALIVES: (Duration, u32) = (Duration::from_secs(15), 4);
+
 /// A checked address.
 pub(super) struct Address {
     shown: String,
     /// The configuration of each server, in order.
     pub servers: Vec<Config>,
+    /// The place in `servers` of the one that last opened a session.
+    pub last_opened: AtomicUsize,
     /// The connector for TLS, if the address asks for TLS.
     pub tls: Option<MakeRustlsConnect>,
 }
@@ -106,6 +115,7 @@ impl Address {
         Ok(Self {
             shown: url.to_string(),
             servers,
+            last_opened: AtomicUsize::new(0),
             tls,
         })
     }
@@ -132,6 +142,15 @@ fn complete(server: &mut Config, encrypted: bool, several: bool) {
     server.application_name(concat!("bookguard ", env!("CARGO_PKG_VERSION")));
     if server.get_connect_timeout().is_none() {
         server.connect_timeout(CONNECT_TIME);
+    }
+    if server.get_keepalives_idle() == Config::new().get_keepalives_idle() {
+        server.keepalives_idle(KEEPALIVE_IDLE);
+    }
+    if server.get_keepalives_interval().is_none() {
+        server.keepalives_interval(KEEPALIVES.0);
+    }
+    if server.get_keepalives_retries().is_none() {
+        server.keepalives_retries(KEEPALIVES.1);
     }
     // Of several servers, use the one that takes writes at present.
     if several {

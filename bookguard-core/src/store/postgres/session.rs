@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -26,14 +27,19 @@ const OLDEST: i32 = 150_000;
 const OPEN_TIME: Duration = Duration::from_secs(15);
 
 /// The first query on a session. It also pins `synchronous_commit` to the value that was checked, even if the server's
-/// setting changes later.
+/// setting changes later. Two values are replaced: with them, a commit may be answered before it is on the disk of a standby.
 const CHECKS: &str = "SELECT current_setting('server_version_num')::INT, current_setting('server_encoding')::TEXT, \
      CASE WHEN pg_is_in_recovery() THEN 'on' ELSE 'off' END, current_setting('default_transaction_read_only')::TEXT, \
-     current_setting('fsync')::TEXT, set_config('synchronous_commit', current_setting('synchronous_commit'), FALSE)::TEXT";
+     current_setting('fsync')::TEXT, set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') \
+     IN ('local', 'remote_write') THEN 'on' ELSE current_setting('synchronous_commit') END, FALSE)::TEXT";
 
 /// Makes the server notice within two minutes that a node's machine is gone, and free its place for others.
 const NOTICED: &str =
     "SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 15; SET tcp_keepalives_count = 4";
+
+/// Makes the server send its warnings, whatever its role, its database or the address say: a commit whose wait for a standby
+/// was cancelled differs from others by its warning alone.
+const WARNED: &str = "SET client_min_messages = warning";
 
 /// An open session.
 pub(super) struct Session {
@@ -181,16 +187,21 @@ impl Drop for Session {
     }
 }
 
-/// Opens a session on the first server that passes the checks.
+/// Opens a session on the first server that passes the checks. The one that last did so is tried first: a server that drops
+/// packets would otherwise delay every session for as long as it is down.
 async fn open_any(address: &Address, settings: &str, warnings: &Warnings) -> Result<Client, Fault> {
     let count = u32::try_from(address.servers.len()).unwrap_or(u32::MAX);
     let patience = OPEN_TIME / count.max(1);
     let mut opened = Err(Fault::silence(patience));
-    for server in &address.servers {
+    let last_opened = address.last_opened.load(Ordering::Relaxed);
+    let servers = address.servers.iter().enumerate();
+    let from_there = servers.cycle().skip(last_opened);
+    for (place, server) in from_there.take(address.servers.len()) {
         let opening = open(address, server, settings, warnings);
         let waited = tokio::time::timeout(patience, opening).await;
         opened = waited.unwrap_or_else(|_| Err(Fault::silence(patience)));
         if opened.is_ok() {
+            address.last_opened.store(place, Ordering::Relaxed);
             break;
         }
     }
@@ -230,7 +241,7 @@ async fn open(
         .check()
         .map_err(|why| Fault::Reported(StoreError::Failed(format!("{address} {why}"))))?;
     client
-        .batch_execute(&format!("{NOTICED}; {settings}"))
+        .batch_execute(&format!("{WARNED}; {NOTICED}; {settings}"))
         .await?;
     Ok(client)
 }

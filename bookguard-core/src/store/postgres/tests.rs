@@ -93,7 +93,12 @@ fn a_commit_that_its_standby_may_not_have_is_not_called_done() {
     let Some(postgres) = TestServer::start(&Options::default()) else {
         return;
     };
-    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
+    // Not even if sessions here would get no warnings.
+    let address = postgres.fresh_database();
+    let database = bookguard_test_postgres::database_of(&address);
+    let silent = format!("ALTER DATABASE {database} SET client_min_messages = error");
+    postgres.sql("postgres", &silent);
+    let server = Server::open(&url(&address), true).unwrap();
     let mut writer = server.writer().unwrap();
     // No standby of this name will ever confirm.
     postgres.set("synchronous_standby_names", "nobody");
@@ -227,25 +232,47 @@ fn what_was_checked_of_a_server_stays_so_for_the_session() {
     postgres.set("synchronous_commit", "off");
     let refused = server.writer().err().unwrap().to_string();
     assert!(refused.contains("synchronous_commit = off"), "{refused}");
-    let rows = writer
-        .one(Statement::new(
-            "SELECT current_setting('synchronous_commit')",
-            vec![],
-        ))
-        .unwrap();
-    assert_eq!(rows.rows[0].text(0), Ok("on"));
+    assert_eq!(waits_for(&mut *writer), "on");
 }
 
 #[test]
-fn a_silent_database_server_does_not_block_the_next_one() {
+fn a_commit_waits_for_the_disk_of_a_standby_whatever_the_server_says() {
+    let Some(postgres) = TestServer::start(&Options::default()) else {
+        return;
+    };
+    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
+    for (set, kept) in [
+        ("local", "on"),
+        ("remote_write", "on"),
+        ("on", "on"),
+        ("remote_apply", "remote_apply"),
+    ] {
+        postgres.set("synchronous_commit", set);
+        assert_eq!(waits_for(&mut *server.writer().unwrap()), kept, "{set}");
+    }
+}
+
+/// What a commit waits for before it is answered.
+fn waits_for(conn: &mut dyn Conn) -> String {
+    let asked = Statement::new("SELECT current_setting('synchronous_commit')", vec![]);
+    let rows = conn.one(asked).unwrap();
+    rows.rows[0].text(0).unwrap().to_owned()
+}
+
+#[test]
+fn a_silent_database_server_does_not_block_the_next_one_and_is_not_tried_again() {
     let Some(postgres) = TestServer::shared() else {
         return;
     };
     let hung = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    hung.set_nonblocking(true).unwrap();
     let first = format!("@{},", hung.local_addr().unwrap());
     let both = postgres.fresh_database().replacen('@', &first, 1);
     let address = Address::parse(&url(&both)).unwrap();
     Session::open(&address, WRITER.settings).unwrap();
+    assert!(hung.accept().is_ok(), "it is named first");
+    Session::open(&address, WRITER.settings).unwrap();
+    assert!(hung.accept().is_err(), "the other one was there");
 }
 
 #[test]
@@ -268,4 +295,17 @@ fn a_server_that_says_nothing_is_not_asked_twice() {
     assert!(silent.to_string().contains("said nothing"), "{silent}");
     let asked = postgres.sql(database, "SELECT last_value FROM asked");
     assert_eq!(asked, "1");
+}
+
+#[test]
+fn the_tiles_that_grow_are_found_by_one_look_at_the_head() {
+    let Some(postgres) = TestServer::shared() else {
+        return;
+    };
+    let url = postgres.fresh_database();
+    Server::open(&self::url(&url), true).unwrap();
+    let database = bookguard_test_postgres::database_of(&url);
+    let asked = format!("EXPLAIN {}", crate::store::tree::growing().sql);
+    let plan = postgres.sql(database, &asked);
+    assert_eq!(plan.matches(" on head").count(), 1, "{plan}");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::address::Address;
-use super::{MIGRATOR, Postgres, existing, script};
+use super::{CHECKER, MIGRATOR, Postgres, existing, script};
 use crate::store::conn::{Conn as _, StoreError};
 use crate::store::database::PostgresUrl;
 use crate::store::schema::{self, Schema, Step, Upgraded};
@@ -20,7 +20,7 @@ const BRIEF: u32 = 8;
 /// What the database says about its schema. Returns `None` if it is empty.
 pub(in crate::store) fn schema(url: &PostgresUrl) -> Result<Option<Schema>, StoreError> {
     let address = Arc::new(Address::parse(url)?);
-    existing(&mut Postgres::new(address, &MIGRATOR))
+    existing(&mut Postgres::new(address, &CHECKER))
 }
 
 /// Applies the steps that the database lacks. One node does it, and others that start wait for it.
@@ -46,7 +46,15 @@ pub(in crate::store) fn upgrade(url: &PostgresUrl, steps: &[Step]) -> Result<Upg
 }
 
 fn attempt(conn: &mut Postgres, steps: &[Step], brief: bool) -> Result<Upgraded, StoreError> {
-    conn.begin(&[])?;
+    conn.begin(&[]).map_err(|error| match error {
+        // All that it waits for is the lock that another node holds while it upgrades.
+        StoreError::Busy => StoreError::Failed(
+            "another node is upgrading the schema, which may take long on a large database: let it go on, and start this one when \
+             it is done"
+                .to_owned(),
+        ),
+        other => other,
+    })?;
     let upgraded = (|| {
         if !brief {
             conn.script("SET LOCAL lock_timeout = '2s'")?;
@@ -65,5 +73,56 @@ fn attempt(conn: &mut Postgres, steps: &[Step], brief: bool) -> Result<Upgraded,
             conn.rollback();
             Err(error)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bookguard_test_postgres::{Postgres as TestServer, database_of};
+
+    use super::*;
+    use crate::store::Database;
+    use crate::store::postgres::Role;
+
+    fn address(url: &str) -> Arc<Address> {
+        let Database::Postgres(url) = Database::from(url) else {
+            panic!("{url} is a server's")
+        };
+        Arc::new(Address::parse(&url).unwrap())
+    }
+
+    #[test]
+    fn a_node_that_waits_for_another_s_upgrade_says_so() {
+        const IMPATIENT: Role = Role {
+            begin: "BEGIN; SET LOCAL lock_timeout = '100ms'; SELECT pg_advisory_xact_lock(7882842413417721)",
+            ..MIGRATOR
+        };
+        let Some(postgres) = TestServer::shared() else {
+            return;
+        };
+        let url = postgres.fresh_database();
+        let _upgrading = postgres.hold(
+            database_of(&url),
+            "SELECT pg_advisory_xact_lock(7882842413417721)",
+        );
+        let mut conn = Postgres::new(address(&url), &IMPATIENT);
+        let refused = attempt(&mut conn, &schema::STEPS, true).unwrap_err();
+        let says = refused.to_string();
+        assert!(says.contains("another node is upgrading"), "{says}");
+    }
+
+    #[test]
+    fn a_step_whose_node_is_gone_ends_soon() {
+        let Some(postgres) = TestServer::shared() else {
+            return;
+        };
+        let address = address(&postgres.fresh_database());
+        let mut gone = Postgres::new(Arc::clone(&address), &MIGRATOR);
+        gone.begin(&[]).unwrap();
+        gone.session().unwrap().send("SELECT pg_sleep(600)");
+        drop(gone);
+        let began = Instant::now();
+        Postgres::new(address, &MIGRATOR).begin(&[]).unwrap();
+        assert!(began.elapsed() < Duration::from_secs(60));
     }
 }
