@@ -215,7 +215,6 @@ fn a_repeat_brings_back_nothing_that_was_erased_of_the_acceptance() {
 }
 
 #[test]
-<<<<<<< HEAD
 fn a_method_that_reads_as_if_it_were_erased_is_one_like_others() {
     let mut work = work_with(state(Some("firm"), BookingStatus::Created));
     let asked = ask(&work);
@@ -230,7 +229,9 @@ fn a_method_that_reads_as_if_it_were_erased_is_one_like_others() {
     let (changes, accepted) = accept(&work, NOW, asked).unwrap();
     assert!(!changes.is_empty());
     assert_eq!(accepted.acceptance.method, "checkbox");
-=======
+}
+
+#[test]
 fn nothing_is_answered_of_an_acceptance_in_the_batch_that_erases_it() {
     let mut work = work_with(state(Some("firm"), BookingStatus::Created));
     let asked = ask(&work);
@@ -254,5 +255,4 @@ fn nothing_is_answered_of_an_acceptance_in_the_batch_that_erases_it() {
     booking.state.erasures.push(Logged { place, fact });
     let refused = accept(&work, NOW, asked).unwrap_err();
     assert_eq!(refused.kind, Kind::Unavailable);
->>>>>>> efb880d9b0487334e7c4b3dd0bf4b158fb1558cf
 }
