@@ -152,6 +152,7 @@ impl WitnessTurn {
         if self.state.origin != head.origin {
             self.state.origin.clone_from(&head.origin);
             self.state.size = 0;
+            self.state.trouble = None;
         }
         let log_size = head.head.size;
         // One that has cosigned more than there is answers with its size to whatever it is asked.
@@ -225,7 +226,7 @@ impl WitnessTurn {
                         "the size that it has cosigned last keeps changing; now it is {size}"
                     ),
                 };
-                self.state.trouble = Some(WitnessTrouble { is_alarm, what });
+                self.note(WitnessTrouble { is_alarm, what });
                 !is_alarm
             }
             WitnessAnswer::Contradicts(what) => self.failed(true, what),
@@ -239,8 +240,15 @@ impl WitnessTurn {
     }
 
     fn failed(&mut self, is_alarm: bool, what: String) -> bool {
-        self.state.trouble = Some(WitnessTrouble { is_alarm, what });
+        self.note(WitnessTrouble { is_alarm, what });
         false
+    }
+
+    /// Notes why the witness did not cosign. An alarm stays until it cosigns: that it does not answer now refutes nothing.
+    fn note(&mut self, trouble: WitnessTrouble) {
+        if trouble.is_alarm || !self.state.is_alarm() {
+            self.state.trouble = Some(trouble);
+        }
     }
 
     /// Ends the turn: how it went, and the command that stores it. Blocks.
@@ -337,3 +345,6 @@ pub struct CosignedHead {
     /// The keys of the witnesses, in the policy's order.
     pub witnesses: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! What an answer of a witness does to what is known of it.
+
+use super::*;
+use crate::ledger::cosignature::Cosigner;
+
+fn cosigner(seed: u8) -> Cosigner {
+    Cosigner::from_seed("witness.example.com/w", &[seed; 32]).unwrap()
+}
+
+/// A turn with a witness that is thought to have cosigned this size last.
+fn turn(size: u64) -> WitnessTurn {
+    let place = WitnessPlace {
+        url: "https://witness.example.com".to_owned(),
+        names: vec!["w".to_owned()],
+        keys: vec![cosigner(1).verifier()],
+    };
+    let state = WitnessState {
+        url: place.url.clone(),
+        origin: "example.com/log".to_owned(),
+        size,
+        lease: 1,
+        due: Timestamp::EPOCH,
+        asked_at: Timestamp::EPOCH,
+        cosigned_at: None,
+        failures: 0,
+        trouble: None,
+    };
+    WitnessTurn::new(place, state)
+}
+
+/// The turn after it has sent the newest checkpoint of a log of this size and got this answer; and whether to send another.
+fn answered(mut turn: WitnessTurn, log_size: u64, answer: (u16, &str)) -> (WitnessTurn, bool) {
+    let old = match turn.state.size > log_size {
+        true => 0,
+        false => turn.state.size,
+    };
+    turn.sent = Some(SentCheckpoint {
+        request: AddCheckpoint {
+            old,
+            proof: Vec::new(),
+            note: String::new(),
+        },
+        size: log_size,
+        log_size,
+    });
+    let (status, body) = answer;
+    let again = turn.answered((status, body.as_bytes()), Timestamp::EPOCH);
+    (turn, again)
+}
+
+#[test]
+fn an_alarm_stays_until_the_witness_cosigns() {
+    let (mut turn, again) = answered(turn(10), 12, (422, "no"));
+    assert!(!again && turn.state.is_alarm());
+    let alarm = turn.state.trouble.clone();
+    turn.unanswered("it did not answer".to_owned());
+    assert_eq!(turn.state.trouble, alarm);
+    for answer in [(503, ""), (409, "11\n"), (200, "no cosignature")] {
+        // None of these says that the log is whole.
+        (turn, _) = answered(turn, 12, answer);
+        assert_eq!(turn.state.trouble, alarm, "{answer:?}");
+    }
+}
