@@ -214,8 +214,10 @@ impl WitnessTurn {
                 false
             }
             WitnessAnswer::Size(size) => {
+                // The log may have grown since its head was read, and anybody may show a witness what was published. So it is an alarm
+                // only if the witness had named a larger size before that: the next request reads the head again.
+                let is_alarm = self.state.size.min(size) > sent.log_size;
                 self.state.size = size;
-                let is_alarm = size > sent.log_size;
                 let what = match is_alarm {
                     true => format!(
                         "it has cosigned {size} entries of this log, which has only {}: entries were lost, or somebody else has the \

@@ -61,3 +61,21 @@ fn an_alarm_stays_until_the_witness_cosigns() {
         assert_eq!(turn.state.trouble, alarm, "{answer:?}");
     }
 }
+
+#[test]
+fn a_larger_size_is_an_alarm_only_against_a_head_that_was_read_after_it_was_named() {
+    for (log_size, is_alarm) in [(12, true), (16, true), (17, false), (20, false)] {
+        let (turn, again) = answered(turn(10), 12, (409, "17\n"));
+        assert!(again && !turn.state.is_alarm());
+        assert_eq!(turn.state.size, 17);
+        // The head is read again.
+        let answer = match log_size < 17 {
+            true => "17\n",
+            // It went on meanwhile, as the log did.
+            false => "21\n",
+        };
+        let (turn, again) = answered(turn, log_size, (409, answer));
+        assert_eq!(turn.state.is_alarm(), is_alarm, "{log_size}");
+        assert_eq!(again, !is_alarm);
+    }
+}
