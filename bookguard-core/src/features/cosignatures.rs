@@ -200,14 +200,16 @@ impl WitnessTurn {
         };
         match WitnessAnswer::read(&sent.request, sent.size, &self.place.keys, answer) {
             WitnessAnswer::Cosigned(lines) => {
-                let keys = self.place.keys.iter();
-                self.cosigned = (keys.zip(lines))
-                    .map(|(key, (line, _))| StoredCosignature {
+                let signed = |(line, _): &(String, u64)| {
+                    let note = format!("{}{line}", sent.request.note);
+                    let key = self.place.keys.iter().find(|key| key.verify(&note).is_ok());
+                    key.map(|key| StoredCosignature {
                         key: key.to_string(),
                         size: sent.size,
-                        note: format!("{}{line}", sent.request.note),
+                        note,
                     })
-                    .collect();
+                };
+                self.cosigned = lines.iter().filter_map(signed).collect();
                 self.state.size = sent.size;
                 self.state.cosigned_at = Some(now);
                 self.state.trouble = None;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::ledger::cosignature::Cosigner;
+use crate::ledger::{Hash, Signer};
 
 fn cosigner(seed: u8) -> Cosigner {
     Cosigner::from_seed("witness.example.com/w", &[seed; 32]).unwrap()
@@ -78,4 +79,35 @@ fn a_larger_size_is_an_alarm_only_against_a_head_that_was_read_after_it_was_name
         assert_eq!(turn.state.is_alarm(), is_alarm, "{log_size}");
         assert_eq!(again, !is_alarm);
     }
+}
+
+#[test]
+fn what_one_key_of_a_place_signed_is_kept_without_its_neighbour() {
+    let signer = Signer::from_seed("example.com/log", &[7; 32]).unwrap();
+    let head = Checkpoint {
+        origin: "example.com/log".to_owned(),
+        size: 12,
+        root: Hash::of(b"root"),
+    };
+    let mut turn = turn(10);
+    turn.place.keys = vec![cosigner(1).verifier(), cosigner(2).verifier()];
+    let note = Checkpoint::sign(&signer, head.size, head.root);
+    let line = cosigner(2).cosign(&head.text(), 9);
+    turn.sent = Some(SentCheckpoint {
+        request: AddCheckpoint {
+            old: 10,
+            proof: Vec::new(),
+            note: note.clone(),
+        },
+        size: 12,
+        log_size: 12,
+    });
+    assert!(!turn.answered((200, line.as_bytes()), Timestamp::EPOCH));
+    let kept = StoredCosignature {
+        key: cosigner(2).verifier().to_string(),
+        size: 12,
+        note: note + &line,
+    };
+    assert_eq!(turn.cosigned, [kept]);
+    assert_eq!(turn.state.trouble, None);
 }
