@@ -235,11 +235,25 @@ impl FollowedLog {
 
     /// Reads what was added to the log, checks it, and keeps it.
     async fn look(&self, place: &str) -> Result<Looked, Failure> {
-        let log = match &self.policy {
-            Some(policy) => public_log::open_witnessed(place, policy).await?,
-            None => public_log::open(place).await?,
+        let (source, newest) = public_log::open(place).await?;
+        let Some(policy) = &self.policy else {
+            return self.look_at(place, (source, newest)).await;
         };
-        self.look_at(place, log).await
+        let note = public_log::cosigned(place, (&source, &newest), policy).await?;
+        let known = self.known()?;
+        let opened = |note: &str| Checkpoint::open(note, &self.key).ok();
+        // What is cosigned may be older than what is known; whether entries were lost, only the newest checkpoint says.
+        let older = opened(&note).filter(|log| log.size < known.size);
+        if let (Some(_), Some(log)) = (older, opened(&newest)) {
+            return match Walk::since(known.clone(), log) {
+                Ok(_) => Ok(Looked {
+                    before: known.size,
+                    log: known,
+                }),
+                Err(why) => Err(self.refused(place, &newest, &why.into())),
+            };
+        }
+        self.look_at(place, (source, note)).await
     }
 
     /// The same, once it was found.

@@ -98,28 +98,28 @@ fn absent(path: &TilePath) -> String {
 /// Where our server shows the newest checkpoint that its witnesses have cosigned; the newest of all often is not yet.
 const COSIGNED: &str = "cosigned-checkpoint";
 
-/// Finds the log as [`open`] does, and reads the checkpoint that the policy's witnesses have cosigned.
+/// The checkpoint of an open log that the policy's witnesses have cosigned: the newest one, or that which the log shows beside it.
 ///
 /// # Errors
-/// [`Failure::NotVerified`] if there is none.
-pub(super) async fn open_witnessed(
+/// [`Failure::NotVerified`] if there is none; those of the log if it does not say.
+pub(super) async fn cosigned(
     place: &str,
+    (source, newest): (&Source, &str),
     policy: &TrustPolicy,
-) -> Result<(Source, String), Failure> {
-    let (source, latest) = open(place).await?;
-    let Err(why) = policy.check_known(&latest) else {
-        return Ok((source, latest));
+) -> Result<String, Failure> {
+    let Err(why) = policy.check_known(newest) else {
+        return Ok(newest.to_owned());
     };
-    let other = source.get(COSIGNED, MAX_NOTE_BYTES).await;
-    let other = other.ok().and_then(Result::ok);
+    let other = source.get(COSIGNED, MAX_NOTE_BYTES).await?.ok();
     let other = other.and_then(|bytes| String::from_utf8(bytes).ok());
-    match other.filter(|note| policy.check_known(note).is_ok()) {
-        Some(note) => Ok((source, note)),
-        None => Err(Failure::NotVerified(format!(
-            "The log at {place} is not cosigned as the trust policy demands: {why}. If its witnesses were only away for a while, look again \
-             later."
-        ))),
-    }
+    other
+        .filter(|note| policy.check_known(note).is_ok())
+        .ok_or_else(|| {
+            Failure::NotVerified(format!(
+                "The log at {place} is not cosigned as the trust policy demands: {why}. If its witnesses were only away for a while, look \
+                 again later."
+            ))
+        })
 }
 
 /// Whether a log could be there.
@@ -301,6 +301,7 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
 
+    use bookguard_core::ledger::cosignature::Cosigner;
     use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind};
 
     use super::*;
@@ -341,5 +342,29 @@ mod tests {
         assert!(matches!(fetched, Ok(Err(_))));
         let closed = tokio::task::spawn_blocking(move || server.join().unwrap()).await;
         assert_eq!(closed.unwrap(), [true; AT_ONCE - 1]);
+    }
+
+    #[tokio::test]
+    async fn a_cosigned_checkpoint_that_was_not_sent_is_not_one_that_is_missing() {
+        let key = Cosigner::from_seed("witness.example.com/w", &[3; 32]);
+        let key = key.unwrap().verifier();
+        let policy = TrustPolicy::parse(&format!("witness w {key}\nquorum w\n")).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let source = Source::new(&format!("http://{}", listener.local_addr().unwrap()));
+        let source = source.unwrap_or_else(|why| panic!("{}", why.reason()));
+        let server = std::thread::spawn(move || {
+            for status in ["500 Internal Server Error", "404 Not Found"] {
+                let mut socket = listener.accept().unwrap().0;
+                assert!(head(&socket).starts_with("GET /cosigned-checkpoint "));
+                let answer =
+                    format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                socket.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let failed = cosigned("here", (&source, "a newer one"), &policy).await;
+        assert!(matches!(failed, Err(Failure::BadAnswer(_))));
+        let missing = cosigned("here", (&source, "a newer one"), &policy).await;
+        assert!(matches!(missing, Err(Failure::NotVerified(_))));
+        server.join().unwrap();
     }
 }

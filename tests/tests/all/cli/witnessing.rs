@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use bookguard_core::ledger::cosignature::CosignerKey;
+use bookguard_core::ledger::cosignature::{Cosigner, CosignerKey};
 use bookguard_core::ledger::proof::prove_consistency;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
 use bookguard_core::ledger::witness::AddCheckpoint;
@@ -417,6 +417,47 @@ async fn a_log_is_followed_from_where_it_was_left_and_a_fork_is_kept() {
             assert_eq!(is_kept, place != "older");
         }
     }
+}
+
+/// What is cosigned lags behind the log, and here behind its follower too.
+#[tokio::test]
+async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let log = Log::new("log.example", 40, 99);
+    let fork = Log::new("log.example", 40, 10);
+    let witness = Cosigner::from_seed("witness.example.com/w", &[3; 32]).unwrap();
+    let policy = format!("witness w {}\nquorum w\n", witness.verifier());
+    fs::write(at("policy"), policy).unwrap();
+    let cosigned = |size| {
+        let note = log.note(size);
+        let (text, _) = note.split_once("\n\n").unwrap();
+        let line = witness.cosign(&format!("{text}\n"), 1_800_000_000);
+        note + &line
+    };
+    let key = log.key();
+    let look = async || {
+        let line = follow("monitor", &at("log"), &at("m"), Some(&key));
+        let line = line.arg("--witness-policy").arg(at("policy"));
+        line.run().await
+    };
+    log.publish(30, &at("log"));
+    fs::write(at("log").join("checkpoint"), cosigned(30)).unwrap();
+    assert_eq!(followed(&look().await), (30.into(), 30.into()));
+    fs::write(at("log").join("cosigned-checkpoint"), cosigned(20)).unwrap();
+    for size in [30, 40] {
+        log.publish(size, &at("log"));
+        assert_eq!(followed(&look().await), (30.into(), 0.into()), "{size}");
+    }
+    log.publish(25, &at("log"));
+    let words = "the log has 25 entries, but 30 were signed before";
+    look().await.ended(6, &[words]);
+    fork.publish(30, &at("log"));
+    look()
+        .await
+        .ended(6, &["the log is forked", "together with"]);
+    let kept = fs::read_to_string(at("m").join("checkpoint")).unwrap();
+    assert_eq!(kept, cosigned(30));
 }
 
 #[tokio::test]
