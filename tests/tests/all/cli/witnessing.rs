@@ -211,6 +211,44 @@ async fn a_log_is_cosigned_as_it_grows_and_a_fork_is_refused_and_kept() {
     assert_eq!(shown.ended(0, &[]).string("key"), key.to_string());
 }
 
+/// Genuine checkpoints with a wrong proof, which anybody can send, take no room from what comes after them.
+#[tokio::test]
+async fn a_fork_is_kept_after_any_number_of_wrong_proofs() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let (log, fork) = (
+        Log::new("log.example", 40, 99),
+        Log::new("log.example", 40, 10),
+    );
+    witness(folder, &[&log]).await;
+    let server = Serving::of(serving(folder)).await;
+    let caller = server.caller();
+    assert_eq!(add(&caller, log.request(0, 12)).await.status, 200);
+    let unproven = || {
+        let files = fs::read_dir(folder.join("w/forks")).unwrap();
+        let files = files.map(|file| file.unwrap());
+        let named =
+            |file: &fs::DirEntry| file.file_name().to_string_lossy().starts_with("unproven-");
+        let files = files.filter(named).map(|file| file.path());
+        files
+            .map(|file| fs::read_to_string(file).unwrap())
+            .collect::<Vec<_>>()
+    };
+    for size in 13..=32 {
+        let mut request = AddCheckpoint::parse(&log.request(12, size)).unwrap();
+        request.proof.pop();
+        let refused = add(&caller, request.to_string()).await;
+        assert_eq!(refused.status, 422, "{}", refused.text);
+        assert_eq!(unproven().len() as u64, (size - 12).min(16));
+    }
+    let refused = add(&caller, fork.request(12, 40)).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    let kept = unproven();
+    assert_eq!(kept.len(), 16);
+    assert!(kept.iter().any(|text| text.contains(&fork.note(40))));
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn a_witness_that_forgot_does_not_start() {
     let folder = TempDir::new().unwrap();
