@@ -167,6 +167,14 @@ impl Looked {
     }
 }
 
+/// What one look has written.
+#[derive(Default)]
+struct Written {
+    folders: BTreeSet<PathBuf>,
+    /// The folders of partial tiles whose full ones are now there. They go once the checkpoint is there that covers these.
+    outgrown: BTreeSet<PathBuf>,
+}
+
 /// The folder of a mirror or monitor, in use by this process.
 struct FollowedLog {
     folder: PathBuf,
@@ -284,7 +292,7 @@ impl FollowedLog {
         let mut bar = Bar::new();
         let size = walk.log().size;
         let mut wrong = None;
-        let mut written = BTreeSet::new();
+        let mut written = Written::default();
         let source = Arc::new(source);
         let fetched = public_log::fetch(&source, walk.paths(), |path, bytes| {
             let taken = match walk.take(bytes) {
@@ -330,9 +338,10 @@ impl FollowedLog {
             reached.map_err(|why| self.refused(place, &note, &why))?;
         }
         // If a mirror is stopped here, its next run reads the same tiles again.
-        let kept = written.iter().try_for_each(|folder| private::sync(folder));
+        let kept = (written.folders.iter()).try_for_each(|folder| private::sync(folder));
         // Signatures of witnesses stay with the checkpoint.
         kept.and_then(|()| replace(&self.folder, CHECKPOINT, note.as_bytes()))
+            .and_then(|()| written.outgrown.iter().try_for_each(fs::remove_dir_all))
             .map_err(|e| self.cannot_write(&e))?;
         Ok(Looked { before, log })
     }
@@ -365,7 +374,7 @@ impl FollowedLog {
         path: &TilePath,
         bytes: &[u8],
         entries: Option<&[&[u8]]>,
-        written: &mut BTreeSet<PathBuf>,
+        written: &mut Written,
     ) -> io::Result<()> {
         if !self.keeps {
             return Ok(());
@@ -384,22 +393,22 @@ impl FollowedLog {
         }
     }
 
-    fn write(
-        &self,
-        path: &TilePath,
-        bytes: &[u8],
-        written: &mut BTreeSet<PathBuf>,
-    ) -> io::Result<()> {
+    fn write(&self, path: &TilePath, bytes: &[u8], written: &mut Written) -> io::Result<()> {
         let file = self.folder.join(path.to_string());
         let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
             return Ok(());
         };
         fs::create_dir_all(folder)?;
         let mut above = folder;
-        while above.starts_with(&self.folder) && written.insert(above.to_owned()) {
+        while above.starts_with(&self.folder) && written.folders.insert(above.to_owned()) {
             above = above.parent().unwrap_or(&self.folder);
         }
-        private::place(File::options(), folder, &name.to_string_lossy(), bytes)
+        private::place(File::options(), folder, &name.to_string_lossy(), bytes)?;
+        let partial = file.with_extension("p");
+        if !path.is_partial() && partial.is_dir() {
+            written.outgrown.insert(partial);
+        }
+        Ok(())
     }
 
     /// What to say of a log that does not continue what was seen, or whose maps are not true. The checkpoint that shows it is kept.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use bookguard_core::features::ledger;
 use bookguard_core::ledger::TilePath;
 use bookguard_core::ledger::note::MAX_NOTE_BYTES;
+use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle, parse_bundle};
 use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::walk::most_bytes;
 use bookguard_core::service::Service;
@@ -71,7 +72,7 @@ pub(super) async fn fetch(
         while coming.len() < AT_ONCE {
             let Some(path) = paths.next() else { break };
             let source = Arc::clone(source);
-            let fetch = async move { source.get(&path.to_string(), most_bytes(&path)).await };
+            let fetch = async move { source.tile(&path).await };
             coming.push_back((path, Coming(tokio::spawn(fetch))));
         }
         let Some((path, mut fetch)) = coming.pop_front() else {
@@ -204,6 +205,19 @@ impl Source {
         }
     }
 
+    /// Reads a tile. A log may delete a partial one once it holds the full one (C2SP tlog-tiles), of which it is the beginning.
+    async fn tile(&self, path: &TilePath) -> Fetched {
+        let got = self.get(&path.to_string(), most_bytes(path)).await?;
+        let full = TilePath::new(path.kind(), path.index(), TILE_WIDTH);
+        match (got, full) {
+            (Err(Absent), Ok(full)) if path.is_partial() => {
+                let got = self.get(&full.to_string(), most_bytes(&full)).await?;
+                Ok(got.map(|bytes| beginning(path, bytes)))
+            }
+            (got, _) => Ok(got),
+        }
+    }
+
     /// Reads a file of the log, and no more than one byte beyond the most it can have, so that its length shows that it is
     /// wrong.
     async fn get(&self, path: &str, most: usize) -> Fetched {
@@ -228,6 +242,18 @@ impl Source {
             }
         }
     }
+}
+
+/// A partial tile, cut from the full one; what is no full tile stays as it is, and is refused by whoever checks it.
+fn beginning(path: &TilePath, full: Vec<u8>) -> Vec<u8> {
+    let cut = match path.kind() {
+        TileKind::Hashes(_) => path.cut(&full).map(<[u8]>::to_vec),
+        TileKind::Entries => parse_bundle(&full, TILE_WIDTH).ok().and_then(|entries| {
+            let entries = entries.into_iter().take(path.width());
+            encode_bundle(entries).ok()
+        }),
+    };
+    cut.unwrap_or(full)
 }
 
 async fn download(client: &Client, prefix: &Url, path: &str, most: usize) -> Fetched {
@@ -302,7 +328,6 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     use bookguard_core::ledger::cosignature::Cosigner;
-    use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bookguard_core::ledger::cosignature::{Cosigner, CosignerKey};
@@ -426,6 +426,27 @@ async fn a_log_is_followed_from_where_it_was_left_and_a_fork_is_kept() {
         assert_eq!(copy.unwrap(), original.unwrap(), "{file}");
     }
     assert!(!at("monitor").join("tile").exists());
+    // What grew to its full width is there only as that.
+    let files = |folder: &str| {
+        let mut files = Vec::new();
+        let mut folders = vec![at(folder).join("tile")];
+        while let Some(folder) = folders.pop() {
+            for file in fs::read_dir(folder).unwrap() {
+                match file.unwrap().path() {
+                    folder if folder.is_dir() => folders.push(folder),
+                    file => files.push(file.strip_prefix(at("")).unwrap().to_owned()),
+                }
+            }
+        }
+        files
+    };
+    let is_outgrown = |file: &&PathBuf| {
+        let full = file.parent().unwrap().with_extension("");
+        file.to_string_lossy().contains(".p/") && at("").join(full).is_file()
+    };
+    let mirrored = files("mirror");
+    assert!(mirrored.iter().any(|file| file.ends_with("003.p/132")));
+    assert_eq!(mirrored.iter().find(is_outgrown), None);
 
     let fork = Log::new("log.example", 950, 899);
     fork.publish(950, &at("fork"));
@@ -496,6 +517,35 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
         .ended(6, &["the log is forked", "together with"]);
     let kept = fs::read_to_string(at("m").join("checkpoint")).unwrap();
     assert_eq!(kept, cosigned(30));
+}
+
+/// A log may delete a partial tile once it holds the full one, also while somebody reads it under an older checkpoint.
+#[tokio::test]
+async fn a_partial_tile_is_cut_from_the_full_one_if_it_is_gone() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let log = Log::new("log.example", 600, 999);
+    for (size, place) in [(600, "log"), (300, "log"), (300, "old")] {
+        log.publish(size, &at(place));
+    }
+    for outgrown in ["tile/0/001.p", "tile/entries/001.p"] {
+        fs::remove_dir_all(at("log").join(outgrown)).unwrap();
+    }
+    let ran = follow("mirror", &at("log"), &at("m"), Some(&log.key()))
+        .run()
+        .await;
+    assert_eq!(followed(&ran).0, 300);
+    for file in ["tile/0/001.p/44", "tile/entries/001.p/44"] {
+        let (cut, served) = (fs::read(at("m").join(file)), fs::read(at("old").join(file)));
+        assert_eq!(cut.unwrap(), served.unwrap(), "{file}");
+    }
+    // A full tile that is not the log's is refused, like any other.
+    let entries = at("log").join("tile/entries/001");
+    fs::write(&entries, b"no bundle").unwrap();
+    let ran = follow("mirror", &at("log"), &at("n"), Some(&log.key()))
+        .run()
+        .await;
+    ran.ended(6, &["tile/entries/001.p/44 cannot be read"]);
 }
 
 #[tokio::test]
