@@ -38,6 +38,8 @@ const CHECKPOINT: &str = "checkpoint";
 const KEY: &str = "key";
 /// A checkpoint that contradicts the last one. It is kept beside it: together they prove that the log is forked.
 const CONTRADICTION: &str = "contradiction";
+/// The last checkpoint whose entries could not be read. It is signed, and may be all that a forked log ever shows of itself.
+const UNREAD: &str = "unread";
 /// What was audited.
 pub(super) const AUDIT: &str = ".audit";
 
@@ -319,6 +321,9 @@ impl FollowedLog {
         })
         .await;
         bar.clear();
+        if fetched.is_err() && size > before {
+            replace(&self.folder, UNREAD, note.as_bytes()).map_err(|e| self.cannot_write(&e))?;
+        }
         if let Err(why) = fetched? {
             let failed = |why: &Unaudited| self.refused(place, &note, why);
             return Err(wrong

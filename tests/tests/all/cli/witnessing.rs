@@ -519,6 +519,32 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     assert_eq!(kept, cosigned(30));
 }
 
+/// A fork that shows its signed checkpoint, and no entries, may never be proven; what it signed is kept.
+#[tokio::test]
+async fn a_checkpoint_whose_entries_cannot_be_read_is_kept() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let log = Log::new("log.example", 40, 99);
+    log.publish(30, &at("log"));
+    for command in ["mirror", "monitor"] {
+        let ran = follow(command, &at("log"), &at(command), Some(&log.key()))
+            .run()
+            .await;
+        assert_eq!(followed(&ran).0, 30);
+    }
+    log.publish(40, &at("log"));
+    let entries = at("log").join("tile/entries/000.p/40");
+    fs::remove_file(&entries).unwrap();
+    fs::create_dir(&entries).unwrap();
+    for command in ["mirror", "monitor"] {
+        let ran = follow(command, &at("log"), &at(command), None).run().await;
+        ran.ended(2, &["tile/entries/000.p/40 cannot be read"]);
+        let kept = |name| fs::read_to_string(at(command).join(name)).unwrap();
+        assert_eq!(kept("unread"), log.note(40));
+        assert_eq!(kept("checkpoint"), log.note(30));
+    }
+}
+
 /// A log may delete a partial tile once it holds the full one, also while somebody reads it under an older checkpoint.
 #[tokio::test]
 async fn a_partial_tile_is_cut_from_the_full_one_if_it_is_gone() {
