@@ -38,6 +38,8 @@ const CHECKPOINT: &str = "checkpoint";
 const KEY: &str = "key";
 /// A checkpoint that contradicts the last one. It is kept beside it: together they prove that the log is forked.
 const CONTRADICTION: &str = "contradiction";
+/// The last checkpoint whose entries could not be read. It is signed, and may be all that a forked log ever shows of itself.
+const UNREAD: &str = "unread";
 /// What was audited.
 pub(super) const AUDIT: &str = ".audit";
 
@@ -167,6 +169,14 @@ impl Looked {
     }
 }
 
+/// What one look has written.
+#[derive(Default)]
+struct Written {
+    folders: BTreeSet<PathBuf>,
+    /// The folders of partial tiles whose full ones are now there. They go once the checkpoint is there that covers these.
+    outgrown: BTreeSet<PathBuf>,
+}
+
 /// The folder of a mirror or monitor, in use by this process.
 struct FollowedLog {
     folder: PathBuf,
@@ -235,11 +245,25 @@ impl FollowedLog {
 
     /// Reads what was added to the log, checks it, and keeps it.
     async fn look(&self, place: &str) -> Result<Looked, Failure> {
-        let log = match &self.policy {
-            Some(policy) => public_log::open_witnessed(place, policy).await?,
-            None => public_log::open(place).await?,
+        let (source, newest) = public_log::open(place).await?;
+        let Some(policy) = &self.policy else {
+            return self.look_at(place, (source, newest)).await;
         };
-        self.look_at(place, log).await
+        let note = public_log::cosigned(place, (&source, &newest), policy).await?;
+        let known = self.known()?;
+        let opened = |note: &str| Checkpoint::open(note, &self.key).ok();
+        // What is cosigned may be older than what is known; whether entries were lost, only the newest checkpoint says.
+        let older = opened(&note).filter(|log| log.size < known.size);
+        if let (Some(_), Some(log)) = (older, opened(&newest)) {
+            return match Walk::since(known.clone(), log) {
+                Ok(_) => Ok(Looked {
+                    before: known.size,
+                    log: known,
+                }),
+                Err(why) => Err(self.refused(place, &newest, &why.into())),
+            };
+        }
+        self.look_at(place, (source, note)).await
     }
 
     /// The same, once it was found.
@@ -270,7 +294,7 @@ impl FollowedLog {
         let mut bar = Bar::new();
         let size = walk.log().size;
         let mut wrong = None;
-        let mut written = BTreeSet::new();
+        let mut written = Written::default();
         let source = Arc::new(source);
         let fetched = public_log::fetch(&source, walk.paths(), |path, bytes| {
             let taken = match walk.take(bytes) {
@@ -297,6 +321,9 @@ impl FollowedLog {
         })
         .await;
         bar.clear();
+        if fetched.is_err() && size > before {
+            replace(&self.folder, UNREAD, note.as_bytes()).map_err(|e| self.cannot_write(&e))?;
+        }
         if let Err(why) = fetched? {
             let failed = |why: &Unaudited| self.refused(place, &note, why);
             return Err(wrong
@@ -316,9 +343,10 @@ impl FollowedLog {
             reached.map_err(|why| self.refused(place, &note, &why))?;
         }
         // If a mirror is stopped here, its next run reads the same tiles again.
-        let kept = written.iter().try_for_each(|folder| private::sync(folder));
+        let kept = (written.folders.iter()).try_for_each(|folder| private::sync(folder));
         // Signatures of witnesses stay with the checkpoint.
         kept.and_then(|()| replace(&self.folder, CHECKPOINT, note.as_bytes()))
+            .and_then(|()| written.outgrown.iter().try_for_each(fs::remove_dir_all))
             .map_err(|e| self.cannot_write(&e))?;
         Ok(Looked { before, log })
     }
@@ -351,7 +379,7 @@ impl FollowedLog {
         path: &TilePath,
         bytes: &[u8],
         entries: Option<&[&[u8]]>,
-        written: &mut BTreeSet<PathBuf>,
+        written: &mut Written,
     ) -> io::Result<()> {
         if !self.keeps {
             return Ok(());
@@ -370,22 +398,22 @@ impl FollowedLog {
         }
     }
 
-    fn write(
-        &self,
-        path: &TilePath,
-        bytes: &[u8],
-        written: &mut BTreeSet<PathBuf>,
-    ) -> io::Result<()> {
+    fn write(&self, path: &TilePath, bytes: &[u8], written: &mut Written) -> io::Result<()> {
         let file = self.folder.join(path.to_string());
         let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
             return Ok(());
         };
         fs::create_dir_all(folder)?;
         let mut above = folder;
-        while above.starts_with(&self.folder) && written.insert(above.to_owned()) {
+        while above.starts_with(&self.folder) && written.folders.insert(above.to_owned()) {
             above = above.parent().unwrap_or(&self.folder);
         }
-        private::place(File::options(), folder, &name.to_string_lossy(), bytes)
+        private::place(File::options(), folder, &name.to_string_lossy(), bytes)?;
+        let partial = file.with_extension("p");
+        if !path.is_partial() && partial.is_dir() {
+            written.outgrown.insert(partial);
+        }
+        Ok(())
     }
 
     /// What to say of a log that does not continue what was seen, or whose maps are not true. The checkpoint that shows it is kept.

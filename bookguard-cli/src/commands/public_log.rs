@@ -13,6 +13,7 @@ use std::time::Duration;
 use bookguard_core::features::ledger;
 use bookguard_core::ledger::TilePath;
 use bookguard_core::ledger::note::MAX_NOTE_BYTES;
+use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle, parse_bundle};
 use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::walk::most_bytes;
 use bookguard_core::service::Service;
@@ -71,7 +72,7 @@ pub(super) async fn fetch(
         while coming.len() < AT_ONCE {
             let Some(path) = paths.next() else { break };
             let source = Arc::clone(source);
-            let fetch = async move { source.get(&path.to_string(), most_bytes(&path)).await };
+            let fetch = async move { source.tile(&path).await };
             coming.push_back((path, Coming(tokio::spawn(fetch))));
         }
         let Some((path, mut fetch)) = coming.pop_front() else {
@@ -98,28 +99,28 @@ fn absent(path: &TilePath) -> String {
 /// Where our server shows the newest checkpoint that its witnesses have cosigned; the newest of all often is not yet.
 const COSIGNED: &str = "cosigned-checkpoint";
 
-/// Finds the log as [`open`] does, and reads the checkpoint that the policy's witnesses have cosigned.
+/// The checkpoint of an open log that the policy's witnesses have cosigned: the newest one, or that which the log shows beside it.
 ///
 /// # Errors
-/// [`Failure::NotVerified`] if there is none.
-pub(super) async fn open_witnessed(
+/// [`Failure::NotVerified`] if there is none; those of the log if it does not say.
+pub(super) async fn cosigned(
     place: &str,
+    (source, newest): (&Source, &str),
     policy: &TrustPolicy,
-) -> Result<(Source, String), Failure> {
-    let (source, latest) = open(place).await?;
-    let Err(why) = policy.check_known(&latest) else {
-        return Ok((source, latest));
+) -> Result<String, Failure> {
+    let Err(why) = policy.check_known(newest) else {
+        return Ok(newest.to_owned());
     };
-    let other = source.get(COSIGNED, MAX_NOTE_BYTES).await;
-    let other = other.ok().and_then(Result::ok);
+    let other = source.get(COSIGNED, MAX_NOTE_BYTES).await?.ok();
     let other = other.and_then(|bytes| String::from_utf8(bytes).ok());
-    match other.filter(|note| policy.check_known(note).is_ok()) {
-        Some(note) => Ok((source, note)),
-        None => Err(Failure::NotVerified(format!(
-            "The log at {place} is not cosigned as the trust policy demands: {why}. If its witnesses were only away for a while, look again \
-             later."
-        ))),
-    }
+    other
+        .filter(|note| policy.check_known(note).is_ok())
+        .ok_or_else(|| {
+            Failure::NotVerified(format!(
+                "The log at {place} is not cosigned as the trust policy demands: {why}. If its witnesses were only away for a while, look \
+                 again later."
+            ))
+        })
 }
 
 /// Whether a log could be there.
@@ -204,6 +205,19 @@ impl Source {
         }
     }
 
+    /// Reads a tile. A log may delete a partial one once it holds the full one (C2SP tlog-tiles), of which it is the beginning.
+    async fn tile(&self, path: &TilePath) -> Fetched {
+        let got = self.get(&path.to_string(), most_bytes(path)).await?;
+        let full = TilePath::new(path.kind(), path.index(), TILE_WIDTH);
+        match (got, full) {
+            (Err(Absent), Ok(full)) if path.is_partial() => {
+                let got = self.get(&full.to_string(), most_bytes(&full)).await?;
+                Ok(got.map(|bytes| beginning(path, bytes)))
+            }
+            (got, _) => Ok(got),
+        }
+    }
+
     /// Reads a file of the log, and no more than one byte beyond the most it can have, so that its length shows that it is
     /// wrong.
     async fn get(&self, path: &str, most: usize) -> Fetched {
@@ -228,6 +242,18 @@ impl Source {
             }
         }
     }
+}
+
+/// A partial tile, cut from the full one; what is no full tile stays as it is, and is refused by whoever checks it.
+fn beginning(path: &TilePath, full: Vec<u8>) -> Vec<u8> {
+    let cut = match path.kind() {
+        TileKind::Hashes(_) => path.cut(&full).map(<[u8]>::to_vec),
+        TileKind::Entries => parse_bundle(&full, TILE_WIDTH).ok().and_then(|entries| {
+            let entries = entries.into_iter().take(path.width());
+            encode_bundle(entries).ok()
+        }),
+    };
+    cut.unwrap_or(full)
 }
 
 async fn download(client: &Client, prefix: &Url, path: &str, most: usize) -> Fetched {
@@ -301,7 +327,7 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
 
-    use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind};
+    use bookguard_core::ledger::cosignature::Cosigner;
 
     use super::*;
 
@@ -341,5 +367,29 @@ mod tests {
         assert!(matches!(fetched, Ok(Err(_))));
         let closed = tokio::task::spawn_blocking(move || server.join().unwrap()).await;
         assert_eq!(closed.unwrap(), [true; AT_ONCE - 1]);
+    }
+
+    #[tokio::test]
+    async fn a_cosigned_checkpoint_that_was_not_sent_is_not_one_that_is_missing() {
+        let key = Cosigner::from_seed("witness.example.com/w", &[3; 32]);
+        let key = key.unwrap().verifier();
+        let policy = TrustPolicy::parse(&format!("witness w {key}\nquorum w\n")).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let source = Source::new(&format!("http://{}", listener.local_addr().unwrap()));
+        let source = source.unwrap_or_else(|why| panic!("{}", why.reason()));
+        let server = std::thread::spawn(move || {
+            for status in ["500 Internal Server Error", "404 Not Found"] {
+                let mut socket = listener.accept().unwrap().0;
+                assert!(head(&socket).starts_with("GET /cosigned-checkpoint "));
+                let answer =
+                    format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                socket.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let failed = cosigned("here", (&source, "a newer one"), &policy).await;
+        assert!(matches!(failed, Err(Failure::BadAnswer(_))));
+        let missing = cosigned("here", (&source, "a newer one"), &policy).await;
+        assert!(matches!(missing, Err(Failure::NotVerified(_))));
+        server.join().unwrap();
     }
 }

@@ -196,6 +196,24 @@ fn judge(a: &Account, b: &Account) -> Result<(TimelineVerdict, String), String> 
             ));
         }
     }
+    // Only packets have places. An entry is at one place of the log, however far the log has grown.
+    for number in 0..fewer {
+        let (Some(before), Some(after)) = (older.entry(number), newer.entry(number)) else {
+            break;
+        };
+        let number = number + 1;
+        if before.0 != after.0 {
+            return Err(format!(
+                "{made}, but entry {number} of the booking is entry {} of the log in {one} and entry {} in {two}: the log is forked.",
+                before.0, after.0
+            ));
+        }
+        if before.1 != after.1 {
+            return Err(format!(
+                "{made}, but entry {number} of the booking is another in {two} than in {one}: the booking has two histories."
+            ));
+        }
+    }
     if let Some((index, _)) = newer.entry(fewer)
         && index < older.log_size()
     {

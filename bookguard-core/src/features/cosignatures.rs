@@ -152,6 +152,7 @@ impl WitnessTurn {
         if self.state.origin != head.origin {
             self.state.origin.clone_from(&head.origin);
             self.state.size = 0;
+            self.state.trouble = None;
         }
         let log_size = head.head.size;
         // One that has cosigned more than there is answers with its size to whatever it is asked.
@@ -199,22 +200,26 @@ impl WitnessTurn {
         };
         match WitnessAnswer::read(&sent.request, sent.size, &self.place.keys, answer) {
             WitnessAnswer::Cosigned(lines) => {
-                let keys = self.place.keys.iter();
-                self.cosigned = (keys.zip(lines))
-                    .map(|(key, (line, _))| StoredCosignature {
+                let signed = |(line, _): &(String, u64)| {
+                    let note = format!("{}{line}", sent.request.note);
+                    let key = self.place.keys.iter().find(|key| key.verify(&note).is_ok());
+                    key.map(|key| StoredCosignature {
                         key: key.to_string(),
                         size: sent.size,
-                        note: format!("{}{line}", sent.request.note),
+                        note,
                     })
-                    .collect();
+                };
+                self.cosigned = lines.iter().filter_map(signed).collect();
                 self.state.size = sent.size;
                 self.state.cosigned_at = Some(now);
                 self.state.trouble = None;
                 false
             }
             WitnessAnswer::Size(size) => {
+                // The log may have grown since its head was read, and anybody may show a witness what was published. So it is an alarm
+                // only if the witness had named a larger size before that: the next request reads the head again.
+                let is_alarm = self.state.size.min(size) > sent.log_size;
                 self.state.size = size;
-                let is_alarm = size > sent.log_size;
                 let what = match is_alarm {
                     true => format!(
                         "it has cosigned {size} entries of this log, which has only {}: entries were lost, or somebody else has the \
@@ -225,7 +230,7 @@ impl WitnessTurn {
                         "the size that it has cosigned last keeps changing; now it is {size}"
                     ),
                 };
-                self.state.trouble = Some(WitnessTrouble { is_alarm, what });
+                self.note(WitnessTrouble { is_alarm, what });
                 !is_alarm
             }
             WitnessAnswer::Contradicts(what) => self.failed(true, what),
@@ -239,8 +244,15 @@ impl WitnessTurn {
     }
 
     fn failed(&mut self, is_alarm: bool, what: String) -> bool {
-        self.state.trouble = Some(WitnessTrouble { is_alarm, what });
+        self.note(WitnessTrouble { is_alarm, what });
         false
+    }
+
+    /// Notes why the witness did not cosign. An alarm stays until it cosigns: that it does not answer now refutes nothing.
+    fn note(&mut self, trouble: WitnessTrouble) {
+        if trouble.is_alarm || !self.state.is_alarm() {
+            self.state.trouble = Some(trouble);
+        }
     }
 
     /// Ends the turn: how it went, and the command that stores it. Blocks.
@@ -337,3 +349,6 @@ pub struct CosignedHead {
     /// The keys of the witnesses, in the policy's order.
     pub witnesses: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -192,11 +192,12 @@ pub(super) fn find(
     let found = PacketInputs::read(&mut reader, booking_id).map_err(|e| service.fault(&e))?;
     let mut inputs = found.ok_or_else(|| Error::not_found("booking"))?;
     inputs.cosigned = cosigned(service, &mut reader, booking_id, &inputs.head)?;
-    if let Some(cosigned) = &inputs.cosigned {
-        // Later stamps are of more than that state of the log, so it cannot prove them.
-        inputs.stamps.retain(|stamp| stamp.size <= cosigned.size);
-        inputs.epoch = (inputs.epoch).filter(|epoch| epoch.place.index < cosigned.size);
-    }
+    let cosigned = inputs.cosigned.as_ref().map(|cosigned| cosigned.size);
+    let size = cosigned.unwrap_or(inputs.head.head.size);
+    // Later stamps are of more than that state of the log, so it cannot prove them.
+    let stamps = timestamps::of_booking(&mut reader, (&inputs.head.origin, size), booking_id);
+    inputs.stamps = stamps.map_err(|e| service.fault(&e))?;
+    inputs.epoch = (inputs.epoch).filter(|epoch| epoch.place.index < size);
     let tag = inputs.tag(&chain, withheld, now);
     if asked.is_some_and(|request| request.knows(&tag)) {
         return Ok(PacketLookup::Kept(tag));
@@ -256,6 +257,7 @@ struct PacketInputs {
     /// The cosigned checkpoint that its entries are proven under, in place of the head's.
     cosigned: Option<CosignedHead>,
     deliveries: [u8; 32],
+    /// Those that this state of the log proves.
     stamps: Vec<StoredStamp>,
     /// The newest epoch, if it covers all entries.
     epoch: Option<LoggedEpoch>,
@@ -279,9 +281,9 @@ impl PacketInputs {
         Ok(Some(Self {
             state,
             partner_name: partner.name,
-            stamps: timestamps::of_booking(reader, &head.origin, booking_id)?,
             head,
             cosigned: None,
+            stamps: Vec::new(),
             epoch: epoch.filter(covers),
             deliveries: reader.standing_of(booking_id)?,
         }))

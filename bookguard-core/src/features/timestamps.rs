@@ -103,26 +103,28 @@ pub fn standing(service: &Service) -> Result<(Stamping, Option<Timestamp>), Erro
     Ok((stamping, latest.map(|stamp| stamp.time)))
 }
 
-/// The stamps that a booking's packet shows, in the log of this name: the first over all its entries, or else the last over
-/// the first of them; then those that renew it, each made while the certificate of the one before was valid.
+/// The stamps that a booking's packet shows, of the log of this name as it was with `most` entries: the first over all the booking's
+/// entries, or else the last over the first of them; then those that renew it, each made while the certificate of the one before
+/// was valid.
 pub(crate) fn of_booking(
     reader: &mut Reader<'_>,
-    origin: &str,
+    (origin, most): (&str, u64),
     booking_id: &BookingId,
 ) -> Result<Vec<StoredStamp>, StoreError> {
     let Some((first, last)) = reader.ends_of(booking_id)? else {
         return Ok(Vec::new());
     };
-    let stamp = match reader.stamp_covering(origin, last + 1)? {
+    let covering = reader.stamp_covering(origin, last + 1)?;
+    let stamp = match covering.filter(|stamp| stamp.size <= most) {
         Some(stamp) => Some(stamp),
-        None => reader.stamp_renewing(origin, first, Timestamp::from_ms(i64::MAX))?,
+        None => reader.stamp_renewing(origin, (first, most), Timestamp::from_ms(i64::MAX))?,
     };
     let mut stamps: Vec<StoredStamp> = stamp.into_iter().collect();
     while let Some(latest) = stamps.last()
         && stamps.len() < limits::PACKET_STAMPS
     {
         let until = valid_until(latest)?;
-        let renewing = reader.stamp_renewing(origin, latest.leaf, until)?;
+        let renewing = reader.stamp_renewing(origin, (latest.leaf, most), until)?;
         match renewing {
             Some(next) if valid_until(&next)? > until => stamps.push(next),
             _ => break,

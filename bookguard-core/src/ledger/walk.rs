@@ -43,7 +43,7 @@ impl Walk {
     /// signed by the log's key.
     ///
     /// # Errors
-    /// [`WalkError::Smaller`].
+    /// [`WalkError::Smaller`]; [`WalkError::Forked`] if both are of one size and have different roots.
     pub fn new(log: Checkpoint, known: Checkpoint) -> Result<Self, WalkError> {
         Self::from(0, log, known)
     }
@@ -51,7 +51,7 @@ impl Walk {
     /// A walk over what was added since the `known` checkpoint: it begins with the bundle in which that one ends.
     ///
     /// # Errors
-    /// [`WalkError::Smaller`].
+    /// As for [`Self::new`].
     pub fn since(known: Checkpoint, log: Checkpoint) -> Result<Self, WalkError> {
         Self::from(known.size / TILE_WIDTH as u64, log, known)
     }
@@ -63,6 +63,10 @@ impl Walk {
                 found: log.size,
                 known: known.size,
             });
+        }
+        // The two checkpoints are the proof. A log that is forked need not serve the tiles that would show it too.
+        if log.size == known.size && log.root != known.root {
+            return Err(WalkError::Forked { known: known.size });
         }
         let levels = usize::from(levels(log.size));
         Ok(Self {

@@ -111,7 +111,8 @@ const SAID_CHARS: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum WitnessAnswer {
-    /// It has cosigned the checkpoint. The signature line and time of each witness that was asked for, in their order.
+    /// It has cosigned the checkpoint. The signature line and time of each witness that was asked for and has signed, in their order: one
+    /// address may have several keys, and stop signing with the old one.
     Cosigned(Vec<(String, u64)>),
     /// It has cosigned this size last, which is another than it was thought to be.
     Size(u64),
@@ -174,24 +175,25 @@ impl WitnessAnswer {
         };
         let note = format!("{}{lines}", request.note);
         let mut found = Vec::new();
+        let mut failed = None;
         for key in witnesses {
             // An empty line in the answer would make another text of the checkpoint.
             let line = key.line(&note);
             let own = line.and_then(|(line, _)| key.line(&format!("{}{line}", request.note)));
-            match own {
-                Ok((_, 0)) => {
-                    return Self::Failed(format!("the cosignature of {} has no time", key.name()));
+            let why = match own {
+                Ok((_, 0)) => format!("the cosignature of {} has no time", key.name()),
+                Ok(cosigned) => {
+                    found.push(cosigned);
+                    continue;
                 }
-                Ok(cosigned) => found.push(cosigned),
-                Err(why) => {
-                    return Self::Failed(format!(
-                        "it sent no cosignature of {}: {why}",
-                        key.name()
-                    ));
-                }
-            }
+                Err(why) => format!("it sent no cosignature of {}: {why}", key.name()),
+            };
+            failed.get_or_insert(why);
         }
-        Self::Cosigned(found)
+        match failed {
+            Some(why) if found.is_empty() => Self::Failed(why),
+            _ => Self::Cosigned(found),
+        }
     }
 }
 

@@ -28,7 +28,7 @@ pub struct WitnessState {
     pub cosigned_at: Option<Timestamp>,
     /// How often in a row it did not cosign.
     pub failures: u32,
-    /// Why it did not cosign, if it did not.
+    /// Why it did not cosign, if it did not. An alarm stays until it cosigns.
     pub trouble: Option<WitnessTrouble>,
 }
 
@@ -60,7 +60,7 @@ impl WitnessState {
         Sha256::digest(url).into()
     }
 
-    /// Whether its last answer shows that the log lost entries, or is forked.
+    /// Whether it has shown that the log lost entries, or is forked, and has not cosigned since.
     #[must_use]
     pub fn is_alarm(&self) -> bool {
         self.trouble

@@ -18,9 +18,9 @@ const LATEST: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp
 /// The first checkpoint of this log that covers so many entries. The log may have had other names.
 const COVERING: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp WHERE size >= $1 \
      AND SUBSTR(checkpoint, 1, $2) = $3 ORDER BY size LIMIT 1";
-/// The last stamp until an instant. Later ones cover more entries.
+/// The last stamp until an instant over so many entries at most. Later ones cover more entries.
 const RENEWING: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp WHERE time_ms <= $1 \
-     AND SUBSTR(checkpoint, 1, $2) = $3 ORDER BY time_ms DESC LIMIT 1";
+     AND SUBSTR(checkpoint, 1, $2) = $3 AND size <= $4 ORDER BY time_ms DESC LIMIT 1";
 /// Every stamp, a page at a time.
 pub(super) const ALL: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp \
      WHERE idx > $1 ORDER BY idx LIMIT $2";
@@ -45,15 +45,16 @@ impl Reader<'_> {
         row.as_ref().map(stamp).transpose()
     }
 
-    /// The last stamp, stamped until `by`, over a checkpoint of the log of this name that covers the entry `index`.
+    /// The last stamp, stamped until `by`, over a checkpoint of the log of this name that covers the entry `index` and has `most`
+    /// entries at most.
     pub fn stamp_renewing(
         &mut self,
         origin: &str,
-        index: u64,
+        (index, most): (u64, u64),
         by: Timestamp,
     ) -> Read<Option<StoredStamp>> {
         let (chars, line) = first_line(origin);
-        let args = vec![by.ms().into(), chars, line.as_str().into()];
+        let args = vec![by.ms().into(), chars, line.as_str().into(), number(most)?];
         let row = self.first(RENEWING, args)?;
         let last = row.as_ref().map(stamp).transpose()?;
         Ok(last.filter(|stamp| stamp.size > index))

@@ -19,6 +19,7 @@ use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bookguard_core::entropy;
 use bookguard_core::key_file::LedgerKey;
@@ -31,8 +32,12 @@ use bookguard_core::private;
 use super::audit::{Audit, AuditedLog, LogAuditor};
 use crate::server::take;
 
-/// The most checkpoints of each kind that are kept of one log. The first ones prove as much as any number.
+/// The most checkpoints of each kind that are kept of one log. The newest are, because anybody can send genuine ones with a wrong proof
+/// before a fork comes.
 const FORKS: usize = 16;
+
+/// How often the operator is told of each kind of one log: anybody can make a witness tell it.
+const TELL_AGAIN: Duration = Duration::from_secs(60);
 
 /// The folder that an auditing witness has.
 const AUDITS: &str = "audits";
@@ -46,8 +51,8 @@ pub struct WitnessFolder {
     audits: BTreeMap<String, Audit>,
     /// By origin, the latest cosigned note. Held while it is read, decided on and replaced.
     cosigned: Mutex<BTreeMap<String, String>>,
-    /// Held while evidence is written: the same may come twice at a time.
-    evidence: Mutex<()>,
+    /// By kind and log, when the operator was last told of evidence. Held while it is written: the same may come twice at a time.
+    evidence: Mutex<BTreeMap<String, Instant>>,
     _lock: File,
 }
 
@@ -318,7 +323,7 @@ impl WitnessFolder {
         })
     }
 
-    /// Keeps a checkpoint that is not shown to continue the last one, and says so the first time. Anybody can send a genuine
+    /// Keeps a checkpoint that is not shown to continue the last one, and says so if it is new. Anybody can send a genuine
     /// checkpoint with a wrong proof, so forks, which nobody but the log can make, have room of their own. Failing to keep one
     /// changes no answer.
     fn keep(&self, request: &AddCheckpoint, latest: Option<&str>, why: &WitnessRefusal) {
@@ -346,7 +351,7 @@ impl WitnessFolder {
         }
     }
 
-    /// Keeps the checkpoint of a log that lies, with the one under which it was read before, and says so the first time. Failing to
+    /// Keeps the checkpoint of a log that lies, with the one under which it was read before, and says so if it is new. Failing to
     /// keep it changes no answer.
     pub(super) fn keep_lie(&self, origin: &str, note: &str, (why, audited): (&str, &str)) {
         let cosigned = self.cosigned().get(origin).cloned();
@@ -368,7 +373,8 @@ impl WitnessFolder {
         }
     }
 
-    /// Writes evidence against a log, unless it is there or there is enough of its kind. Returns its file, and whether it is new.
+    /// Writes evidence against a log, unless it is there, in place of the oldest if there is enough of its kind. Returns its file, and
+    /// whether the operator is to be told of it.
     fn evidence(
         &self,
         (kind, origin, text): (&str, &str, &str),
@@ -378,17 +384,33 @@ impl WitnessFolder {
         let of_log = format!("{kind}-{}-", short(origin));
         let name = format!("{of_log}{}", short(text));
         let folder = self.path.join("forks");
-        let _turn = (self.evidence.lock()).unwrap_or_else(PoisonError::into_inner);
+        let mut told = (self.evidence.lock()).unwrap_or_else(PoisonError::into_inner);
         let kept = fs::create_dir_all(&folder).and_then(|()| {
+            if folder.join(&name).exists() {
+                return Ok(false);
+            }
             let held = fs::read_dir(&folder)?.flatten();
             let held = held.filter(|file| file.file_name().to_string_lossy().starts_with(&of_log));
-            let is_new = held.count() < FORKS && !folder.join(&name).exists();
-            if is_new {
-                replace(&folder, &name, bytes.as_bytes())?;
-                // The folder may be new.
-                private::sync(&self.path)?;
+            let aged = held.filter_map(|file| {
+                let written = file.metadata().and_then(|about| about.modified());
+                Some((written.ok()?, file.path()))
+            });
+            let mut held: Vec<_> = aged.collect();
+            held.sort();
+            replace(&folder, &name, bytes.as_bytes())?;
+            // The folder may be new.
+            private::sync(&self.path)?;
+            let surplus = (held.len() + 1).saturating_sub(FORKS);
+            for (_, oldest) in held.iter().take(surplus) {
+                fs::remove_file(oldest)?;
             }
-            Ok(is_new)
+            let now = Instant::now();
+            let lately = |at: &Instant| now.saturating_duration_since(*at) < TELL_AGAIN;
+            let is_told = !told.get(&of_log).is_some_and(lately);
+            if is_told {
+                told.insert(of_log, now);
+            }
+            Ok(is_told)
         });
         (folder.join(&name), kept)
     }

@@ -140,9 +140,9 @@ fn only_a_log_that_continues_the_packets_is_scanned() {
         ),
         "{why}"
     );
-    // A log of the same key with another first entry.
+    // A log of the same key with another first entry, and more entries: of one size, the checkpoints alone would show it.
     let mut other = Fixture::lying(&crate::evidence::verify::tests::fixture::Lie::Text);
-    while other.size() < fixture.size() {
+    while other.size() <= fixture.size() {
         other.other_work();
     }
     let mut scan = Scan::new(timeline.clone(), &other.checkpoint(), &vkey).unwrap();

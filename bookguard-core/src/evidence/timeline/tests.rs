@@ -160,6 +160,27 @@ fn only_what_cannot_both_be_true_is_a_contradiction() {
             "continues",
         ),
         (
+            "the same entry elsewhere",
+            packet(20, &[10]),
+            packet(25, &[12]),
+            Contradiction,
+            "entry 1 of the booking is entry 10 of the log in A and entry 12 in B",
+        ),
+        (
+            "an earlier entry elsewhere",
+            packet(20, &[10, 15]),
+            packet(25, &[11, 15, 22]),
+            Contradiction,
+            "the log is forked",
+        ),
+        (
+            "an earlier entry changed",
+            packet(20, &[10, 15]),
+            changed(packet(25, &[10, 15, 22]), |p| p.entries[0].1 = hash(99)),
+            Contradiction,
+            "the booking has two histories",
+        ),
+        (
             "another booking",
             packet(10, &[1]),
             elsewhere.clone(),

@@ -279,6 +279,22 @@ fn an_answer_is_read_for_what_it_is() {
             other => panic!("{status} {body:.60}: {other:?}"),
         }
     }
+    // Of several keys at one address, those that signed count.
+    let both = [other.verifier(), own.verifier()];
+    let read_both = |body: &str| WitnessAnswer::read(&request, 6, &both, (200, body.as_bytes()));
+    let (old, one) = ((other.cosign(&text, 8), 8), (line.clone(), 7));
+    let untimed = other.cosign(&text, 0);
+    for (body, found) in [
+        (line.clone() + &old.0, vec![old.clone(), one.clone()]),
+        (line.clone(), vec![one.clone()]),
+        (old.0.clone(), vec![old]),
+        (untimed.clone() + &line, vec![one]),
+    ] {
+        assert_eq!(read_both(&body), WitnessAnswer::Cosigned(found), "{body}");
+    }
+    for body in [untimed, String::new()] {
+        assert!(matches!(read_both(&body), WitnessAnswer::Failed(_)));
+    }
     let same = log.request(6, 6);
     let refused = WitnessAnswer::read(&same, 6, &keys, (409, b"6\n"));
     assert!(matches!(refused, WitnessAnswer::Contradicts(_)));

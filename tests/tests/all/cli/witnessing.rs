@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bookguard_core::ledger::cosignature::CosignerKey;
+use bookguard_core::ledger::cosignature::{Cosigner, CosignerKey};
 use bookguard_core::ledger::proof::prove_consistency;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
 use bookguard_core::ledger::witness::AddCheckpoint;
@@ -211,6 +211,44 @@ async fn a_log_is_cosigned_as_it_grows_and_a_fork_is_refused_and_kept() {
     assert_eq!(shown.ended(0, &[]).string("key"), key.to_string());
 }
 
+/// Genuine checkpoints with a wrong proof, which anybody can send, take no room from what comes after them.
+#[tokio::test]
+async fn a_fork_is_kept_after_any_number_of_wrong_proofs() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let (log, fork) = (
+        Log::new("log.example", 40, 99),
+        Log::new("log.example", 40, 10),
+    );
+    witness(folder, &[&log]).await;
+    let server = Serving::of(serving(folder)).await;
+    let caller = server.caller();
+    assert_eq!(add(&caller, log.request(0, 12)).await.status, 200);
+    let unproven = || {
+        let files = fs::read_dir(folder.join("w/forks")).unwrap();
+        let files = files.map(|file| file.unwrap());
+        let named =
+            |file: &fs::DirEntry| file.file_name().to_string_lossy().starts_with("unproven-");
+        let files = files.filter(named).map(|file| file.path());
+        files
+            .map(|file| fs::read_to_string(file).unwrap())
+            .collect::<Vec<_>>()
+    };
+    for size in 13..=32 {
+        let mut request = AddCheckpoint::parse(&log.request(12, size)).unwrap();
+        request.proof.pop();
+        let refused = add(&caller, request.to_string()).await;
+        assert_eq!(refused.status, 422, "{}", refused.text);
+        assert_eq!(unproven().len() as u64, (size - 12).min(16));
+    }
+    let refused = add(&caller, fork.request(12, 40)).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    let kept = unproven();
+    assert_eq!(kept.len(), 16);
+    assert!(kept.iter().any(|text| text.contains(&fork.note(40))));
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn a_witness_that_forgot_does_not_start() {
     let folder = TempDir::new().unwrap();
@@ -388,10 +426,33 @@ async fn a_log_is_followed_from_where_it_was_left_and_a_fork_is_kept() {
         assert_eq!(copy.unwrap(), original.unwrap(), "{file}");
     }
     assert!(!at("monitor").join("tile").exists());
+    // What grew to its full width is there only as that.
+    let files = |folder: &str| {
+        let mut files = Vec::new();
+        let mut folders = vec![at(folder).join("tile")];
+        while let Some(folder) = folders.pop() {
+            for file in fs::read_dir(folder).unwrap() {
+                match file.unwrap().path() {
+                    folder if folder.is_dir() => folders.push(folder),
+                    file => files.push(file.strip_prefix(at("")).unwrap().to_owned()),
+                }
+            }
+        }
+        files
+    };
+    let is_outgrown = |file: &&PathBuf| {
+        let full = file.parent().unwrap().with_extension("");
+        file.to_string_lossy().contains(".p/") && at("").join(full).is_file()
+    };
+    let mirrored = files("mirror");
+    assert!(mirrored.iter().any(|file| file.ends_with("003.p/132")));
+    assert_eq!(mirrored.iter().find(is_outgrown), None);
 
     let fork = Log::new("log.example", 950, 899);
     fork.publish(950, &at("fork"));
     fork.publish(900, &at("same size"));
+    // The signed checkpoint is enough: this log does not show its tiles.
+    fs::remove_dir_all(at("same size").join("tile")).unwrap();
     log.publish(400, &at("older"));
     for (place, words) in [
         ("fork", "the log is forked: its first 900 entries"),
@@ -415,6 +476,102 @@ async fn a_log_is_followed_from_where_it_was_left_and_a_fork_is_kept() {
             assert_eq!(is_kept, place != "older");
         }
     }
+}
+
+/// What is cosigned lags behind the log, and here behind its follower too.
+#[tokio::test]
+async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let log = Log::new("log.example", 40, 99);
+    let fork = Log::new("log.example", 40, 10);
+    let witness = Cosigner::from_seed("witness.example.com/w", &[3; 32]).unwrap();
+    let policy = format!("witness w {}\nquorum w\n", witness.verifier());
+    fs::write(at("policy"), policy).unwrap();
+    let cosigned = |size| {
+        let note = log.note(size);
+        let (text, _) = note.split_once("\n\n").unwrap();
+        let line = witness.cosign(&format!("{text}\n"), 1_800_000_000);
+        note + &line
+    };
+    let key = log.key();
+    let look = async || {
+        let line = follow("monitor", &at("log"), &at("m"), Some(&key));
+        let line = line.arg("--witness-policy").arg(at("policy"));
+        line.run().await
+    };
+    log.publish(30, &at("log"));
+    fs::write(at("log").join("checkpoint"), cosigned(30)).unwrap();
+    assert_eq!(followed(&look().await), (30.into(), 30.into()));
+    fs::write(at("log").join("cosigned-checkpoint"), cosigned(20)).unwrap();
+    for size in [30, 40] {
+        log.publish(size, &at("log"));
+        assert_eq!(followed(&look().await), (30.into(), 0.into()), "{size}");
+    }
+    log.publish(25, &at("log"));
+    let words = "the log has 25 entries, but 30 were signed before";
+    look().await.ended(6, &[words]);
+    fork.publish(30, &at("log"));
+    look()
+        .await
+        .ended(6, &["the log is forked", "together with"]);
+    let kept = fs::read_to_string(at("m").join("checkpoint")).unwrap();
+    assert_eq!(kept, cosigned(30));
+}
+
+/// A fork that shows its signed checkpoint, and no entries, may never be proven; what it signed is kept.
+#[tokio::test]
+async fn a_checkpoint_whose_entries_cannot_be_read_is_kept() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let log = Log::new("log.example", 40, 99);
+    log.publish(30, &at("log"));
+    for command in ["mirror", "monitor"] {
+        let ran = follow(command, &at("log"), &at(command), Some(&log.key()))
+            .run()
+            .await;
+        assert_eq!(followed(&ran).0, 30);
+    }
+    log.publish(40, &at("log"));
+    let entries = at("log").join("tile/entries/000.p/40");
+    fs::remove_file(&entries).unwrap();
+    fs::create_dir(&entries).unwrap();
+    for command in ["mirror", "monitor"] {
+        let ran = follow(command, &at("log"), &at(command), None).run().await;
+        ran.ended(2, &["tile/entries/000.p/40 cannot be read"]);
+        let kept = |name| fs::read_to_string(at(command).join(name)).unwrap();
+        assert_eq!(kept("unread"), log.note(40));
+        assert_eq!(kept("checkpoint"), log.note(30));
+    }
+}
+
+/// A log may delete a partial tile once it holds the full one, also while somebody reads it under an older checkpoint.
+#[tokio::test]
+async fn a_partial_tile_is_cut_from_the_full_one_if_it_is_gone() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let log = Log::new("log.example", 600, 999);
+    for (size, place) in [(600, "log"), (300, "log"), (300, "old")] {
+        log.publish(size, &at(place));
+    }
+    for outgrown in ["tile/0/001.p", "tile/entries/001.p"] {
+        fs::remove_dir_all(at("log").join(outgrown)).unwrap();
+    }
+    let ran = follow("mirror", &at("log"), &at("m"), Some(&log.key()))
+        .run()
+        .await;
+    assert_eq!(followed(&ran).0, 300);
+    for file in ["tile/0/001.p/44", "tile/entries/001.p/44"] {
+        let (cut, served) = (fs::read(at("m").join(file)), fs::read(at("old").join(file)));
+        assert_eq!(cut.unwrap(), served.unwrap(), "{file}");
+    }
+    // A full tile that is not the log's is refused, like any other.
+    let entries = at("log").join("tile/entries/001");
+    fs::write(&entries, b"no bundle").unwrap();
+    let ran = follow("mirror", &at("log"), &at("n"), Some(&log.key()))
+        .run()
+        .await;
+    ran.ended(6, &["tile/entries/001.p/44 cannot be read"]);
 }
 
 #[tokio::test]

@@ -3,11 +3,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bookguard_core::evidence::{TimestampRoots, TimestampTrust, Trust, verify, verify_with};
+use bookguard_core::clock::Clock;
+use bookguard_core::evidence::{
+    Packet, TimestampRoots, TimestampTrust, Trust, verify, verify_with,
+};
 use bookguard_core::features::timestamps::standing;
-use bookguard_core::limits::DAY_MS;
+use bookguard_core::key_file::LedgerKey;
+use bookguard_core::ledger::cosignature::CosignerKey;
+use bookguard_core::ledger::trust::TrustPolicy;
+use bookguard_core::ledger::{TlogProof, VerifierKey};
+use bookguard_core::limits::{DAY_MS, WITNESS_GAP_MS};
 use bookguard_core::model::Timestamp;
 use bookguard_server::config::{Config, Timestamps};
+use bookguard_server::witness::{WitnessFolder, WitnessServer};
 use bookguard_test_authority::Chain;
 use bookguard_tests::engine::{Engine, on_every_engine, on_postgres};
 use bookguard_tests::json::Members as _;
@@ -224,6 +232,93 @@ async fn a_stamp_outlives_its_authority_s_certificate_by_its_renewal() {
         verifies(&server).await;
     })
     .await;
+}
+
+/// The last renewal may be of more than what the witnesses have cosigned; the one before proves as much.
+#[tokio::test]
+async fn a_packet_shows_the_last_renewal_that_its_cosigned_checkpoint_covers() {
+    on_every_engine(async |engine| {
+        let begun = TestServer::open(engine).await;
+        let log: VerifierKey = begun.vkey().await.trim().parse().unwrap();
+        let database = begun.close().await;
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("w");
+        let key = LedgerKey::named("witness.example.com/w");
+        WitnessFolder::make(&folder, &key, &[(log, None)], false).unwrap();
+        let opened = WitnessFolder::open(&folder, |log| Err(log.origin.clone())).unwrap();
+        let key = opened.verifier();
+        let witness = WitnessServer::start(opened, "127.0.0.1:0", Clock::System);
+        let witness = witness.await.unwrap();
+        let policy = format!("witness w {key} {}\nquorum w\n", witness.url());
+        let policy = Arc::new(TrustPolicy::parse(&policy).unwrap());
+        let valid = |from: i64, to: i64| Chain {
+            valid: (START_MS + from, START_MS + to),
+            ..Chain::default()
+        };
+        let authority = TimeAuthority::start(&valid(-DAY_MS, YEAR)).await;
+        let first = authority.root_pem();
+        let roots = RootsFile::of(&first);
+        let mut server = TestServer::on(database, |config| {
+            authority.follow(config.clock.clone());
+            Config {
+                witnesses: Some(policy),
+                ..stamped_by(config, &[authority.url()], &roots)
+            }
+        })
+        .await;
+        let acme = server.partner("Acme").await;
+        let booking = acme.book().await;
+        cosigned_packet(&server, &acme, (&booking, &key), 1).await;
+        server.advance(YEAR - DAY_MS);
+        authority.renew(&valid(0, 15 * YEAR));
+        let both = RootsFile::of(&(first + &authority.root_pem()));
+        std::fs::copy(both.path(), roots.path()).unwrap();
+        server.restart().await;
+        let acme = acme.on(&server.running().url());
+        acme.book().await;
+        cosigned_packet(&server, &acme, (&booking, &key), 2).await;
+        // From here on, nothing is cosigned.
+        witness.stop().await;
+        let last = async || {
+            let service = Arc::clone(server.running().service());
+            let standing = tokio::task::spawn_blocking(move || standing(&service).unwrap());
+            standing.await.unwrap().1
+        };
+        let before = last().await;
+        server.advance(INTERVAL);
+        acme.book().await;
+        until("another stamp", async || {
+            (last().await > before).then_some(())
+        })
+        .await;
+        let packet = cosigned_packet(&server, &acme, (&booking, &key), 2).await;
+        let trusted = roots.read();
+        let trust = trust(&trusted, START_MS + 10 * YEAR);
+        let (report, _) = verify_with(&packet, &server.vkey().await, trust);
+        assert!(report.verified(), "{report}");
+        // It is still the first one that says when.
+        assert!(report.timestamp.unwrap().at.ms() < START_MS + DAY_MS);
+    })
+    .await;
+}
+
+/// The packet of a booking once it shows so many time-stamps, under a checkpoint that this witness has cosigned.
+async fn cosigned_packet(
+    server: &TestServer,
+    partner: &Partner,
+    (booking, key): (&str, &CosignerKey),
+    stamps: usize,
+) -> Vec<u8> {
+    until(&format!("{stamps} time-stamps, cosigned"), async || {
+        server.advance(WITNESS_GAP_MS);
+        let packet = partner.packet(booking).await;
+        let shown = packet.ok(200)["timestamps"].as_array().map_or(0, Vec::len);
+        let read: Packet = serde_json::from_slice(&packet.body).unwrap();
+        let proof = TlogProof::parse(&read.entries[0].proof).unwrap();
+        let is_cosigned = key.verify(&proof.checkpoint).is_ok();
+        (is_cosigned && shown == stamps).then_some(packet.body)
+    })
+    .await
 }
 
 /// An authority that answers like this is passed over, and nobody waits for it.
