@@ -123,6 +123,24 @@ async fn a_reader_that_goes_away_ends_a_command_quietly() {
 }
 
 #[tokio::test]
+async fn a_verdict_stands_even_if_nobody_reads_it() {
+    let (server, acme) = TestServer::with_partner(Engine::Sqlite).await;
+    let packet = acme.packet(&acme.book().await).await.text();
+    let forged = packet.replacen("\"bookingValue\":1", "\"bookingValue\":2", 1);
+    assert_ne!(forged, packet);
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("forged.json"), forged).unwrap();
+    let key = server.vkey().await;
+    for form in ["table", "json"] {
+        let verify = bookguard("evidence verify forged.json --key").arg(key.trim());
+        let ran = verify.args(["--output", form]).in_folder(folder.path());
+        ran.run_unread().await.ended(6, &["verification_failed"]);
+    }
+    let unknown = bookguard("doctor --db nowhere/bookguard.db").in_folder(folder.path());
+    unknown.run_unread().await.ended(1, &["unexpected"]);
+}
+
+#[tokio::test]
 async fn the_demo_tells_the_whole_story_and_leaves_only_the_evidence() {
     let (folder, temporary) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let line = bookguard("demo")
