@@ -285,7 +285,7 @@ pub(super) fn members(made: &BackedUp, file: &Path) -> Value {
         "bytes": made.bytes,
         "origin": made.origin,
         "treeSize": made.size,
-        "rootHash": made.root.to_base64(),
+        "rootHash": made.root,
         "seconds": made.elapsed.as_secs_f64(),
     })
 }
@@ -299,7 +299,7 @@ pub(super) fn held(made: &BackedUp, file: &Path) -> String {
         made.elapsed.as_secs_f64(),
         made.origin,
         grouped(made.size),
-        made.root.to_base64(),
+        made.root,
     )
 }
 

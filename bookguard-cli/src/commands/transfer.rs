@@ -164,7 +164,7 @@ fn described(moved: &Transferred, from: &Database, to: &Database, key: &LedgerKe
         "to": to.to_string(),
         "origin": moved.origin,
         "treeSize": moved.size,
-        "rootHash": moved.root.to_base64(),
+        "rootHash": moved.root,
         "tables": tables,
         "rows": moved.rows(),
         "rowsPerSecond": moved.rows_per_second().round() as u64,
@@ -197,7 +197,7 @@ fn told(
         "The ledger {} has {} entries and the root {} in both.{}",
         moved.origin,
         grouped(moved.size),
-        moved.root.to_base64(),
+        moved.root,
         match moved.size {
             0 => "",
             _ => " The last one is a map that was recorded for the move: older backups lack it.",
