@@ -57,10 +57,6 @@ pub struct ErrorAnswer {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        // The request is not at fault: a flag is missing.
-        if error.code == "partner_required" {
-            return Self::Usage(error.message);
-        }
         Self::Refused(Box::new(ErrorAnswer {
             kind: error.kind,
             retry_after_s: error.retry_after_s,
@@ -349,8 +345,8 @@ mod tests {
             ),
             (
                 Error::invalid("partner_required", "Name one.").into(),
-                Exit::Usage,
-                "error: Name one. (usage)",
+                Exit::Refused,
+                "error: Name one. (partner_required)",
             ),
         ];
         for (failure, exit, begins) in failures {

@@ -47,7 +47,8 @@ async fn on_a_database() {
         let partner = registered.string("partnerId");
         let as_partner = |line: &str| on(line).arg("--partner").arg(&partner);
         assert_eq!(on("health").run().await.code, Some(0));
-        refused(on("api-keys list"), 2, "usage").await;
+        refused(on("api-keys list"), 5, "partner_required").await;
+        refused(on("policies list"), 5, "partner_required").await;
         refused(on("api-keys list --partner x"), 2, "usage").await;
         let nowhere = as_partner("bookings create --json /nowhere.json");
         refused(nowhere, 2, "usage").await;
