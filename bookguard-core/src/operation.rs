@@ -629,7 +629,7 @@ pub(crate) fn query_instant(
             name,
             "invalid_date",
             &format!("\"{}\" is not an RFC 3339 date-time", input::shorten(text)),
-            "Send one such as 2031-06-20T19:00:00Z; write + as %2B.",
+            "Send one such as 2031-06-20T19:00:00Z; in a URL, write + as %2B.",
         ));
     }
     found
