@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
-use bookguard_tests::program::bookguard;
+use bookguard_tests::program::{bookguard, program};
 use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 use tempfile::TempDir;
@@ -138,6 +138,23 @@ async fn a_verdict_stands_even_if_nobody_reads_it() {
     }
     let unknown = bookguard("doctor --db nowhere/bookguard.db").in_folder(folder.path());
     unknown.run_unread().await.ended(1, &["unexpected"]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_demo_of_which_only_the_beginning_is_read_raises_no_alarm() {
+    let folder = TempDir::new().unwrap();
+    let mut line = tokio::process::Command::new("sh");
+    line.args(["-c", "\"$0\" demo 2>said | head -n 1"])
+        .arg(program())
+        .env("TMPDIR", folder.path())
+        .current_dir(folder.path());
+    let ran = line.output().await.unwrap();
+    assert!(ran.stdout.starts_with(b"Bookguard from end to end"));
+    let said = std::fs::read_to_string(folder.path().join("said")).unwrap();
+    assert_eq!(said, "");
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 1, "only what it said");
 }
 
 #[tokio::test]
