@@ -47,11 +47,18 @@ struct BackupArgs {
     #[arg(value_name = "FILE|FOLDER", required_unless_present_any = ["keep", "every"])]
     to: Option<PathBuf>,
     /// Verify the backup, then delete all but the newest N backups in the folder [default with --every: 14]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=BACKUPS_KEPT))]
+    #[arg(long, value_name = "N", value_parser = kept)]
     keep: Option<u32>,
     /// Back up again and again, as often as this, such as 24h, until stopped
     #[arg(long, value_name = "TIME")]
     every: Option<String>,
+}
+
+/// How many backups to keep.
+fn kept(typed: &str) -> Result<u32, String> {
+    let number = typed.parse::<u32>().ok();
+    let number = number.filter(|number| (1..=BACKUPS_KEPT).contains(number));
+    number.ok_or_else(|| format!("write a whole number from 1 to {BACKUPS_KEPT}, such as {KEEP}"))
 }
 
 pub(super) fn command() -> CliCommand {
