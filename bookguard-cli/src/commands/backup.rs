@@ -27,7 +27,7 @@ use super::declare::{Call, CliCommand, alone};
 use crate::args::period_ms;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
-use crate::output::table::grouped;
+use crate::output::table::{counted, grouped};
 use crate::output::{Screen, error_format, say};
 use crate::settings::{self, Where, environment};
 use crate::target::only_here;
@@ -300,12 +300,12 @@ pub(super) fn members(made: &BackedUp, file: &Path) -> Value {
 /// What people read of it.
 pub(super) fn held(made: &BackedUp, file: &Path) -> String {
     format!(
-        "{}: {} bytes in {:.2} s.\nThe ledger {} with {} entries and the root {}.",
+        "{}: {} bytes in {:.2} s.\nThe ledger {} with {} and the root {}.",
         file.display(),
         grouped(made.bytes),
         made.elapsed.as_secs_f64(),
         made.origin,
-        grouped(made.size),
+        counted(made.size, "entry"),
         made.root,
     )
 }

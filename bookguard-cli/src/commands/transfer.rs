@@ -22,7 +22,7 @@ use crate::consent;
 use crate::failure::Failure;
 use crate::output::Screen;
 use crate::output::bar::Bar;
-use crate::output::table::{Style, grouped};
+use crate::output::table::{Style, counted, grouped};
 use crate::settings::{self, environment};
 
 pub(super) fn command() -> CliCommand {
@@ -194,9 +194,9 @@ fn told(
         grouped(moved.rows_per_second().round() as u64)
     ));
     lines.push(format!(
-        "The ledger {} has {} entries and the root {} in both.{}",
+        "The ledger {} has {} and the root {} in both.{}",
         moved.origin,
-        grouped(moved.size),
+        counted(moved.size, "entry"),
         moved.root,
         match moved.size {
             0 => "",
