@@ -171,6 +171,11 @@ pub(crate) fn instant(typed: &str, sign: i64, period: &str) -> Result<String, St
     })
 }
 
+/// The instant that was typed as how long ago it was, or as it stands.
+pub(crate) fn ago(typed: &str) -> Result<String, String> {
+    instant(typed, -1, "how long ago, such as 90s, 30m, 2h or 7d")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,10 +57,6 @@ pub struct ErrorAnswer {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        // The request is not at fault: a flag is missing.
-        if error.code == "partner_required" {
-            return Self::Usage(error.message);
-        }
         Self::Refused(Box::new(ErrorAnswer {
             kind: error.kind,
             retry_after_s: error.retry_after_s,
@@ -233,6 +229,15 @@ fn for_people(body: &ErrorBody, flags: &[Option<String>], retry_after_s: Option<
     let message = renamed.as_ref().unwrap_or(&body.message);
     let mut text = format!("error: {} ({})", plain(message), plain(code));
     for (at, detail) in body.details.iter().enumerate() {
+        // Of a single fault, the message has said already what is wrong and where.
+        let said = match detail.pointer.as_str() {
+            "" => format!("The body {}", detail.message),
+            pointer => format!("{pointer}: {}", detail.message),
+        };
+        if body.message == said {
+            text.push_str(&format!("\n  {}", plain(&detail.fix)));
+            continue;
+        }
         let flag = flags.get(at).and_then(Option::as_ref);
         let message = detail.message.trim_end_matches('.');
         text.push_str(&format!(
@@ -287,7 +292,7 @@ mod tests {
         });
         assert_eq!(
             failure.text(Format::Table).unwrap(),
-            "error: --reason: is not allowed (not_allowed)\n  --reason: is not allowed. Send another."
+            "error: --reason: is not allowed (not_allowed)\n  Send another."
         );
         let json = failure.text(Format::Json).unwrap();
         assert!(json.contains("\"pointer\":\"?reason\""), "{json}");
@@ -349,8 +354,8 @@ mod tests {
             ),
             (
                 Error::invalid("partner_required", "Name one.").into(),
-                Exit::Usage,
-                "error: Name one. (usage)",
+                Exit::Refused,
+                "error: Name one. (partner_required)",
             ),
         ];
         for (failure, exit, begins) in failures {

@@ -1,7 +1,8 @@
 //! How an answer is shown: tables for people, the interface's own JSON for programs.
 //!
-//! Invariants: if the reader goes away, the command ends quietly, never with a panic; text from elsewhere cannot control
-//! the terminal; colour is only for terminals, unless the user says otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
+//! Invariants: if the reader goes away, the command ends quietly, never with a panic, and with the exit code of its verdict; text
+//! from elsewhere cannot control the terminal; colour is only for terminals, unless the user says otherwise (`NO_COLOR`,
+//! `CLICOLOR_FORCE`).
 
 pub mod bar;
 mod columns;
@@ -61,34 +62,36 @@ impl Screen {
         }
     }
 
-    /// Shows an operation's answer.
+    /// Shows an operation's answer. A reader that has gone is no failure, so that the command ends as its answer demands.
     ///
     /// # Errors
-    /// Those of [`Self::json`] and [`print()`].
+    /// Those of [`Self::json`] and [`print()`], without [`Failure::Closed`].
     pub fn show<T>(
         &self,
         answer: &Answer<T>,
         table: impl FnOnce(&T, Style) -> String,
     ) -> Result<(), Failure> {
-        if self.is_plain_table() {
-            return print(&table(&answer.output, self.style));
-        }
-        self.json(&answer.json)
+        only_answer(if self.is_plain_table() {
+            print(&table(&answer.output, self.style))
+        } else {
+            self.json(&answer.json)
+        })
     }
 
-    /// Shows a result that is not an operation's answer.
+    /// Shows a result that is not an operation's answer, in the same way.
     ///
     /// # Errors
-    /// Those of [`Self::json`] and [`print()`]; [`Failure::Unexpected`] for a value that cannot be written as JSON.
+    /// Those of [`Self::show`]; [`Failure::Unexpected`] for a value that cannot be written as JSON.
     pub fn said(
         &self,
         value: &impl Serialize,
         text: impl FnOnce(Style) -> String,
     ) -> Result<(), Failure> {
-        if self.is_plain_table() {
-            return print(&text(self.style));
-        }
-        self.json(&line(value)?)
+        only_answer(if self.is_plain_table() {
+            print(&text(self.style))
+        } else {
+            self.json(&line(value)?)
+        })
     }
 
     /// Begins to show many results, each on its own line. A command does this first, so that it does nothing that it cannot show.
@@ -183,6 +186,15 @@ impl Lines<'_> {
     }
 }
 
+/// What became of the only answer of a command. If nobody reads it, what the command found stands all the same, and so does its
+/// exit code; only what would be written without end is given up.
+fn only_answer(written: Result<(), Failure>) -> Result<(), Failure> {
+    match written {
+        Err(Failure::Closed) => Ok(()),
+        written => written,
+    }
+}
+
 fn line(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string(value)
         .map_err(|e| Failure::Unexpected(format!("an answer cannot be written: {e}")))
@@ -237,6 +249,12 @@ mod tests {
             (error_format(None), error_format(Some(Format::Json))),
             (Format::Table, Format::Json)
         );
+    }
+
+    #[test]
+    fn an_answer_that_nobody_reads_does_not_end_the_command() {
+        assert!(only_answer(Err(Failure::Closed)).is_ok());
+        assert!(only_answer(Err(Failure::Unexpected("full".to_owned()))).is_err());
     }
 
     #[test]

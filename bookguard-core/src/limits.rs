@@ -362,7 +362,7 @@ pub const RETENTION_DAYS: u32 = 90;
 /// The age in milliseconds from which a backup is old: a day, and two hours for making it.
 pub const BACKUP_OLD_MS: i64 = 26 * HOUR_MS;
 /// Backups in a folder that an operator can keep: looking through them takes a second.
-pub const BACKUPS_KEPT: i64 = 1_000;
+pub const BACKUPS_KEPT: u32 = 1_000;
 /// Seconds for which nothing was written to an unfinished backup before it counts as left over by a process that was killed. A
 /// backup that is being made is written to all the time; it waits only for its disks.
 pub const DRAFT_LEFT_OVER_S: u64 = 60 * 60;

@@ -518,9 +518,16 @@ pub(crate) struct Paging<N: Noun> {
     pub before: Option<Id<N>>,
 }
 
+/// Reads them, of a list that takes nothing else.
 pub(crate) fn paging<N: Noun>(request: &Request) -> Result<Paging<N>, Error> {
     let (limit, before) = page_from(request, Id::parse)?;
     Ok(Paging { limit, before })
+}
+
+/// Reads them beside other parameters, so that the faults of all are named together.
+pub(crate) fn read_paging<N: Noun>(request: &Request, faults: &mut Vec<FieldError>) -> Paging<N> {
+    let (limit, before) = read_page(request, Id::parse, faults);
+    Paging { limit, before }
 }
 
 /// Reads the `limit` of a list.
@@ -547,7 +554,20 @@ pub(crate) fn page_from<T>(
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<(u32, Option<T>), Error> {
     let mut faults = Vec::new();
-    let limit = read_page_limit(request, &mut faults);
+    let page = read_page(request, parse, &mut faults);
+    if faults.is_empty() {
+        Ok(page)
+    } else {
+        Err(Error::faults(faults))
+    }
+}
+
+fn read_page<T>(
+    request: &Request,
+    parse: impl Fn(&str) -> Option<T>,
+    faults: &mut Vec<FieldError>,
+) -> (u32, Option<T>) {
+    let limit = read_page_limit(request, faults);
     let from = query_value(request, "cursor").and_then(|text| {
         parse(text).or_else(|| {
             faults.push(query_fault(
@@ -559,11 +579,7 @@ pub(crate) fn page_from<T>(
             None
         })
     });
-    if faults.is_empty() {
-        Ok((limit, from))
-    } else {
-        Err(Error::faults(faults))
-    }
+    (limit, from)
 }
 
 pub(crate) fn query_value<'r>(request: &'r Request, name: &str) -> Option<&'r str> {
@@ -613,7 +629,7 @@ pub(crate) fn query_instant(
             name,
             "invalid_date",
             &format!("\"{}\" is not an RFC 3339 date-time", input::shorten(text)),
-            "Send one such as 2031-06-20T19:00:00Z; write + as %2B.",
+            "Send one such as 2031-06-20T19:00:00Z; in a URL, write + as %2B.",
         ));
     }
     found

@@ -25,7 +25,7 @@ use bookguard_core::lines::LEVELS;
 use bookguard_core::model::Quota;
 use bookguard_core::service::{self, RegistrationMode, SettingInForce};
 use bookguard_core::store::Database;
-use url::Url;
+use url::{ParseError, Url};
 
 use self::security::SecurityTxt;
 pub use self::settings::Settings;
@@ -250,7 +250,12 @@ pub fn base(setting: &str, example: &str, text: &str) -> Result<Url, String> {
             quoted(text)
         )
     };
-    let url = Url::parse(text).map_err(|e| wrong(&format!("which is not an address ({e})")))?;
+    let url = Url::parse(text).map_err(|e| match e {
+        ParseError::RelativeUrlWithoutBase => {
+            wrong("which does not begin with http:// or https://")
+        }
+        e => wrong(&format!("which is not an address ({e})")),
+    })?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(wrong("which is not an http or https address"));
     }

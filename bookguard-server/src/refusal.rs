@@ -187,9 +187,12 @@ impl Refusal {
         }
     }
 
-    /// 404 for an unknown path.
-    pub fn path() -> Self {
-        let message = "There is no such path. The interface is described at /openapi.json.";
+    /// 404 for an unknown path. Not every listener describes its interface.
+    pub fn path(is_described: bool) -> Self {
+        let message = match is_described {
+            true => "There is no such path. The interface is described at /openapi.json.",
+            false => "There is no such path.",
+        };
         Self::http(StatusCode::NOT_FOUND, "path_not_found", message)
     }
 
@@ -512,7 +515,7 @@ mod tests {
             assert_eq!(answer.header("connection"), Some("close"));
         }
         for (refusal, words) in [
-            (Refusal::path(), "This link shows nothing"),
+            (Refusal::path(true), "This link shows nothing"),
             (Refusal::method("GET".to_owned()), "exactly as it was given"),
             (rate_limited(1, "Slow.").into(), "Try again in a minute."),
             (rate_limited(61, "Slow.").into(), "Try again in 2 minutes."),

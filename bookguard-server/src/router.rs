@@ -36,6 +36,8 @@ pub(crate) type Explain = Box<dyn Fn(&mut Response) + Send + Sync>;
 /// The router for every path of the server.
 pub(crate) struct Router {
     paths: Route,
+    /// Whether the interface document is among the paths.
+    is_described: bool,
     clock: Clock,
     observer: Arc<Observer>,
     answers: Arc<Answers>,
@@ -52,11 +54,14 @@ struct Methods {
 }
 
 /// The endpoint for unknown paths.
-struct UnknownPath;
+struct UnknownPath {
+    is_described: bool,
+}
 
 impl Router {
     /// Creates a router over `routes`, whose paths look like `/a/:parameter` or `/a/*rest`.
     pub(crate) fn new(routes: Routes, clock: Clock, observer: Arc<Observer>) -> Self {
+        let is_described = routes.contains_key("/openapi.json");
         let paths = routes
             .into_iter()
             .fold(Route::new(), |paths, (path, by_name)| {
@@ -65,7 +70,8 @@ impl Router {
             });
         Self {
             // Not `/*path`, which would match `/` too. Added last, because poem loses such a part when it splits a path later.
-            paths: paths.at("/<.+>", UnknownPath),
+            paths: paths.at("/<.+>", UnknownPath { is_described }),
+            is_described,
             clock,
             observer,
             answers: Arc::default(),
@@ -159,7 +165,7 @@ impl Router {
         match self.paths.call(request).await {
             Ok(response) => response,
             // Requests without a path, such as `OPTIONS *`.
-            Err(error) if error.is::<NotFoundError>() => Refusal::path().respond(),
+            Err(error) if error.is::<NotFoundError>() => Refusal::path(self.is_described).respond(),
             Err(error) => error.into_response(),
         }
     }
@@ -209,7 +215,7 @@ impl Endpoint for UnknownPath {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        Ok(refuse(&mut request, Refusal::path()).await)
+        Ok(refuse(&mut request, Refusal::path(self.is_described)).await)
     }
 }
 

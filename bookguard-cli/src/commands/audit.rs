@@ -11,13 +11,20 @@ use tokio::task::block_in_place;
 
 use super::declare::{Call, Declared, group, operation, special};
 use super::prune::PruneArgs;
+use crate::args::ago;
 use crate::failure::Failure;
 use crate::output::table::{Style, grouped, joined, or_dash, page, time, word};
 use crate::target::local::Local;
 
 pub(super) fn commands() -> Declared {
     let about = "List what changed keys, secrets, endpoints and policies, and what the operator did, newest first";
-    let list = operation::<ListAudit>("list", about, records);
+    let list = operation::<ListAudit>("list", about, records).flags(|flags| {
+        flags.read("since", SINCE, ago).read(
+            "until",
+            "Only records made before this time, in the same form",
+            ago,
+        );
+    });
     let about = "Delete records that are too old (on the database only)";
     let prune = special("prune", about, |call| Box::pin(prune(call))).with::<PruneArgs>();
     group(
@@ -26,6 +33,8 @@ pub(super) fn commands() -> Declared {
         [list.into(), prune.into()],
     )
 }
+
+const SINCE: &str = "Only records made at this time or later: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z";
 
 fn records(page: &Page<AuditRecord>, style: Style) -> String {
     page! { style, "audit records", page, record =>

@@ -27,7 +27,7 @@ use super::declare::{Call, CliCommand, alone};
 use crate::args::period_ms;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
-use crate::output::table::grouped;
+use crate::output::table::{counted, grouped};
 use crate::output::{Screen, error_format, say};
 use crate::settings::{self, Where, environment};
 use crate::target::only_here;
@@ -47,11 +47,18 @@ struct BackupArgs {
     #[arg(value_name = "FILE|FOLDER", required_unless_present_any = ["keep", "every"])]
     to: Option<PathBuf>,
     /// Verify the backup, then delete all but the newest N backups in the folder [default with --every: 14]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=BACKUPS_KEPT))]
+    #[arg(long, value_name = "N", value_parser = kept)]
     keep: Option<u32>,
     /// Back up again and again, as often as this, such as 24h, until stopped
     #[arg(long, value_name = "TIME")]
     every: Option<String>,
+}
+
+/// How many backups to keep.
+fn kept(typed: &str) -> Result<u32, String> {
+    let number = typed.parse::<u32>().ok();
+    let number = number.filter(|number| (1..=BACKUPS_KEPT).contains(number));
+    number.ok_or_else(|| format!("write a whole number from 1 to {BACKUPS_KEPT}, such as {KEEP}"))
 }
 
 pub(super) fn command() -> CliCommand {
@@ -285,7 +292,7 @@ pub(super) fn members(made: &BackedUp, file: &Path) -> Value {
         "bytes": made.bytes,
         "origin": made.origin,
         "treeSize": made.size,
-        "rootHash": made.root.to_base64(),
+        "rootHash": made.root,
         "seconds": made.elapsed.as_secs_f64(),
     })
 }
@@ -293,13 +300,13 @@ pub(super) fn members(made: &BackedUp, file: &Path) -> Value {
 /// What people read of it.
 pub(super) fn held(made: &BackedUp, file: &Path) -> String {
     format!(
-        "{}: {} bytes in {:.2} s.\nThe ledger {} with {} entries and the root {}.",
+        "{}: {} bytes in {:.2} s.\nThe ledger {} with {} and the root {}.",
         file.display(),
         grouped(made.bytes),
         made.elapsed.as_secs_f64(),
         made.origin,
-        grouped(made.size),
-        made.root.to_base64(),
+        counted(made.size, "entry"),
+        made.root,
     )
 }
 

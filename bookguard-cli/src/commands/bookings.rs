@@ -10,7 +10,7 @@ use bookguard_core::features::bookings::{
 };
 use bookguard_core::model::{Booking, Page};
 
-use super::declare::{Declared, group, operation};
+use super::declare::{Declared, group, listing, operation};
 use super::{cancellations, evaluations};
 use crate::output::table::{Style, fields, joined, leaf, money, page, record};
 
@@ -25,7 +25,8 @@ pub(super) fn commands() -> Declared {
             .says("organizer.name", "The organizer's name")
             .or_json();
     });
-    let list = operation::<ListBookings>("list", "List bookings, newest first", bookings);
+    let about = "List bookings, newest first";
+    let list = listing::<ListBookings>("list", about, bookings, of_all);
     let protect =
         operation::<ProtectBooking>("protect", "Lock a booking into the ledger", protected);
     group(
@@ -87,6 +88,20 @@ fn booking(booking: &Booking, style: Style) -> String {
 
 fn bookings(page: &Page<Booking>, style: Style) -> String {
     page! { style, "bookings", page, booking =>
+        "BOOKING" => booking.booking_id,
+        "STATUS" => booking.status,
+        "EVENT" => booking.event_type,
+        "DATE" => booking.event_date,
+        "TALENT" => booking.talent.name,
+        "ORGANIZER" => booking.organizer.name,
+        "VALUE" => value(booking),
+    }
+}
+
+/// A page of all partners' bookings.
+fn of_all(page: &Page<Booking>, style: Style) -> String {
+    page! { style, "bookings", page, booking =>
+        "PARTNER" => booking.partner_id,
         "BOOKING" => booking.booking_id,
         "STATUS" => booking.status,
         "EVENT" => booking.event_type,

@@ -14,7 +14,7 @@ use bookguard_core::operation::Request;
 use bookguard_core::policy::{Evaluation, EvaluationStatus, NamedDocument, Resolution};
 use clap::Args;
 
-use super::declare::{Call, CliCommand, Declared, add, carried, group, operation};
+use super::declare::{Call, CliCommand, Declared, add, carried, group, listing, operation};
 use super::evaluations::{alternatives, decided, evaluation, policy_evaluation, sums};
 use crate::consent;
 use crate::failure::{ErrorBody, Failure};
@@ -59,7 +59,7 @@ pub(super) fn command() -> CliCommand {
 
 pub(super) fn resolutions() -> Declared {
     let about = "List the results of cancellations, the newest booking's first";
-    let list = operation::<ListResolutions>("list", about, listed);
+    let list = listing::<ListResolutions>("list", about, listed, of_all);
     let get = operation::<GetResolution>("get", "Show the result of a cancellation", resolution);
     let decide =
         operation::<DecideResolution>("decide", "Decide what was left to a person", resolution);
@@ -202,6 +202,20 @@ fn item(text: &str) -> Result<NamedDocument, Failure> {
 
 fn listed(page: &Page<Resolution>, style: Style) -> String {
     page! { style, "resolutions", page, resolution =>
+        "RESOLUTION" => resolution.resolution_id,
+        "BOOKING" => resolution.booking_id,
+        "STATUS" => resolution.status,
+        "CANCELED" => resolution.canceled_at,
+        "BY" => resolution.canceled_by,
+        "PATH" => resolution.evaluation.resolution_path,
+        "REFUND" => decided(resolution.evaluation.refund),
+    }
+}
+
+/// A page of the results of all partners' cancellations.
+fn of_all(page: &Page<Resolution>, style: Style) -> String {
+    page! { style, "resolutions", page, resolution =>
+        "PARTNER" => resolution.partner_id,
         "RESOLUTION" => resolution.resolution_id,
         "BOOKING" => resolution.booking_id,
         "STATUS" => resolution.status,

@@ -65,6 +65,24 @@ pub(super) fn operation<O: Operation>(
     })
 }
 
+/// A list, which is shown with `of_all` where no partner is named and the rows are of several.
+pub(super) fn listing<O: Operation>(
+    name: &'static str,
+    about: &'static str,
+    of_one: fn(&O::Output, Style) -> String,
+    of_all: fn(&O::Output, Style) -> String,
+) -> CliCommand {
+    carried::<O>(name, about, move |call| {
+        Box::pin(async move {
+            let show = match call.target().is_for_all() {
+                true => of_all,
+                false => of_one,
+            };
+            call.screen.show(&call.answer::<O>().await?, show)
+        })
+    })
+}
+
 /// A command that does more with an operation than show its answer.
 pub(super) fn carried<O: Operation>(
     name: &'static str,

@@ -65,10 +65,11 @@ async fn run(style: Style) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = scratch("bookguard-demo-")?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
-    let done = tokio::select! {
-        done = steps(style, scratch.path()) => done,
-        _ = signals.recv() => Err(Failure::Unexpected("the demo was interrupted".to_owned())),
+    let interrupted = async {
+        signals.recv().await;
+        Failure::Unexpected("the demo was interrupted".to_owned())
     };
+    let done = steps(style, scratch.path(), interrupted).await;
     drop(scratch);
     done?;
     print(&format!(
@@ -109,15 +110,22 @@ impl Steps {
     }
 }
 
-async fn steps(style: Style, folder: &Path) -> Result<(), Failure> {
+/// Invariant: the server has stopped before this returns, so that nobody misses the files that are removed next.
+async fn steps(
+    style: Style,
+    folder: &Path,
+    interrupted: impl Future<Output = Failure>,
+) -> Result<(), Failure> {
     print(&format!(
         "Bookguard from end to end, on a temporary database in {}\n\n",
         folder.display()
     ))?;
     let mut step = Steps { style, number: 0 };
     let server = start(folder).await?;
-    step.done("Server up", &format!("{}, one SQLite file", server.url()))?;
-    let walked = walk(&server, &mut step).await;
+    let walked = tokio::select! {
+        walked = walk(&server, &mut step) => walked,
+        why = interrupted => Err(why),
+    };
     server.stop().await;
     let Walked { packet, key } = walked?;
     step.done(
@@ -147,6 +155,7 @@ struct Walked {
 
 /// Runs everything that needs the server.
 async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
+    step.done("Server up", &format!("{}, one SQLite file", server.url()))?;
     let partner = register(server, step).await?;
     let (Some(api_key), Some(secret)) = (partner.api_key, partner.signing_secret) else {
         return Err(Failure::BadAnswer(

@@ -9,7 +9,7 @@ use bookguard_core::features::endpoints::{
 use bookguard_core::model::{Endpoint, Page};
 
 use super::api_keys::overlap;
-use super::declare::{Call, Declared, carried, group, operation};
+use super::declare::{Call, Declared, carried, group, listing, operation};
 use super::events;
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, joined, page, record};
@@ -25,16 +25,7 @@ pub(super) fn commands() -> Declared {
     });
     let about =
         "List endpoints, newest first; those of all partners on the database without --partner";
-    let list = carried::<ListEndpoints>("list", about, |call| {
-        Box::pin(async move {
-            let show = match call.target().is_for_all() {
-                true => of_all,
-                false => endpoints,
-            };
-            call.screen
-                .show(&call.answer::<ListEndpoints>().await?, show)
-        })
-    });
+    let list = listing::<ListEndpoints>("list", about, endpoints, of_all);
     let about = "Change an endpoint; what is not given stays as it is";
     let update = operation::<UpdateEndpoint>("update", about, kept).flags(|flags| {
         flags

@@ -2,13 +2,16 @@
 
 use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
 use bookguard_core::model::{Amount, Timestamp};
-use bookguard_core::policy::{Evaluation, MatrixRow, Segment};
+use bookguard_core::policy::{Evaluation, EvaluationStatus, MatrixRow, Segment};
 
 use super::declare::{CliCommand, operation};
 use crate::output::table::{Style, fields, money, record, rows, time};
 
 /// The step that contains the instant in question.
 const HERE: &str = "->";
+
+/// What stands for an amount that a person decides.
+const TO_DECIDE: &str = "to be decided";
 
 pub(super) fn command() -> CliCommand {
     let about = "Show what a cancellation would cost under the booking's policy, or what it cost";
@@ -65,9 +68,10 @@ pub(super) fn evaluation(evaluation: &Evaluation, style: Style) -> String {
 /// The amounts of an evaluation, with their names.
 pub(super) fn sums(evaluation: &Evaluation) -> Vec<(&'static str, Option<String>)> {
     let more_than_nothing = |amount: Option<Amount>| amount.filter(|a| a.minor() > 0);
+    let shown = |amount| stated(amount, evaluation.evaluation_status, TO_DECIDE);
     fields! {
-        "refund" => decided(evaluation.refund),
-        "penalty" => decided(evaluation.penalty),
+        "refund" => shown(evaluation.refund),
+        "penalty" => shown(evaluation.penalty),
         "balance due" => more_than_nothing(evaluation.balance_due),
         "compensation" => more_than_nothing(evaluation.compensation),
     }
@@ -75,7 +79,12 @@ pub(super) fn sums(evaluation: &Evaluation) -> Vec<(&'static str, Option<String>
 
 /// An amount, or the words that a person decides.
 pub(super) fn decided(amount: Option<Amount>) -> String {
-    amount.map_or_else(|| "to be decided".to_owned(), money)
+    amount.map_or_else(|| TO_DECIDE.to_owned(), money)
+}
+
+/// An amount of a result of this status, or `open` if it can still be decided.
+fn stated(amount: Option<Amount>, status: EvaluationStatus, open: &'static str) -> String {
+    amount.map_or_else(|| status.instead_of_amount(open).to_owned(), money)
 }
 
 /// The organizer's schedule, with the step at the instant in question marked.
@@ -105,14 +114,14 @@ pub(super) fn alternatives(evaluation: &Evaluation, style: Style) -> String {
 }
 
 fn matrix(rows: &[MatrixRow], style: Style) -> String {
-    let open = |amount: Option<Amount>| amount.map_or_else(|| "open".to_owned(), money);
+    let shown = |row: &MatrixRow, amount| stated(amount, row.evaluation_status, "open");
     rows! { style, "actors", rows, row =>
         "CANCELED BY" => row.canceled_by,
         "PATH" => row.resolution_path,
-        "REFUND" => open(row.refund),
-        "PENALTY" => open(row.penalty),
-        "BALANCE DUE" => open(row.balance_due),
-        "COMPENSATION" => open(row.compensation),
+        "REFUND" => shown(row, row.refund),
+        "PENALTY" => shown(row, row.penalty),
+        "BALANCE DUE" => shown(row, row.balance_due),
+        "COMPENSATION" => shown(row, row.compensation),
         "RULE" => row.matched_rule,
     }
 }

@@ -11,7 +11,7 @@ use tokio::task::block_in_place;
 use tokio::time::sleep;
 
 use super::declare::{Call, CliCommand, Declared, carried, group, operation};
-use crate::args;
+use crate::args::ago;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
 use crate::output::table::{Style, fields, grouped, joined, page, record, word};
@@ -26,11 +26,11 @@ pub(super) fn command() -> CliCommand {
     let command = carried::<RecoverEvents>("recover", about, |call| Box::pin(recover(call)));
     command.with::<WaitArgs>().flags(|flags| {
         flags
-            .read("since", SINCE, instant)
+            .read("since", SINCE, ago)
             .read(
                 "until",
                 "Events up to this time, in the same form [default: now]",
-                instant,
+                ago,
             )
             .name("statuses", "status")
             .name("endpointId", "endpoint");
@@ -56,10 +56,6 @@ struct WaitArgs {
 }
 
 const SINCE: &str = "Events from this time on: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z";
-
-fn instant(typed: &str) -> Result<String, String> {
-    args::instant(typed, -1, "how long ago, such as 90s, 30m, 2h or 7d")
-}
 
 /// Begins a recovery, and waits for its end if asked to.
 async fn recover(call: Call<'_>) -> Result<(), Failure> {
@@ -185,12 +181,12 @@ mod tests {
 
     #[test]
     fn a_time_is_how_long_ago_or_an_instant() {
-        let ago = instant("2h").unwrap();
-        let ago = Timestamp::parse(ago.trim_matches('"')).unwrap();
-        let ago = Clock::System.now().ms() - ago.ms();
-        assert!((7_200_000..7_260_000).contains(&ago), "{ago}");
-        let said = instant("2027-06-01T09:00:00+02:00").unwrap();
+        let two_hours = ago("2h").unwrap();
+        let two_hours = Timestamp::parse(two_hours.trim_matches('"')).unwrap();
+        let passed = Clock::System.now().ms() - two_hours.ms();
+        assert!((7_200_000..7_260_000).contains(&passed), "{passed}");
+        let said = ago("2027-06-01T09:00:00+02:00").unwrap();
         assert_eq!(said, "\"2027-06-01T07:00:00.000Z\"");
-        assert!(instant("yesterday").unwrap_err().contains("2h"));
+        assert!(ago("yesterday").unwrap_err().contains("2h"));
     }
 }

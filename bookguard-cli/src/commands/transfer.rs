@@ -22,7 +22,7 @@ use crate::consent;
 use crate::failure::Failure;
 use crate::output::Screen;
 use crate::output::bar::Bar;
-use crate::output::table::{Style, grouped};
+use crate::output::table::{Style, counted, grouped};
 use crate::settings::{self, environment};
 
 pub(super) fn command() -> CliCommand {
@@ -164,7 +164,7 @@ fn described(moved: &Transferred, from: &Database, to: &Database, key: &LedgerKe
         "to": to.to_string(),
         "origin": moved.origin,
         "treeSize": moved.size,
-        "rootHash": moved.root.to_base64(),
+        "rootHash": moved.root,
         "tables": tables,
         "rows": moved.rows(),
         "rowsPerSecond": moved.rows_per_second().round() as u64,
@@ -194,10 +194,10 @@ fn told(
         grouped(moved.rows_per_second().round() as u64)
     ));
     lines.push(format!(
-        "The ledger {} has {} entries and the root {} in both.{}",
+        "The ledger {} has {} and the root {} in both.{}",
         moved.origin,
-        grouped(moved.size),
-        moved.root.to_base64(),
+        counted(moved.size, "entry"),
+        moved.root,
         match moved.size {
             0 => "",
             _ => " The last one is a map that was recorded for the move: older backups lack it.",

@@ -14,7 +14,7 @@ use super::declare::{Call, CliCommand, special};
 use super::verify::{conclude, trust_policy};
 use crate::failure::Failure;
 use crate::output::bar::Bar;
-use crate::output::table::{Style, grouped};
+use crate::output::table::{Style, counted, grouped};
 use crate::text::plain;
 
 #[derive(Debug, Args)]
@@ -66,8 +66,8 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
         let mut told = told(&report, rate, style);
         if let Some(Some(size)) = witnessed {
             told += &format!(
-                "\nThe witnesses of the policy have cosigned the first {} entries.",
-                grouped(size)
+                "\nThe witnesses of the policy have cosigned the first {}.",
+                counted(size, "entry")
             );
         }
         told
@@ -107,10 +107,10 @@ fn told(report: &LedgerReport, rate: u64, style: Style) -> String {
     }
     lines.push(format!("Guard: {}.", plain(&report.guard.to_string())));
     lines.push(format!(
-        "{} entries, {} bookings and {} events checked in {:.2} s ({} entries/s).",
-        grouped(report.entries),
-        grouped(report.bookings),
-        grouped(report.events),
+        "{}, {} and {} checked in {:.2} s ({} entries/s).",
+        counted(report.entries, "entry"),
+        counted(report.bookings, "booking"),
+        counted(report.events, "event"),
         report.elapsed.as_secs_f64(),
         grouped(rate)
     ));

@@ -299,6 +299,16 @@ pub fn grouped(number: u64) -> String {
     thousands(&number.to_string())
 }
 
+/// A number of things: `1 entry`, `1,234 entries`.
+pub fn counted(number: u64, thing: &str) -> String {
+    let plural = match (number, thing.strip_suffix('y')) {
+        (1, _) => thing.to_owned(),
+        (_, Some(stem)) => format!("{stem}ies"),
+        (_, None) => format!("{thing}s"),
+    };
+    format!("{} {plural}", grouped(number))
+}
+
 fn thousands(digits: &str) -> String {
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -326,6 +336,17 @@ pub fn leaf(receipt: &Receipt) -> String {
 mod tests {
     use super::*;
     use bookguard_core::model::Currency;
+
+    #[test]
+    fn one_of_a_thing_is_told_from_several() {
+        for (number, thing, said) in [
+            (1, "entry", "1 entry"),
+            (0, "entry", "0 entries"),
+            (1_234, "booking", "1,234 bookings"),
+        ] {
+            assert_eq!(counted(number, thing), said);
+        }
+    }
 
     #[test]
     fn a_list_has_a_header_a_line_and_a_row_a_line() {

@@ -75,14 +75,11 @@ impl Operation for CreateApiKey {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<NewApiKey>, Error> {
         let partner_id = session.partner_id()?;
-        let wanted = KeyRequest::read(&request.body)?;
+        let at = session.service.clock().now();
+        let wanted = KeyRequest::read(&request.body, at)?;
         let by = Maker::of(session);
         let own = by.as_ref().map_or_else(Scopes::all, |by| by.scopes.clone());
         let scopes = given_scopes(&own, wanted.scopes)?;
-        let at = session.service.clock().now();
-        if let Some(expires_at) = wanted.expires_at {
-            sound_expiry(at, expires_at)?;
-        }
         let name = wanted.name.as_deref().unwrap_or("API key");
         let (mut key, secret) = new_key(at, name, scopes);
         key.key.expires_at = wanted.expires_at;
@@ -121,17 +118,22 @@ pub(crate) fn given_scopes(own: &Scopes, wanted: Option<Scopes>) -> Result<Scope
     })
 }
 
-fn sound_expiry(now: Timestamp, expires_at: Timestamp) -> Result<(), Error> {
+/// Reads when a key that is made `now` stops working. Without a `now`, every instant will do.
+fn expiry(v: &mut Value<'_, '_>, now: Option<Timestamp>) -> Option<Timestamp> {
+    let expires_at = input::instant(v)?;
+    let Some(now) = now else {
+        return Some(expires_at);
+    };
     let last = now.plus_ms(limits::KEY_DAYS * limits::DAY_MS);
     if now < expires_at && expires_at <= last {
-        return Ok(());
+        return Some(expires_at);
     }
     let what = match expires_at <= now {
         true => format!("{expires_at} is not in the future (it is {now})"),
         false => format!("{expires_at} is more than {} days ahead", limits::KEY_DAYS),
     };
     let fix = format!("Send an instant in the future, {last} at the latest, or leave it out.");
-    Err(Error::fault("/expiresAt", "expiry_out_of_range", what, fix))
+    v.fault("expiry_out_of_range", what, fix)
 }
 
 impl KeyRequest {
@@ -141,19 +143,19 @@ impl KeyRequest {
         about: "An API key to create.",
         example: r#"{"name": "Booking desk", "scopes": ["bookings:read", "bookings:write"], "expiresAt": "2031-06-01T09:00:00Z"}"#,
         reader: |v| {
-            v.object(Self::form);
+            v.object(|form| Self::form(form, None));
         },
     };
 
-    /// Reads the body of a key's creation; an empty body selects the defaults.
+    /// Reads the body of a key's creation, which was received `now`; an empty body selects the defaults.
     ///
     /// # Errors
-    /// Those of [`input`], and `unknown_scope`.
-    pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(input::or_empty(body), Self::form)
+    /// Those of [`input`], `unknown_scope` and `expiry_out_of_range`.
+    pub fn read(body: &[u8], now: Timestamp) -> Result<Self, Error> {
+        input::read(input::or_empty(body), |form| Self::form(form, Some(now)))
     }
 
-    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+    fn form(form: &mut Form<'_, '_>, now: Option<Timestamp>) -> Option<Self> {
         let name = form
             .about("What the key is for; \"API key\" when not given.")
             .optional("name", |v| v.text(limits::NAME_CHARS));
@@ -165,7 +167,7 @@ impl KeyRequest {
                 "When it stops working: at most ten years ahead, and not later than the key that creates it. When not given: when \
                  that key does, or never.",
             )
-            .optional("expiresAt", input::instant);
+            .optional("expiresAt", |v| expiry(v, now));
         Some(Self {
             name,
             scopes,

@@ -9,8 +9,8 @@ use crate::limits;
 use crate::model::id::noun;
 use crate::model::{AuditId, AuditRecord, Page, Scope, Timestamp};
 use crate::operation::{
-    Action, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, paging, query,
-    query_fault, query_instant, query_value, read,
+    Action, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, query,
+    query_fault, query_instant, query_value, read, read_paging,
 };
 use crate::service::Service;
 use crate::session::{Access, Authority, Session};
@@ -59,8 +59,8 @@ impl Operation for ListAudit {
             Authority::Administrator { partner_id, .. } => (*partner_id, false),
             _ => (Some(session.partner_id()?), true),
         };
-        let page = paging(request)?;
         let mut faults = Vec::new();
+        let page = read_paging(request, &mut faults);
         let filter = AuditFilter {
             partner_id,
             action: action(request, &mut faults),

@@ -15,8 +15,8 @@ use crate::model::{
     Booking, BookingId, BookingStatus, EventId, Page, PartnerId, Scope, Search, Timestamp,
 };
 use crate::operation::{
-    Action, Finished, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, paging,
-    path_id, query, query_choice, query_instant, query_one, query_text, read_stored, to_json,
+    Action, Finished, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, path_id,
+    query, query_choice, query_instant, query_one, query_text, read_paging, read_stored, to_json,
     write,
 };
 use crate::session::{Access, Authority, Session};
@@ -124,8 +124,8 @@ impl Operation for ListBookings {
     type Output = Page<Booking>;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Booking>>, Error> {
-        let page = paging(request)?;
         let mut faults = Vec::new();
+        let page = read_paging(request, &mut faults);
         let search = query_text(request, "search", limits::SEARCH_CHARS, &mut faults);
         let filter = BookingFilter {
             partner_id: listed_owner(session)?,

@@ -17,8 +17,8 @@ use crate::input::{self, Declaration, Draft, Form, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::operation::{
-    Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, paging,
-    path_id, query, query_choice, query_one, read, write,
+    Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, path_id,
+    query, query_choice, query_one, read, read_paging, write,
 };
 use crate::service::AddressRefused;
 use crate::session::{Access, Authority, Session};
@@ -229,8 +229,8 @@ impl Operation for ListEndpoints {
             Authority::Administrator { partner_id, .. } => *partner_id,
             _ => Some(session.partner_id()?),
         };
-        let page = paging(request)?;
         let mut faults = Vec::new();
+        let page = read_paging(request, &mut faults);
         let status = query_choice(request, "status", &EndpointStatus::WORDS, &mut faults);
         if !faults.is_empty() {
             return Err(Error::faults(faults));

@@ -354,7 +354,7 @@ fn zone_required(event_date: EventDate) -> Error {
     Error::invalid(
         "time_zone_required",
         format!(
-            "eventDate \"{event_date}\" has no offset and no time zone is known. Add an offset (\"2026-06-20T19:00:00-04:00\") or \"timeZone\" (an IANA name)."
+            "eventDate \"{event_date}\" has no offset and no time zone is known. Add an offset (\"2026-06-20T19:00:00-04:00\") or a time zone (an IANA name)."
         ),
     )
 }

@@ -53,6 +53,17 @@ vocabulary! {
     }
 }
 
+#[cfg(feature = "internals")]
+impl EvaluationStatus {
+    /// What people read in place of an amount that such a result leaves open: `open`, unless nobody can decide it any more.
+    pub fn instead_of_amount(self, open: &'static str) -> &'static str {
+        match self {
+            Self::Closed => "can no longer be claimed",
+            _ => open,
+        }
+    }
+}
+
 vocabulary! {
     /// What would happen, or happened, to the money. The service itself never moves any.
     ResolutionPath {

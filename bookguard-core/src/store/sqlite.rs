@@ -648,7 +648,7 @@ impl From<rusqlite::Error> for StoreError {
                  be repaired. If it does not, restore a backup on another disk"
             )),
             ErrorCode::CannotOpen => Self::Failed(
-                "the file cannot be opened; check that its folder exists and may be read"
+                "the file cannot be opened; check that its folder exists, and that this user may read and write it"
                     .to_owned(),
             ),
             _ => Self::Failed(error.to_string()),
@@ -659,6 +659,16 @@ impl From<rusqlite::Error> for StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_file_that_cannot_be_opened_both_rights_are_named() {
+        let fault = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+        let error = StoreError::from(rusqlite::Error::SqliteFailure(fault, None));
+        let StoreError::Failed(why) = error else {
+            panic!("{error:?}");
+        };
+        assert!(why.contains("this user may read and write it"), "{why}");
+    }
 
     /// Makes a file that looks as if a process had been killed while it made a database there: half of the change is in the
     /// file, and the journal says how to undo it.

@@ -131,7 +131,7 @@ impl Layout {
             if setter.is_over() {
                 break;
             }
-            setter.block(block, blocks.get(number + 1));
+            setter.block(block, &blocks[number + 1..]);
         }
         setter.layout
     }
@@ -166,17 +166,22 @@ const ASIDE_DROP: f32 = (BODY.leading - ASIDE.leading + (BODY.size - ASIDE.size)
 const GUTTER: f32 = 14.0;
 const BETWEEN: f32 = 6.0;
 const PADDING: f32 = 5.0;
+/// Space below a heading, and above that of a subsection.
+const HEADING_BELOW: f32 = 4.0;
+const SUBSECTION_ABOVE: f32 = 8.0;
 
 impl Setter<'_> {
-    fn block(&mut self, block: &Block, next: Option<&Block>) {
+    fn block(&mut self, block: &Block, rest: &[Block]) {
         match block {
-            Block::Title(text) => self.heading(1, text, TITLE, 0.0),
+            Block::Title(text) => self.heading(1, text, (TITLE, 0.0), rest),
             Block::Note(text) => self.paragraph(text, NOTE, 0.0, 16.0),
             Block::Lead(text) => self.lead(text),
-            Block::Section(text) => self.heading(2, text, SECTION, 22.0),
-            Block::Subsection(text) => self.heading(3, text, SUBSECTION, 8.0),
+            Block::Section(text) => self.heading(2, text, (SECTION, 22.0), rest),
+            Block::Subsection(text) => self.heading(3, text, (SUBSECTION, SUBSECTION_ABOVE), rest),
             Block::Paragraph(text) => {
-                self.introduce(text, next);
+                if text.ends_with(':') {
+                    self.need(self.introduction(text, rest));
+                }
                 self.paragraph(text, BODY, 0.0, 8.0);
             }
             Block::List(items) => self.list(items),
@@ -260,15 +265,14 @@ impl Setter<'_> {
         y
     }
 
-    fn heading(&mut self, level: u16, text: &str, style: Style, above: f32) {
+    fn heading(&mut self, level: u16, text: &str, (style, above): (Style, f32), rest: &[Block]) {
         let node = self.node(Role::Heading(level), None);
         let broken = self.broken(text, style, WIDTH, Some(node));
         self.layout.nodes[node]
             .title
             .clone_from(&broken.legible.text);
         let above = if self.is_at_top() { 0.0 } else { above };
-        // Two lines or a table's first row must follow on the same page.
-        self.need(above + broken.height() + 4.0 * BODY.leading);
+        self.need(above + broken.height() + HEADING_BELOW + self.beginning(rest));
         self.y += if self.is_at_top() { 0.0 } else { above };
         let (page, y) = (self.layout.pages.len() - 1, self.y);
         self.layout.bookmarks.extend((level == 2).then(|| Bookmark {
@@ -276,7 +280,7 @@ impl Setter<'_> {
             page,
             y,
         }));
-        self.y = self.draw(&broken, 0..broken.lines.len(), SIDE, self.y) + 4.0;
+        self.y = self.draw(&broken, 0..broken.lines.len(), SIDE, self.y) + HEADING_BELOW;
     }
 
     /// Draws a text, over several pages if it must be. Leaves no single line at the end or the beginning of a page.
@@ -299,17 +303,59 @@ impl Setter<'_> {
         }
     }
 
-    /// Keeps a sentence that introduces a table or a list with its beginning.
-    fn introduce(&mut self, text: &str, next: Option<&Block>) {
-        if !text.ends_with(':') {
-            return;
+    /// What must stand on the page of a heading before these blocks: a table's first row, or two lines.
+    fn beginning(&self, blocks: &[Block]) -> f32 {
+        match blocks {
+            [Block::Table(table), ..] => self.opening(table),
+            [Block::Subsection(text), rest @ ..] => {
+                let height = self.broken(text, SUBSECTION, WIDTH, None).height();
+                SUBSECTION_ABOVE + height + HEADING_BELOW + self.beginning(rest)
+            }
+            [Block::Paragraph(text), rest @ ..] if text.ends_with(':') => {
+                self.introduction(text, rest)
+            }
+            _ => 4.0 * BODY.leading,
         }
-        let follows = match next {
-            Some(Block::Table(table)) => short(table),
+    }
+
+    /// The height of a sentence that introduces a table or a list, with the beginning of that.
+    fn introduction(&self, text: &str, rest: &[Block]) -> f32 {
+        let follows = match rest {
+            [Block::Table(table), ..] => self.opening(table),
             _ => 2.0 * BODY.leading,
         };
         let lines = self.broken(text, BODY, WIDTH, None).height();
-        self.need(lines.min(LOWEST / 2.0) + 8.0 + follows);
+        lines.min(LOWEST / 4.0) + 8.0 + follows
+    }
+
+    /// The height of a table's header and first row, which stay together; of a table without a header, as a rule of all rows.
+    fn opening(&self, table: &Table) -> f32 {
+        let Some(header) = &table.header else {
+            return short(table).min(LOWEST / 2.0);
+        };
+        let titles = header.iter().enumerate();
+        let head: Vec<Vec<Broken>> = titles
+            .map(|(column, title)| {
+                vec![self.broken(title, HEADER, column_width(table, column), None)]
+            })
+            .collect();
+        let row = table.rows.first().into_iter().flatten().enumerate();
+        let row: Vec<Vec<Broken>> = row
+            .map(|(column, cell)| {
+                let (style, width) = (cell_style(cell), column_width(table, column));
+                let texts = cell.paragraphs.iter();
+                texts
+                    .map(|text| self.broken(text, style, width, None))
+                    .collect()
+            })
+            .collect();
+        let row = tallest(&row) + 2.0 * PADDING;
+        let row = if is_kept(row) {
+            row
+        } else {
+            3.0 * BODY.leading
+        };
+        tallest(&head) + 2.0 * PADDING + row
     }
 
     fn paragraph(&mut self, text: &str, style: Style, x: f32, below: f32) {
@@ -353,10 +399,7 @@ impl Setter<'_> {
             self.header(table, header, row)
         });
         let body = self.node(Role::TableBody, Some(node));
-        self.need(match &head {
-            Some(head) => tallest(head) + 2.0 * PADDING + 3.0 * BODY.leading,
-            None => short(table),
-        });
+        self.need(self.opening(table));
         self.head(table, head.as_deref());
         let repeated = |broken: Broken| Broken {
             node: None,
@@ -398,7 +441,7 @@ impl Setter<'_> {
             _ => Role::Data,
         };
         let node = self.node(role, Some(row));
-        let style = if cell.aside { ASIDE } else { BODY };
+        let style = cell_style(cell);
         let width = column_width(table, column);
         let paragraphs = cell.paragraphs.iter();
         paragraphs
@@ -422,8 +465,7 @@ impl Setter<'_> {
     /// Draws a row, over several pages if it is too tall for what is left of this one.
     fn row(&mut self, table: &Table, cells: &[Vec<Broken>], head: Option<&[Vec<Broken>]>) {
         let height = tallest(cells) + 2.0 * PADDING;
-        // A row that is not unusually tall is kept together.
-        if self.y + height > LOWEST && height < LOWEST / 2.0 {
+        if self.y + height > LOWEST && is_kept(height) {
             self.turn();
             self.head(table, head);
         }
@@ -486,6 +528,15 @@ fn short(table: &Table) -> f32 {
     table.rows.iter().map(|_| row).sum()
 }
 
+/// Whether a row of this height is kept together: unless it is unusually tall.
+fn is_kept(height: f32) -> bool {
+    height < LOWEST / 2.0
+}
+
+fn cell_style(cell: &Cell) -> Style {
+    if cell.aside { ASIDE } else { BODY }
+}
+
 fn tallest(cells: &[Vec<Broken>]) -> f32 {
     let height = |cell: &Vec<Broken>| {
         cell.iter()
@@ -499,3 +550,6 @@ fn tallest(cells: &[Vec<Broken>]) -> f32 {
 fn column_width(table: &Table, column: usize) -> f32 {
     table.columns[column] * (WIDTH + GUTTER) - GUTTER
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a [`SecurityTxt`] has a contact, and none of its values can start another line of the file.
 
-use url::Url;
+use url::{ParseError, Url};
 
 /// The most values of one field; more would help no reader.
 const VALUES: usize = 10;
@@ -99,6 +99,7 @@ fn address(name: &str, text: &str, schemes: &[&str]) -> Result<(), String> {
         Err(_) if text.contains('@') => wrong(format!(
             "which is not an address (did you mean \"mailto:{text}\"?)"
         )),
+        Err(ParseError::RelativeUrlWithoutBase) => wrong("which is not an address".to_owned()),
         Err(e) => wrong(format!("which is not an address ({e})")),
     }
 }

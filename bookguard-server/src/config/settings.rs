@@ -10,6 +10,7 @@ use std::num::{IntErrorKind, ParseIntError};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use bookguard_core::input::{nearest, shorten};
 use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::limits::{
     AUDIT_DAYS, AUDIT_DAYS_MAX, AUDIT_DAYS_MIN, ENDPOINTS_PER_PARTNER, MIN_FREE_DISK,
@@ -123,6 +124,25 @@ impl Setting {
     pub fn without(&self) -> Option<String> {
         let default = self.default.map(ToString::to_string);
         default.or_else(|| self.unset.map(str::to_owned))
+    }
+
+    /// What the file must hold for it.
+    fn wanted(&self) -> String {
+        match self.value {
+            _ if self.is_list => "a list of texts in quotes, such as [\"…\", \"…\"]".to_owned(),
+            _ if self.is_switch => "true or false, without quotes".to_owned(),
+            "SIZE" => "a number of bytes, or a text such as \"256MiB\"".to_owned(),
+            "N" => {
+                let most = self.most.map(|most| format!(" to {most}"));
+                let such = self.default.map(|default| format!(", such as {default}"));
+                let (most, such) = (most.unwrap_or_default(), such.unwrap_or_default());
+                format!(
+                    "a whole number from {}{most}{such}",
+                    self.least.unwrap_or(0)
+                )
+            }
+            _ => "a text in quotes".to_owned(),
+        }
     }
 
     /// The flag or variable, as the operator writes it.
@@ -399,13 +419,32 @@ impl Settings {
                 .and_then(|line| line.split_once('='))
                 .map(|(key, _)| key.trim());
             // What stands before an equals sign may be part of an address with a password.
-            let known = |key: &str| Self::ALL.iter().any(|setting| setting.name == key);
-            let place =
-                key.filter(|key| known(key) && !error.message().contains(&format!("`{key}`")));
-            let place = place.map_or_else(String::new, |key| format!(" ({key})"));
-            format!(", line {}{place}: {}", line + 1, error.message())
+            let known = |key: &str| Self::ALL.iter().find(|setting| setting.name == key);
+            let setting = key.and_then(known);
+            let place = setting.filter(|it| !error.message().contains(&format!("`{}`", it.name)));
+            let place = place.map_or_else(String::new, |it| format!(" ({})", it.name));
+            let why = in_our_words(error.message(), setting);
+            format!(", line {}{place}: {why}", line + 1)
         })
     }
+}
+
+/// What the reader of the file says about a setting, without the names of Rust's types.
+fn in_our_words(message: &str, setting: Option<&Setting>) -> String {
+    let is_of_type = message.starts_with("invalid type") || message.starts_with("invalid value");
+    if let Some(setting) = setting.filter(|_| is_of_type) {
+        return format!("it must be {}", setting.wanted());
+    }
+    let unknown = message.strip_prefix("unknown field `");
+    let Some((name, _)) = unknown.and_then(|rest| rest.split_once('`')) else {
+        return message.to_owned();
+    };
+    let names: Vec<&str> = Settings::ALL.iter().map(|setting| setting.name).collect();
+    let way = match nearest(name, &names) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => "`bookguard serve --help` lists all".to_owned(),
+    };
+    format!("there is no setting \"{}\"; {way}", shorten(name))
 }
 
 /// A type that a setting can have.

@@ -53,14 +53,33 @@ fn a_fault_in_the_file_names_line_and_key() {
     for (text, expected) in [
         (
             "db = \"x\"\nlisten = 5\n",
-            ", line 2 (listen): invalid type",
+            ", line 2 (listen): it must be a text in quotes",
         ),
         (
             "db = \"x\"\n\nlisen = \"a\"\n",
-            ", line 3: unknown field `lisen`",
+            ", line 3: there is no setting \"lisen\"; did you mean \"listen\"?",
         ),
         ("dev = yes\n", ", line 1 (dev)"),
-        ("rate_limit_burst = -1\n", ", line 1 (rate_limit_burst)"),
+        (
+            "dev = \"true\"\n",
+            ", line 1 (dev): it must be true or false, without quotes",
+        ),
+        (
+            "retention_days = -1\n",
+            ", line 1 (retention_days): it must be a whole number from 0 to 36500, such as 90",
+        ),
+        (
+            "trusted_proxies = \"10.0.0.0/8\"\n",
+            ", line 1 (trusted_proxies): it must be a list of texts in quotes",
+        ),
+        (
+            "min_free_disk = true\n",
+            ", line 1 (min_free_disk): it must be a number of bytes, or a text",
+        ),
+        (
+            "colour = 1\n",
+            ", line 1: there is no setting \"colour\"; `bookguard serve --help` lists all",
+        ),
         (
             "dev = true\nwebhook_proxy = 5",
             ", line 2 (webhook_proxy): webhook_proxy must be",
@@ -221,7 +240,14 @@ fn every_wrong_value_is_refused_with_its_name() {
         let why = Settings::parse(text).unwrap().resolve().unwrap_err();
         assert!(why.starts_with(named), "{text}: {why}");
         assert!(!why.contains("s3cret"), "{why}");
+        assert!(!why.contains("without a base"), "{why}");
     }
+    let bare = Settings::parse("public_url = \"bookings.example\"").unwrap();
+    assert_eq!(
+        bare.resolve().unwrap_err(),
+        "public_url is \"bookings.example\", which does not begin with http:// or https://; write it like \
+         https://bookings.example.com"
+    );
 }
 
 #[test]

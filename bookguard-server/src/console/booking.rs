@@ -16,7 +16,7 @@ use bookguard_core::features::events::ListBookingEvents;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::shares::ListShares;
 use bookguard_core::model::{Amount, Booking, BookingStatus, Event, Scope, Timestamp};
-use bookguard_core::policy::{Evaluation, Resolution};
+use bookguard_core::policy::{Evaluation, EvaluationStatus, Resolution};
 use maud::{Markup, html};
 use poem::Response;
 use poem::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
@@ -25,7 +25,7 @@ use super::form;
 use super::parts::{
     booking_badge, copyable, delivery_badge, fact, once, price, records, table, time, words,
 };
-use super::schedule::{schedule, sum};
+use super::schedule::{schedule, sum, sum_of};
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
 use crate::api::forms::{Make, PACKET_FORMS};
@@ -211,13 +211,18 @@ fn resolved(resolution: &Resolution) -> Markup {
     }
 }
 
+/// The way that is left once the time for claims has passed.
+const CLOSED: &str = "Only a cancellation that took effect by then can still be recorded, with the time at which it did.";
+
 /// What a cancellation would mean now and later.
 fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> Markup {
     let Evaluation {
+        evaluation_status,
         explanation,
         schedule: segments,
         ..
     } = &evaluation.evaluation;
+    let is_closed = *evaluation_status == EvaluationStatus::Closed;
     let value = booking.value().map_or(0, Amount::minor);
     let matrix: Vec<Markup> = evaluation
         .matrix
@@ -226,8 +231,8 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
         .map(|row| {
             html! {
                 td { (words(row.canceled_by.word())) }
-                td.amount { (sum(row.refund)) }
-                td.amount { (sum(row.penalty)) }
+                td.amount { (sum_of(row.refund, row.evaluation_status)) }
+                td.amount { (sum_of(row.penalty, row.evaluation_status)) }
                 td { (words(row.resolution_path.word())) }
             }
         })
@@ -235,7 +240,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
     html! {
         section.card aria-labelledby="meaning" {
             h2 #meaning { "What a cancellation would mean" }
-            p { (explanation.text) }
+            p { (explanation.text) @if is_closed { " " (CLOSED) } }
             @if !segments.is_empty() {
                 h3 { "If the organizer cancels" }
                 (schedule(segments, value, now))

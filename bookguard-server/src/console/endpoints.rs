@@ -8,23 +8,23 @@ pub(super) mod rotate;
 use bookguard_core::error::{self, Error};
 use bookguard_core::features::endpoints::testing::TestEndpoint;
 use bookguard_core::features::endpoints::{GetEndpoint, ListEndpoints};
-use bookguard_core::model::{Endpoint, EventType, Scope, Timestamp};
+use bookguard_core::model::{Endpoint, EventType, Scope};
 use maud::{Markup, html};
 
 use super::deliveries::{answer, outcome, recover};
 use super::form::{self, Field, Kind};
-use super::parts::{ago, button, copyable, empty, endpoint_badge, fact, records, time};
+use super::parts::{button, copyable, empty, endpoint_badge, fact, records, time};
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
 
-pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
+pub(super) async fn list(user: &User, _: &Asked) -> Result<Answer, Error> {
     let endpoints = user
         .read::<ListEndpoints>(&[], &[("limit", "100")])
         .await?
         .data;
     let rows: Vec<Markup> = endpoints
         .iter()
-        .map(|endpoint| line(user, endpoint, asked.now))
+        .map(|endpoint| line(user, endpoint))
         .collect();
     let main = html! {
         div.title {
@@ -42,13 +42,13 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     Ok(Page::new(Part::Endpoints, "Endpoints", main).ok())
 }
 
-fn line(user: &User, endpoint: &Endpoint, now: Timestamp) -> Markup {
+fn line(user: &User, endpoint: &Endpoint) -> Markup {
     html! {
         td {
             a href=(user.link(&format!("/endpoints/{}", endpoint.endpoint_id))) { (endpoint.url) }
             @if let Some(description) = &endpoint.description { small { (description) } }
         }
-        td { (endpoint_badge(endpoint.status)) @if let Some(since) = endpoint.failing_since { small { "since " (ago(since, now)) } } }
+        td { (endpoint_badge(endpoint.status)) @if let Some(since) = endpoint.failing_since { small { "since " (time(since)) } } }
         td { (received(endpoint)) }
         td { (time(endpoint.created_at)) }
     }

@@ -1,7 +1,7 @@
 //! A schedule: what goes back if the organizer cancels, and until when. Drawn, and as a table.
 
 use bookguard_core::model::{Amount, Timestamp};
-use bookguard_core::policy::{Rule, Segment};
+use bookguard_core::policy::{EvaluationStatus, Rule, Segment};
 use maud::{Markup, html};
 
 use super::chart::{Step, steps};
@@ -50,7 +50,13 @@ pub(super) fn drawn(segments: &[Segment], value: i64, now: Timestamp) -> Markup 
 
 /// An amount, if no person decides it.
 pub(super) fn sum(amount: Option<Amount>) -> String {
-    amount.map_or_else(|| "a person decides".to_owned(), money)
+    sum_of(amount, EvaluationStatus::Evaluated)
+}
+
+/// An amount of a result of this status, if no person decides it.
+pub(super) fn sum_of(amount: Option<Amount>, status: EvaluationStatus) -> String {
+    let open = || status.instead_of_amount("a person decides").to_owned();
+    amount.map_or_else(open, money)
 }
 
 /// A rule as people read it: the steps count from 1.

@@ -17,7 +17,7 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Deserializer, de};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use url::Url;
+use url::{ParseError, Url};
 
 /// The most bytes of an answer to `CONNECT`; real ones have a few hundred.
 const HEAD_BYTES: usize = 8 * 1024;
@@ -47,7 +47,10 @@ impl Proxy {
     pub fn parse(text: &str) -> Result<Self, String> {
         const FORM: &str = "write it like http://user:password@proxy.example:3128";
         let wrong = |what: &str| format!("webhook_proxy {what}; {FORM}");
-        let url = Url::parse(text).map_err(|e| wrong(&format!("is not an address ({e})")))?;
+        let url = Url::parse(text).map_err(|e| match e {
+            ParseError::RelativeUrlWithoutBase => wrong("does not begin with http://"),
+            e => wrong(&format!("is not an address ({e})")),
+        })?;
         if url.scheme() != "http" {
             return Err(wrong(
                 "is not an http address: the connection to the proxy is plain, and what passes through it is encrypted by the \

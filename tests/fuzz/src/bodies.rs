@@ -9,7 +9,7 @@ use bookguard_core::features::items::ItemRequest;
 use bookguard_core::features::partners::{NewPartner, PartnerUpdate};
 use bookguard_core::features::reschedules::RescheduleRequest;
 use bookguard_core::features::shares::ShareRequest;
-use bookguard_core::model::QuotaChanges;
+use bookguard_core::model::{QuotaChanges, Timestamp};
 use bookguard_core::policy::PolicySet;
 use bookguard_core::{Error, Kind, limits};
 
@@ -23,7 +23,7 @@ pub fn read(bytes: &[u8]) {
     }
     let refused = match choice {
         b'0' => AcceptanceRequest::read(body).err(),
-        b'1' => KeyRequest::read(body).err(),
+        b'1' => KeyRequest::read(body, Timestamp::EPOCH).err(),
         b'2' => BookingRequest::read(body, &PolicySet::default()).err(),
         b'3' => CancelRequest::read(body).err(),
         b'4' => DecisionRequest::read(body).err(),

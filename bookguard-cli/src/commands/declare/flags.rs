@@ -228,7 +228,7 @@ impl Flags {
         for field in &self.fields {
             match field.place {
                 Place::Path => request.path.extend(field.typed(matches).map(str::to_owned)),
-                Place::Query => add(&mut request, &field.name, field.in_query(matches)),
+                Place::Query => add(&mut request, &field.name, field.in_query(matches)?),
                 Place::Body => {}
             }
         }

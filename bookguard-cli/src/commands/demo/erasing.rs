@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{ORGANIZER, Steps, call};
 use crate::failure::Failure;
+use crate::output::table::counted;
 use crate::target::remote::Remote;
 
 /// Erases the organizer's data, and checks that it is gone and that the packet verifies as before.
@@ -33,8 +34,8 @@ pub(super) async fn erase(
     step.done(
         "The organizer's data erased for good, on request",
         &format!(
-            "{} entries lost values; a new packet passes all {} checks, and {ORGANIZER} is not in it",
-            erased.values.len(),
+            "{} lost values; a new packet passes all {} checks, and {ORGANIZER} is not in it",
+            counted(erased.values.len() as u64, "entry"),
             report.checks.len()
         ),
     )

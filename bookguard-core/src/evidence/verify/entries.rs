@@ -243,8 +243,12 @@ fn disclosed(packet: &Packet, entry: &PacketEntry, erased: &[&str]) -> Outcome {
     }
     let shown = names.len();
     if !hidden.is_empty() {
+        let said = match shown {
+            1 => "The one value shown is the one recorded.".to_owned(),
+            shown => format!("The {shown} values shown are the ones recorded."),
+        };
         return Ok(format!(
-            "The {shown} values shown are the ones recorded. Withheld or erased are: {}.",
+            "{said} Withheld or erased are: {}.",
             hidden
                 .iter()
                 .map(|name| name.as_str())
@@ -252,9 +256,10 @@ fn disclosed(packet: &Packet, entry: &PacketEntry, erased: &[&str]) -> Outcome {
                 .join(", ")
         ));
     }
-    Ok(format!(
-        "All {shown} values of the record are the ones recorded."
-    ))
+    Ok(match shown {
+        1 => "The one value of the record is the one recorded.".to_owned(),
+        shown => format!("All {shown} values of the record are the ones recorded."),
+    })
 }
 
 /// Checks that the entries belong to one booking, from its first on, without gap or repetition, under one head of the ledger.

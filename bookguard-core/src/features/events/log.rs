@@ -15,8 +15,9 @@ use crate::limits;
 use crate::model::id::{Noun as _, noun};
 use crate::model::{BookingId, DeliveryStatus, Event, EventType, Page, PartnerId, Scope};
 use crate::operation::{
-    Action, LIMIT, Operation, QueryForm, QueryParam, Request, Route, Watch, ids_cursor, paging,
-    query, query_choice, query_fault, query_one, query_value, read, read_page_limit, whole_number,
+    Action, LIMIT, Operation, QueryForm, QueryParam, Request, Route, Watch, ids_cursor, query,
+    query_choice, query_fault, query_one, query_value, read, read_page_limit, read_paging,
+    whole_number,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::events::{EventFilter, LogPlace};
@@ -170,8 +171,8 @@ impl Operation for ListAllEvents {
     type Output = Page<Event>;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<Page<Event>>, Error> {
-        let asked = paging(request)?;
         let mut faults = Vec::new();
+        let asked = read_paging(request, &mut faults);
         let event_type = query_choice(request, "type", &EventType::WORDS, &mut faults);
         let status = query_choice(request, "status", &DeliveryStatus::WORDS, &mut faults);
         if !faults.is_empty() {

@@ -51,7 +51,7 @@ impl Command for ApprovePartner {
             return Err(Error::conflict(
                 "partner_not_pending",
                 format!(
-                    "Partner {partner_id} is approved already; create further keys with api-keys create."
+                    "Partner {partner_id} is already approved; create further keys with api-keys create."
                 ),
             ));
         }

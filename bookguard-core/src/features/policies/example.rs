@@ -62,7 +62,7 @@ impl ExampleBooking {
                 "eventDate",
                 "invalid_date",
                 &format!("\"{}\" is not a valid date-time", shorten(text)),
-                "Send RFC 3339 such as 2031-06-20T19:00:00Z (write + as %2B), or a local date-time or date from 0001-01-02 to 9999-12-30.",
+                "Send RFC 3339 such as 2031-06-20T19:00:00Z (in a URL, write + as %2B), or a local date-time or date from 0001-01-02 to 9999-12-30.",
             )),
             None if PARAMETERS.iter().any(|other| given(other.name).is_some()) => {
                 faults.push(query_fault(

@@ -6,7 +6,7 @@ use bookguard_core::features::cancellations::{CancelBooking, CancelRequest};
 use bookguard_core::features::evaluations::EvaluatePolicy;
 use bookguard_core::model::Amount;
 use bookguard_core::operation::Operation as _;
-use bookguard_core::policy::{Actor, Evaluation, Reason};
+use bookguard_core::policy::{Actor, Evaluation, EvaluationStatus, Reason};
 use maud::{Markup, html};
 
 use super::{sum, title};
@@ -166,6 +166,15 @@ fn confirm(address: &str, fields: &Fields, result: &Evaluation) -> Markup {
     hidden.push((SHOWN, result.resolution_path.word().to_owned()));
     if let Some(policy) = &result.policy {
         hidden.push(("/expected/policyHash", policy.policy_hash.clone()));
+    }
+    if result.evaluation_status == EvaluationStatus::Closed {
+        // The service would refuse it.
+        return html! {
+            div.card tabindex="-1" autofocus {
+                h2 { "2. What it comes to" }
+                p { (result.explanation.text) " " (super::CLOSED) }
+            }
+        };
     }
     html! {
         // It stands below the first form, so the browser is led to it.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
 use bookguard_tests::json::Members as _;
+use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
@@ -90,6 +91,11 @@ async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
     let held = bookings(&acme.at(server.url())).await;
     assert!(before.is_subset(&held) && held.is_subset(&all));
     assert_eq!(verified["bookings"], held.len());
+    let caller = server.caller();
+    let vkey = caller.get("/v1/ledger/key").await.text();
+    let mirror = Mirror::download(&caller, &vkey).await;
+    let size = made["treeSize"].as_u64().unwrap();
+    assert_eq!(made["rootHash"], mirror.root_hex_at(size), "as in receipts");
     server.stop().await;
 }
 

@@ -165,9 +165,11 @@ async fn what_makes_no_sense_is_refused_and_leaves_nothing() {
         run(args, None).await.refused(2, &["backup_folder"]);
     }
     run("backup", None).await.refused(2, &["<FILE|FOLDER>"]);
-    run("backup --keep 0", Some(folder.path()))
-        .await
-        .refused(2, &["--keep"]);
+    for number in ["0", "x", "1001"] {
+        let line = format!("backup --keep {number}");
+        let ran = run(&line, Some(folder.path())).await;
+        ran.refused(2, &["--keep", "a whole number from 1 to 1000, such as 14"]);
+    }
     run("backup --every 1y", Some(folder.path()))
         .await
         .refused(2, &["--every", "24h"]);

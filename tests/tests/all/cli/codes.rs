@@ -47,7 +47,15 @@ async fn on_a_database() {
         let partner = registered.string("partnerId");
         let as_partner = |line: &str| on(line).arg("--partner").arg(&partner);
         assert_eq!(on("health").run().await.code, Some(0));
-        refused(on("api-keys list"), 2, "usage").await;
+        as_partner("api-keys create").run().await.json();
+        for (line, is_found) in [("--since 2h", true), ("--until 2h", false)] {
+            let line = as_partner("audit list").args(line).run().await.json();
+            assert_eq!(!line.list("data").is_empty(), is_found, "{line}");
+        }
+        let vague = refused(as_partner("audit list --since yesterday"), 2, "usage").await;
+        vague.ended(2, &["--since is \"yesterday\"", "2h or 7d"]);
+        refused(on("api-keys list"), 5, "partner_required").await;
+        refused(on("policies list"), 5, "partner_required").await;
         refused(on("api-keys list --partner x"), 2, "usage").await;
         let nowhere = as_partner("bookings create --json /nowhere.json");
         refused(nowhere, 2, "usage").await;

@@ -57,8 +57,13 @@ async fn partners_and_endpoints_of_all_are_listed_by_status() {
         let cursor = first.string("nextCursor");
         let second = list(&format!("webhook-endpoints list --cursor {cursor}")).await;
         assert_eq!(rows(&second, names), [of_acme]);
-        let table = list("webhook-endpoints list --output table").await;
-        table.said(&["PARTNER", &blue.id]);
+        blue.leave_open().await;
+        for listed in ["webhook-endpoints", "bookings", "resolutions"] {
+            let table = format!("{listed} list --output table");
+            list(&table).await.said(&["PARTNER", &blue.id]);
+            let own = list(&format!("{table} --partner {}", blue.id)).await;
+            assert!(!own.stdout.contains("PARTNER"), "{own:?}");
+        }
 
         // With `--partner`, the administrator sees that partner's own list.
         let own = list(&format!("webhook-endpoints list --partner {}", acme.id)).await;

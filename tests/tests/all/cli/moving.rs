@@ -110,6 +110,11 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
             moved["treeSize"], 6,
             "three facts, that two were told, and a map"
         );
+        let root = moved.text("rootHash");
+        assert!(
+            root.len() == 64 && root.bytes().all(|b| b.is_ascii_hexdigit()),
+            "hex, as in receipts: {root}"
+        );
         take_key(&from, &to);
         from.verify(2).await;
         to.verify(2).await;

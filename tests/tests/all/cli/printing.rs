@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
-use bookguard_tests::program::bookguard;
+use bookguard_tests::program::{bookguard, program};
 use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 use tempfile::TempDir;
@@ -123,6 +123,41 @@ async fn a_reader_that_goes_away_ends_a_command_quietly() {
 }
 
 #[tokio::test]
+async fn a_verdict_stands_even_if_nobody_reads_it() {
+    let (server, acme) = TestServer::with_partner(Engine::Sqlite).await;
+    let packet = acme.packet(&acme.book().await).await.text();
+    let forged = packet.replacen("\"bookingValue\":1", "\"bookingValue\":2", 1);
+    assert_ne!(forged, packet);
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("forged.json"), forged).unwrap();
+    let key = server.vkey().await;
+    for form in ["table", "json"] {
+        let verify = bookguard("evidence verify forged.json --key").arg(key.trim());
+        let ran = verify.args(["--output", form]).in_folder(folder.path());
+        ran.run_unread().await.ended(6, &["verification_failed"]);
+    }
+    let unknown = bookguard("doctor --db nowhere/bookguard.db").in_folder(folder.path());
+    unknown.run_unread().await.ended(1, &["unexpected"]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_demo_of_which_only_the_beginning_is_read_raises_no_alarm() {
+    let folder = TempDir::new().unwrap();
+    let mut line = tokio::process::Command::new("sh");
+    line.args(["-c", "\"$0\" demo 2>said | head -n 1"])
+        .arg(program())
+        .env("TMPDIR", folder.path())
+        .current_dir(folder.path());
+    let ran = line.output().await.unwrap();
+    assert!(ran.stdout.starts_with(b"Bookguard from end to end"));
+    let said = std::fs::read_to_string(folder.path().join("said")).unwrap();
+    assert_eq!(said, "");
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 1, "only what it said");
+}
+
+#[tokio::test]
 async fn the_demo_tells_the_whole_story_and_leaves_only_the_evidence() {
     let (folder, temporary) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let line = bookguard("demo")
@@ -148,6 +183,7 @@ async fn the_demo_tells_the_whole_story_and_leaves_only_the_evidence() {
         "Link revoked",
         "The organizer's data erased",
         "Packet verified offline",
+        "The one value of the record is the one recorded.",
         "One byte of the packet changed",
         "NOT VERIFIED.",
         "Evidence written for people",

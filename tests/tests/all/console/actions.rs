@@ -4,6 +4,7 @@ use bookguard_core::limits::UNVERIFIED_MS;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
+use bookguard_tests::program::bookguard;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
@@ -95,6 +96,46 @@ async fn a_cancellation_that_happened_earlier_comes_to_what_it_came_to_then() {
         let field = refused.field("/effectiveAt");
         assert_eq!(field.get("aria-invalid"), Some("true"));
         assert_eq!(field.get("value"), Some("2026-09-01T00:00:00"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_can_no_longer_be_claimed_is_left_to_nobody() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let soon = json!({"policyId": "firm", "eventDate": "2026-10-05T14:23:20Z"});
+        let booking = acme.book_with(soon).await;
+        // Fourteen days after the start, no claim is possible any more.
+        server.advance(30 * 24 * 60 * 60_000);
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let page = format!("/bookings/{booking}");
+        let shown = browser.page(&page).await.html;
+        let closed = "can no longer be claimed";
+        assert!(
+            shown.contains(closed) && !shown.contains("a person decides"),
+            "{shown}"
+        );
+        let way = "Only a cancellation that took effect by then can still be recorded";
+        assert!(shown.contains(way), "{shown}");
+        let typed = [("/canceledBy", "organizer")];
+        let asked = format!("{page}/cancel");
+        let asked = browser.fill(&asked, "/cancel", &typed).await;
+        asked.is(200);
+        let shown = &asked.html;
+        assert!(
+            shown.contains(way) && !shown.contains("This cannot be undone."),
+            "{shown}"
+        );
+
+        let line = format!("bookings evaluate {booking} --matrix --output table");
+        let line = bookguard(line).args(["--url", acme.caller.base()]);
+        let ran = line.env("BOOKGUARD_API_KEY", &acme.key).run().await;
+        ran.ended(0, &[]);
+        assert!(
+            ran.stdout.contains(closed) && !ran.stdout.contains("to be decided"),
+            "{ran:?}"
+        );
     })
     .await;
 }

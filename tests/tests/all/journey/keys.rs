@@ -349,6 +349,9 @@ async fn a_key_works_until_the_very_instant_at_which_it_expires() {
             refused.refused(400, code);
             assert_eq!(refused.details(), [("/expiresAt".to_owned(), code.to_owned())]);
         }
+        let both = json!({"scopes": ["bookings:rea"], "expiresAt": "2026-09-21T14:13:20.000Z"});
+        let refused = made(both).await;
+        refused.faulty(&[("/scopes/0", "unknown_scope"), ("/expiresAt", "expiry_out_of_range")]);
         made(json!({"expiresAt": "2036-09-21T14:13:20.000Z"})).await.ok(201);
 
         // It makes none that outlives it.

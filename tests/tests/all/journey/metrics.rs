@@ -329,7 +329,13 @@ async fn the_listener_of_the_metrics_shows_nothing_else_and_no_other_shows_them(
         "/v1/bookings",
         "/openapi.json",
     ] {
-        assert_eq!(measured.ask("GET", path).await.status(), 404, "{path}");
+        let unknown = measured.ask("GET", path).await;
+        assert_eq!(unknown.status(), 404, "{path}");
+        let said = unknown.text().await.unwrap();
+        assert!(
+            !said.contains("openapi.json"),
+            "it is not served here: {said}"
+        );
     }
     let public = measured.server.caller();
     let answer = public.request("GET", "/metrics").send().await.unwrap();

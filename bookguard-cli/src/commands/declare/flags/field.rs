@@ -128,11 +128,25 @@ impl Field {
         matches.get_many(self.id()).into_iter().flatten()
     }
 
-    pub(super) fn in_query(&self, matches: &ArgMatches) -> Option<String> {
+    /// The text of a parameter of the query, if anything was typed.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for what is not in its own form.
+    pub(super) fn in_query(&self, matches: &ArgMatches) -> Result<Option<String>, Failure> {
         match self.form {
-            FlagForm::Says(word) => matches.get_flag(self.id()).then(|| word.to_owned()),
-            _ => self.typed(matches).map(str::to_owned),
+            FlagForm::Says(word) => Ok(matches.get_flag(self.id()).then(|| word.to_owned())),
+            FlagForm::Read(read) => {
+                let json = self.typed(matches).map(read).transpose();
+                let json = json.map_err(|why| self.misread(&why))?;
+                // A query has text where a body has a string.
+                Ok(json.map(|json| serde_json::from_str(&json).unwrap_or(json)))
+            }
+            _ => Ok(self.typed(matches).map(str::to_owned)),
         }
+    }
+
+    fn misread(&self, why: &str) -> Failure {
+        Failure::Usage(format!("--{} {}", self.id(), plain(why)))
     }
 
     /// Puts the JSON of the typed text where it belongs, if anything was typed.
@@ -158,8 +172,7 @@ impl Field {
             }
             FlagForm::Pairs | FlagForm::Nulls => self.put_pairs(matches, members).map(|()| None),
         };
-        let json =
-            json.map_err(|why| Failure::Usage(format!("--{} {}", self.id(), plain(&why))))?;
+        let json = json.map_err(|why: String| self.misread(&why))?;
         members.put(&self.name, json);
         Ok(())
     }
