@@ -37,7 +37,7 @@ const PATH_BYTES: usize = 8 * 1024;
 /// Bytes of a refused body that are read and dropped, so that the client can read the refusal. For a larger body the connection
 /// is closed while the client still sends.
 const DISCARD_BYTES: usize = 12 * 1024 * 1024;
-/// Bytes of a file that are read before it needs room: whoever only announces a file takes none, and a small file never waits.
+/// Bytes of a file that are read before it needs a place and room: whoever only announces a file takes none, and a small file never waits.
 const FILE_PIECE: usize = 64 * 1024;
 /// How long to wait for more of a file before looking at its pace.
 const FILE_PAUSE: Duration = Duration::from_millis(100);
@@ -234,7 +234,7 @@ async fn whole_body(
 }
 
 /// Reads the body of an upload: at most `most` bytes of a file, whatever its framing and its type. A file that is not complete
-/// after its first piece gets room as a whole, that of the largest file if its length is not declared.
+/// after its first piece gets a place, and room as a whole, that of the largest file if its length is not declared.
 ///
 /// # Errors
 /// 413 `body_too_large`, 415 if it is compressed, 400 `body_incomplete`, 408 `body_too_slow`, and those of [`Upload`].

@@ -1,9 +1,10 @@
 //! Bounds the memory of files on their way to the store: how many are received at a time, by a partner and in all, and how
 //! many bytes of them are held.
 //!
-//! After its first piece, an upload gets room for its whole file before any more is read, so whoever is let in can finish. The
-//! others wait in order of arrival, and their bytes wait in their connections. Room is for those who use it: while there is
-//! none for another file, an upload that arrives too slowly loses its own. Invariant: whoever is refused holds no room.
+//! After its first piece, an upload gets a place, and room for its whole file, before any more is read, so whoever is let in can
+//! finish. The others wait in order of arrival, and their bytes wait in their connections. Both are for those who use them: while
+//! there is no place, or no room, for another file, an upload that arrives too slowly loses its own. Invariant: whoever is refused
+//! holds neither.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,8 +35,14 @@ pub(crate) struct Uploads {
 pub(crate) struct Upload {
     uploads: Arc<Uploads>,
     payer: Payer,
-    /// The room for its file, and when it is late if no more arrives.
-    held: Option<(OwnedSemaphorePermit, Instant)>,
+    /// Its place, the room for its file, and when it is late if no more arrives.
+    held: Option<(Place, OwnedSemaphorePermit, Instant)>,
+}
+
+/// One of the [`UPLOADS`].
+struct Place {
+    uploads: Arc<Uploads>,
+    payer: Payer,
 }
 
 impl Default for Uploads {
@@ -48,11 +55,20 @@ impl Default for Uploads {
 }
 
 impl Uploads {
-    /// Begins an upload.
+    /// Begins an upload. It holds nothing yet, so that nobody is kept out by those who announce a file and send none.
+    pub(crate) fn begin(self: &Arc<Self>, payer: Payer) -> Upload {
+        Upload {
+            uploads: Arc::clone(self),
+            payer,
+            held: None,
+        }
+    }
+
+    /// Takes a place.
     ///
     /// # Errors
     /// `too_many_uploads` of this caller, `uploads_busy`.
-    pub(crate) fn begin(self: &Arc<Self>, payer: Payer) -> Result<Upload, Error> {
+    fn place(self: &Arc<Self>, payer: Payer) -> Result<Place, Error> {
         let mut under_way = self.under_way();
         let own = under_way.get(&payer).copied().unwrap_or_default();
         if own >= UPLOADS_PER_PARTNER {
@@ -65,11 +81,16 @@ impl Uploads {
             return Err(busy("The service is receiving as many files as it can."));
         }
         under_way.insert(payer, own + 1);
-        Ok(Upload {
+        Ok(Place {
             uploads: Arc::clone(self),
             payer,
-            held: None,
         })
+    }
+
+    /// Whether there is no place, or no room, for another file.
+    fn are_full(&self) -> bool {
+        self.room.available_permits() < FILE_BYTES
+            || self.under_way().values().sum::<usize>() >= UPLOADS
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashMap<Payer, usize>> {
@@ -80,11 +101,12 @@ impl Uploads {
 }
 
 impl Upload {
-    /// Waits for room for a file of this many bytes, at most [`UPLOAD_WAIT_S`].
+    /// Takes a place, and waits for room for a file of this many bytes, at most [`UPLOAD_WAIT_S`].
     ///
     /// # Errors
-    /// `uploads_busy`.
+    /// `too_many_uploads` of this caller, `uploads_busy`.
     pub(crate) async fn enter(&mut self, bytes: usize) -> Result<(), Error> {
+        let place = self.uploads.place(self.payer)?;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.uploads.room).acquire_many_owned(bytes);
         let room = timeout(Duration::from_secs(UPLOAD_WAIT_S), room).await;
@@ -94,23 +116,23 @@ impl Upload {
             );
             return Err(busy(&why));
         };
-        self.held = Some((room, Instant::now() + GRACE));
+        self.held = Some((place, room, Instant::now() + GRACE));
         Ok(())
     }
 
-    /// Notes that this many more bytes arrived, and checks that the upload may keep its room. What arrived fast does not excuse
+    /// Notes that this many more bytes arrived, and checks that the upload may keep its place and its room. What arrived fast does not excuse
     /// stalling later.
     ///
     /// # Errors
     /// `uploads_busy`.
     pub(crate) fn keep_pace(&mut self, more: usize) -> Result<(), Error> {
         let now = Instant::now();
-        if let Some((_, due)) = &mut self.held {
+        if let Some((.., due)) = &mut self.held {
             *due += Duration::from_secs_f64(more as f64 / UPLOAD_BYTES_PER_S as f64);
             *due = (*due).min(now + GRACE);
-            if *due < now && self.uploads.room.available_permits() < FILE_BYTES {
+            if *due < now && self.uploads.are_full() {
                 let why = format!(
-                    "The service is receiving as many files as it has memory for, and this one arrived at less than {} KiB a second.",
+                    "The service is receiving as many files as it can, and this one arrived at less than {} KiB a second.",
                     UPLOAD_BYTES_PER_S / 1024
                 );
                 return Err(busy(&why));
@@ -119,13 +141,13 @@ impl Upload {
         Ok(())
     }
 
-    /// Gives up the room.
+    /// Gives up the place and the room.
     pub(crate) fn leave(&mut self) {
         self.held = None;
     }
 }
 
-impl Drop for Upload {
+impl Drop for Place {
     fn drop(&mut self) {
         let mut under_way = self.uploads.under_way();
         if let Some(own) = under_way.get_mut(&self.payer) {
@@ -163,28 +185,51 @@ mod tests {
         refused.err().map(|error| error.code.into_owned()).unwrap()
     }
 
-    #[test]
-    fn one_partner_holds_few_places_and_all_together_as_many_as_there_are() {
+    /// An upload of this partner with room for this many bytes.
+    async fn entered(uploads: &Arc<Uploads>, n: usize, bytes: usize) -> Result<Upload, Error> {
+        let mut upload = uploads.begin(partner(n));
+        upload.enter(bytes).await.map(|()| upload)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_partner_holds_few_places_and_all_together_as_many_as_there_are() {
         let uploads = Arc::new(Uploads::default());
         let mut begun: Vec<Upload> = Vec::new();
         for n in 0..UPLOADS {
-            begun.push(uploads.begin(partner(n / UPLOADS_PER_PARTNER)).unwrap());
+            let upload = entered(&uploads, n / UPLOADS_PER_PARTNER, 1).await;
+            begun.push(upload.unwrap());
         }
-        assert_eq!(code(uploads.begin(partner(0))), "too_many_uploads");
-        assert_eq!(code(uploads.begin(partner(1_000))), "uploads_busy");
+        assert_eq!(code(entered(&uploads, 0, 1).await), "too_many_uploads");
+        assert_eq!(code(entered(&uploads, 1_000, 1).await), "uploads_busy");
         begun.pop();
-        begun.push(uploads.begin(partner(1_000)).unwrap());
+        begun.push(entered(&uploads, 1_000, 1).await.unwrap());
         begun.clear();
         assert!(uploads.under_way().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_place_is_for_those_who_send() {
+        let uploads = Arc::new(Uploads::default());
+        let _announced: Vec<Upload> = (0..2 * UPLOADS)
+            .map(|_| uploads.begin(partner(0)))
+            .collect();
+        let mut begun: Vec<Upload> = Vec::new();
+        for n in 0..UPLOADS {
+            begun.push(entered(&uploads, n, 1).await.unwrap());
+        }
+        begun[0].keep_pace(0).unwrap();
+        advance(GRACE + Duration::from_millis(1)).await;
+        // There is room for other files, and no place.
+        assert_eq!(code(begun[0].keep_pace(0)), "uploads_busy");
+        begun.pop();
+        begun[0].keep_pace(0).unwrap();
     }
 
     /// As many uploads with room for the largest file as there can be, of as many partners.
     async fn full(uploads: &Arc<Uploads>) -> Vec<Upload> {
         let mut begun: Vec<Upload> = Vec::new();
         for n in 0..UPLOAD_BYTES / FILE_BYTES {
-            let mut upload = uploads.begin(partner(n)).unwrap();
-            upload.enter(FILE_BYTES).await.unwrap();
-            begun.push(upload);
+            begun.push(entered(uploads, n, FILE_BYTES).await.unwrap());
         }
         begun
     }
@@ -194,7 +239,7 @@ mod tests {
         let uploads = Arc::new(Uploads::default());
         let mut begun = full(&uploads).await;
         let enter = |n: usize, bytes: usize| {
-            let mut upload = uploads.begin(partner(n)).unwrap();
+            let mut upload = uploads.begin(partner(n));
             async move { upload.enter(bytes).await.map(|()| upload) }
         };
         assert_eq!(code(enter(100, FILE_BYTES).await), "uploads_busy");

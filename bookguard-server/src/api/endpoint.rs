@@ -56,18 +56,8 @@ impl OperationEndpoint {
             true => None,
             false => chosen(self.forms, request.headers(), &mut query)?,
         };
-        let mut upload = None;
-        if let Body::File = self.route.body {
-            let begun = self.app.uploads.begin(Payer::of(&session.authority));
-            upload = match begun {
-                Ok(upload) => Some(upload),
-                Err(refused) => {
-                    let body = request.take_body();
-                    incoming::discard(request.headers(), body).await;
-                    return Err(refused.into());
-                }
-            };
-        }
+        let mut upload = matches!(self.route.body, Body::File)
+            .then(|| self.app.uploads.begin(Payer::of(&session.authority)));
         let input = self.input(request, query, form, upload.as_mut()).await?;
         if !matches!(session.authority, Authority::Anonymous { .. })
             && incoming::declared_length(request.headers()) != Some(0)
