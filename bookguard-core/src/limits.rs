@@ -188,6 +188,8 @@ pub const SECRET_OVERLAP_DEFAULT_MS: i64 = DAY_MS;
 pub const OWN_OVERLAP_MS: i64 = 60 * 1000;
 /// Maximum milliseconds for which the old secret may go on signing, or the old key work.
 pub const SECRET_OVERLAP_MS: i64 = 7 * DAY_MS;
+/// The greatest number of an event: the greatest that the store and clients with signed integers hold.
+pub const EVENT_NUMBER: u64 = i64::MAX.cast_unsigned();
 /// Characters of an Idempotency-Key.
 pub const IDEMPOTENCY_KEY_CHARS: usize = 255;
 /// Minimum characters of an Idempotency-Key on an operation that needs no API key: too many to guess.

@@ -184,7 +184,7 @@ fn values(form: QueryForm) -> Value {
         QueryForm::Action => json!({"type": "string", "pattern": "^[A-Za-z]{1,64}$"}),
         QueryForm::PolicyId => json!({"type": "string", "pattern": POLICY_ID_PATTERN}),
         QueryForm::Place => json!({"anyOf": [
-            {"type": "integer", "minimum": 0, "maximum": u64::MAX},
+            {"type": "integer", "minimum": 0, "maximum": limits::EVENT_NUMBER},
             {"type": "string", "const": "latest"},
         ]}),
     }
