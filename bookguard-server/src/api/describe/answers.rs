@@ -5,6 +5,7 @@ use bookguard_core::session::Access;
 
 use super::{Interface, JSON, component, examples, is_limited, schema, written};
 use crate::api::OperationEntry;
+use crate::api::forms::HTML;
 
 /// The responses of an operation.
 pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Json {
@@ -74,16 +75,25 @@ pub(super) fn content(schema: Json, example: Option<Json>) -> Json {
 
 /// The bytes of a file.
 pub(super) fn bytes() -> Json {
-    let schema = Json::object([("type", "string".into()), ("format", "binary".into())]);
-    let body = Json::object([("schema", schema)]);
-    Json::object([("application/octet-stream", body)])
+    Json::object([(
+        "application/octet-stream",
+        Json::object([("schema", binary())]),
+    )])
+}
+
+/// The schema of what is not text.
+fn binary() -> Json {
+    Json::object([("type", "string".into()), ("format", "binary".into())])
 }
 
 /// The contents of an answer: its JSON, and the forms it also has.
 fn forms(entry: &OperationEntry, mut content: Json) -> Json {
     for form in entry.forms {
-        let media_type = [("schema", Json::object([("type", "string".into())]))];
-        content.set(form.media_type, Json::object(media_type));
+        let schema = match form.media_type {
+            HTML => Json::object([("type", "string".into())]),
+            _ => binary(),
+        };
+        content.set(form.media_type, Json::object([("schema", schema)]));
     }
     content
 }

@@ -208,6 +208,21 @@ fn every_link_leads_from_an_id_of_the_answer_to_an_operation_that_takes_it() {
     assert!(links > 60, "{links}");
 }
 
+#[test]
+fn what_is_not_text_is_described_as_bytes() {
+    let mut found = 0;
+    for (pointer, object) in everything() {
+        for media_type in ["application/pdf", "application/zip"] {
+            if let Some(body) = object.get(media_type) {
+                found += 1;
+                let bytes = json!({"type": "string", "format": "binary"});
+                assert_eq!(body["schema"], bytes, "{pointer} {media_type}");
+            }
+        }
+    }
+    assert_eq!(found, 4);
+}
+
 /// An item may come from both sides together, and answers say so.
 #[test]
 fn an_item_s_answer_names_whomever_its_request_may_name() {
