@@ -26,11 +26,15 @@ pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Json {
     if entry.located {
         headers.push(("Location", "Location"));
     }
+    if entry.sends_file || !entry.forms.is_empty() {
+        headers.push(("Content-Disposition", "ContentDisposition"));
+    }
     let headers = headers
         .into_iter()
         .map(|(header, name)| (header, component("headers", name)));
     let content = match entry.sends_file {
-        true => bytes(),
+        // A file has the media type that was told from its bytes.
+        true => bytes("*/*"),
         false => {
             let body = schema::reference(&(entry.output.reference)());
             let example = examples::of(route.id, schema::name(&body));
@@ -74,11 +78,8 @@ pub(super) fn content(schema: Json, example: Option<Json>) -> Json {
 }
 
 /// The bytes of a file.
-pub(super) fn bytes() -> Json {
-    Json::object([(
-        "application/octet-stream",
-        Json::object([("schema", binary())]),
-    )])
+pub(super) fn bytes(media_type: &str) -> Json {
+    Json::object([(media_type, Json::object([("schema", binary())]))])
 }
 
 /// The schema of what is not text.

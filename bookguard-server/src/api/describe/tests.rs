@@ -223,6 +223,23 @@ fn what_is_not_text_is_described_as_bytes() {
     assert_eq!(found, 4);
 }
 
+#[test]
+fn what_is_saved_names_itself_and_a_file_has_any_media_type() {
+    let file = "/paths/~1v1~1bookings~1{bookingId}~1evidence~1items~1{itemId}~1file/get";
+    for operation in [
+        file,
+        "/paths/~1v1~1bookings~1{bookingId}~1evidence/get",
+        "/paths/~1s~1{token}/get",
+        "/paths/~1s~1{token}/post",
+    ] {
+        let answer = &openapi().pointer(operation).unwrap()["responses"]["200"];
+        let named = &answer["headers"]["Content-Disposition"];
+        assert!(named.is_object(), "{operation}");
+        let types: Vec<&String> = answer["content"].as_object().unwrap().keys().collect();
+        assert_eq!(types == ["*/*"], operation == file, "{operation}");
+    }
+}
+
 /// An item may come from both sides together, and answers say so.
 #[test]
 fn an_item_s_answer_names_whomever_its_request_may_name() {
