@@ -1,6 +1,7 @@
 //! The responses of operations: the success of each, and the refusals they share.
 
 use bookguard_core::input::Json;
+use bookguard_core::operation::Body;
 use bookguard_core::session::Access;
 
 use super::{Interface, JSON, component, examples, is_limited, schema, written};
@@ -53,16 +54,19 @@ pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Json {
     let mut answers = vec![(route.status.to_string(), success)];
     let unchanged = entry.is_tagged().then_some(304);
     let refusals = refusals(entry, interface);
+    let takes_file = matches!(entry.route.body, Body::File);
+    let shared = |status| shared(status, takes_file);
     answers.extend(unchanged.into_iter().chain(refusals).map(shared));
     Json::object(answers)
 }
 
-/// A reference to a response among the components.
-fn shared(status: u16) -> (String, Json) {
+/// A reference to a response among the components. A file is refused for other reasons than JSON is.
+fn shared(status: u16, takes_file: bool) -> (String, Json) {
     let status = status.to_string();
-    let name = written::part("statuses")
-        .get(&status)
-        .and_then(Json::as_str);
+    let named = |part| written::part(part).get(&status);
+    let of_file = takes_file.then(|| named("fileStatuses")).flatten();
+    let name = of_file.or_else(|| named("statuses"));
+    let name = name.and_then(Json::as_str);
     let name = name.expect("a test makes the document of every operation");
     let shared = component("responses", name);
     (status, shared)
