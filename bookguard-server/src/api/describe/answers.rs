@@ -111,6 +111,9 @@ fn refusals(entry: &OperationEntry, interface: Interface) -> Vec<u16> {
     if !entry.sends_file {
         statuses.push(406);
     }
+    if !matches!(route.body, Body::None) {
+        statuses.push(408);
+    }
     statuses.extend(route.refusals);
     match route.access {
         Access::Open if interface.opens(route) => {}

@@ -258,6 +258,17 @@ fn a_file_is_refused_for_what_is_wrong_with_files() {
     }
 }
 
+#[test]
+fn a_body_may_be_too_slow_and_nothing_else() {
+    for path in openapi()["paths"].as_object().unwrap().values() {
+        for operation in path.as_object().unwrap().values() {
+            let late = operation["responses"]["408"].is_object();
+            let has_body = operation["requestBody"].is_object();
+            assert_eq!(late, has_body, "{}", operation["operationId"]);
+        }
+    }
+}
+
 /// An item may come from both sides together, and answers say so.
 #[test]
 fn an_item_s_answer_names_whomever_its_request_may_name() {
