@@ -231,11 +231,13 @@ impl AsyncRead for Broken {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_arriving_is_late_and_one_whose_connection_ends_is_incomplete() {
+async fn a_body_that_breaks_off_is_late_or_malformed_or_incomplete() {
     for (kind, code) in [
         (io::ErrorKind::TimedOut, "body_too_slow"),
         (io::ErrorKind::UnexpectedEof, "body_incomplete"),
         (io::ErrorKind::ConnectionReset, "body_incomplete"),
+        (io::ErrorKind::InvalidInput, "malformed_request"),
+        (io::ErrorKind::InvalidData, "malformed_request"),
     ] {
         for framing in [("content-length", "9"), ("transfer-encoding", "chunked")] {
             let request = Request::builder()
