@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 
 use bookguard_core::operation::to_json;
+use bookguard_core::policy::EventDate;
 use boon::{Compiler, Draft, SchemaIndex, Schemas};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::api::openapi;
+
+/// Where the document describes the start of an event.
+const EVENT_DATE: &str = "/components/schemas/NewBooking/properties/eventDate";
 
 /// An independent validator, loaded with the document's schemas.
 struct Judge {
@@ -266,6 +270,27 @@ fn a_body_may_be_too_slow_and_nothing_else() {
             let has_body = operation["requestBody"].is_object();
             assert_eq!(late, has_body, "{}", operation["operationId"]);
         }
+    }
+}
+
+#[test]
+fn the_start_of_an_event_is_described_as_it_is_read() {
+    let mut judge = Judge::new();
+    for text in [
+        "2026-06-20",
+        "2026-06-20T19:00",
+        "2026-06-20T19:00:00.123456789",
+        "2026-06-20T19:00:60",
+        "2026-06-20t19:00:00",
+        "2026-06-20t19:00:00z",
+        "2026-06-20T19:00-04:00",
+        "2026-06-20T19:00:00.123456789-04:00",
+        "2026-06-20T19:00:00.1234567890-04:00",
+        "2026-06-30T23:59:60Z",
+    ] {
+        let described = judge.judge(EVENT_DATE, &json!(text));
+        let read = EventDate::parse(text);
+        assert_eq!(described.is_ok(), read.is_some(), "{text}");
     }
 }
 
