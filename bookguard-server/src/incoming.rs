@@ -17,7 +17,7 @@ use bookguard_core::operation::Route;
 use poem::http::StatusCode;
 use poem::http::Version;
 use poem::http::header::{
-    CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HOST, HeaderMap, TRANSFER_ENCODING,
+    CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HOST, HeaderMap, IF_MATCH, TRANSFER_ENCODING,
 };
 use poem::{Body, Request};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -162,6 +162,21 @@ pub(crate) fn choose(headers: &HeaderMap, media_types: &[&str]) -> Result<usize,
         "not_acceptable",
         message,
     ))
+}
+
+/// Refuses a write that is to happen only if nothing has changed: no write checks this, and whoever asks for it counts on it.
+///
+/// # Errors
+/// `unsupported_precondition`.
+pub(crate) async fn no_precondition(request: &mut Request) -> Result<(), Refusal> {
+    if !request.headers().contains_key(IF_MATCH) {
+        return Ok(());
+    }
+    let body = request.take_body();
+    discard(request.headers(), body).await;
+    let message =
+        "Writes take no preconditions, and nothing was written. Leave out the header If-Match.";
+    Err(Error::invalid("unsupported_precondition", message).into())
 }
 
 /// Reads a body of at most `most` bytes, whatever its framing.

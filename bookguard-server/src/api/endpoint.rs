@@ -8,7 +8,7 @@ use bookguard_core::engine::change::SentFile;
 use bookguard_core::error::Error;
 use bookguard_core::limits;
 use bookguard_core::model::BookingId;
-use bookguard_core::operation::{self, Body, Finished, Route, StepFn};
+use bookguard_core::operation::{self, Body, Finished, Method, Route, StepFn};
 use bookguard_core::session::{Authority, Session};
 use poem::http::StatusCode;
 use poem::http::header::{
@@ -154,6 +154,9 @@ impl OperationEndpoint {
         form: Option<&AnswerForm>,
         upload: Option<&mut Upload>,
     ) -> Result<operation::Request, Refusal> {
+        if self.route.method != Method::Get {
+            incoming::no_precondition(request).await?;
+        }
         let is_archive = form.is_some_and(|form| matches!(form.make, Make::Archive));
         let (body, file) = match upload {
             Some(upload) => {

@@ -243,6 +243,25 @@ async fn chunks_that_cannot_be_told_apart_end_the_connection() {
 }
 
 #[tokio::test]
+async fn a_write_takes_no_precondition_and_says_so() {
+    on_every_engine(async |engine| {
+        let fixture = Fixture::open(engine).await;
+        let body = samples::booking().to_string();
+        let condition = "if-match: \"1\"\r\n";
+        let headers = format!("{JSON}content-length: {}\r\n{condition}", body.len());
+        let reply = fixture.ask("POST /v1/bookings", &headers, &body).await;
+        assert_eq!(
+            (reply.status, code(&reply).as_str()),
+            (400, "unsupported_precondition")
+        );
+        assert_eq!(fixture.bookings().await, 0);
+        let reply = fixture.ask("GET /v1/bookings", condition, "").await;
+        assert_eq!(reply.status, 200);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn lengths_that_contradict_each_other_smuggle_nothing() {
     on_every_engine(async |engine| {
         let fixture = Fixture::open(engine).await;
