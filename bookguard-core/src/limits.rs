@@ -48,7 +48,8 @@ pub const FONT_BYTES: u64 = 128 * 1024 * 1024;
 pub const FILES_FORGOTTEN: usize = 16;
 /// Default quota of bytes of stored files per partner.
 pub const QUOTA_FILE_BYTES: u64 = 1024 * 1024 * 1024;
-/// Uploads of files that a node receives at a time, including those that wait for room.
+/// Uploads of files that a node receives at a time, including those that wait for room. Files that a first piece of 64 KiB holds
+/// are not counted: each is as small as any other body.
 pub const UPLOADS: usize = 256;
 /// The same of one partner.
 pub const UPLOADS_PER_PARTNER: usize = 2;
@@ -56,8 +57,8 @@ pub const UPLOADS_PER_PARTNER: usize = 2;
 pub const UPLOAD_BYTES: usize = 96 * 1024 * 1024;
 /// Seconds for which an upload waits for room: less than clients usually wait for an answer.
 pub const UPLOAD_WAIT_S: u64 = 15;
-/// The least bytes per second of an upload while there is no room for another file: the largest one, at this rate, just arrives in
-/// the time that any request has.
+/// The least bytes per second of an upload while there is no place or room for another file: the largest one, at this rate, just
+/// arrives in the time that any request has.
 pub const UPLOAD_BYTES_PER_S: u64 = 256 * 1024;
 /// The most bytes of answers that their clients have not read yet, of one listener.
 pub const ANSWER_BYTES: usize = 256 * 1024 * 1024;
@@ -187,6 +188,8 @@ pub const SECRET_OVERLAP_DEFAULT_MS: i64 = DAY_MS;
 pub const OWN_OVERLAP_MS: i64 = 60 * 1000;
 /// Maximum milliseconds for which the old secret may go on signing, or the old key work.
 pub const SECRET_OVERLAP_MS: i64 = 7 * DAY_MS;
+/// The greatest number of an event: the greatest that the store and clients with signed integers hold.
+pub const EVENT_NUMBER: u64 = i64::MAX.cast_unsigned();
 /// Characters of an Idempotency-Key.
 pub const IDEMPOTENCY_KEY_CHARS: usize = 255;
 /// Minimum characters of an Idempotency-Key on an operation that needs no API key: too many to guess.

@@ -15,9 +15,10 @@ use crate::service::Service;
 /// A caller's authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Authority {
-    /// A caller without a key, at this network address.
+    /// A caller without a key.
     Anonymous {
-        /// The address, which keeps the idempotency keys of such callers apart.
+        /// The address of its network, which keeps the idempotency keys of such callers apart. One subscriber changes addresses
+        /// within it.
         address: String,
     },
     /// A partner's key.
@@ -234,7 +235,8 @@ impl Session {
     }
 
     /// The scope that keeps this caller's idempotency keys apart from all others. An answer may contain a key that is
-    /// shown once, so not even two keys of one partner share a scope.
+    /// shown once, so not even two keys of one partner share a scope. Without an API key the network stands for the caller: that
+    /// an Idempotency-Key is long does not make it hard to guess.
     pub(crate) fn idempotency_scope(&self) -> String {
         match &self.authority {
             Authority::Anonymous { address } => format!("address {address}"),

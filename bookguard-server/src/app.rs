@@ -419,15 +419,15 @@ impl App {
             let authority = identified.map_err(|error| NotAdmitted { error, limit: None })?;
             (authority, None)
         } else if route.access == Access::Open {
-            let address = from.unwrap_or(UNKNOWN_ADDRESS);
+            let network = network_of(from.unwrap_or(UNKNOWN_ADDRESS));
             // What anonymous callers write costs storage, so it is limited; what they read is not.
             let limit = match route.method {
                 Method::Get => None,
-                _ => self.registrations.take(network_of(address), now_ms),
+                _ => self.registrations.take(network, now_ms),
             };
             (
                 Authority::Anonymous {
-                    address: address.to_string(),
+                    address: network.to_string(),
                 },
                 limit,
             )

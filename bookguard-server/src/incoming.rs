@@ -17,7 +17,7 @@ use bookguard_core::operation::Route;
 use poem::http::StatusCode;
 use poem::http::Version;
 use poem::http::header::{
-    CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HOST, HeaderMap, TRANSFER_ENCODING,
+    CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HOST, HeaderMap, IF_MATCH, TRANSFER_ENCODING,
 };
 use poem::{Body, Request};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -37,7 +37,8 @@ const PATH_BYTES: usize = 8 * 1024;
 /// Bytes of a refused body that are read and dropped, so that the client can read the refusal. For a larger body the connection
 /// is closed while the client still sends.
 const DISCARD_BYTES: usize = 12 * 1024 * 1024;
-/// Bytes of a file that are read before it needs room: whoever only announces a file takes none, and a small file never waits.
+/// Bytes of a file that are read before it needs a place and room: whoever only announces a file takes none, and a small file
+/// never waits.
 const FILE_PIECE: usize = 64 * 1024;
 /// How long to wait for more of a file before looking at its pace.
 const FILE_PAUSE: Duration = Duration::from_millis(100);
@@ -163,10 +164,25 @@ pub(crate) fn choose(headers: &HeaderMap, media_types: &[&str]) -> Result<usize,
     ))
 }
 
+/// Refuses a write that is to happen only if nothing has changed: no write checks this, and whoever asks for it counts on it.
+///
+/// # Errors
+/// `unsupported_precondition`.
+pub(crate) async fn no_precondition(request: &mut Request) -> Result<(), Refusal> {
+    if !request.headers().contains_key(IF_MATCH) {
+        return Ok(());
+    }
+    let body = request.take_body();
+    discard(request.headers(), body).await;
+    let message =
+        "Writes take no preconditions, and nothing was written. Leave out the header If-Match.";
+    Err(Error::invalid("unsupported_precondition", message).into())
+}
+
 /// Reads a body of at most `most` bytes, whatever its framing.
 ///
 /// # Errors
-/// 413 `body_too_large`, 415 if the body is not declared as plain JSON, 400 `body_incomplete`, 408 `body_too_slow`.
+/// 413 `body_too_large`, 415 if the body is not declared as plain JSON, and those of [`unfinished`].
 pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
     observer::waiting(whole_body(request, most, is_json)).await
 }
@@ -174,7 +190,7 @@ pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, 
 /// Reads a body of at most `most` bytes, whatever its type.
 ///
 /// # Errors
-/// 413 `body_too_large`, 415 if it is compressed, 400 `body_incomplete`, 408 `body_too_slow`.
+/// 413 `body_too_large`, 415 if it is compressed, and those of [`unfinished`].
 pub(crate) async fn bytes(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
     observer::waiting(whole_body(request, most, is_plain)).await
 }
@@ -234,10 +250,10 @@ async fn whole_body(
 }
 
 /// Reads the body of an upload: at most `most` bytes of a file, whatever its framing and its type. A file that is not complete
-/// after its first piece gets room as a whole, that of the largest file if its length is not declared.
+/// after its first piece gets a place, and room as a whole, that of the largest file if its length is not declared.
 ///
 /// # Errors
-/// 413 `body_too_large`, 415 if it is compressed, 400 `body_incomplete`, 408 `body_too_slow`, and those of [`Upload`].
+/// 413 `body_too_large`, 415 if it is compressed, and those of [`unfinished`] and of [`Upload`].
 pub(crate) async fn file(
     request: &mut Request,
     most: usize,
@@ -341,14 +357,22 @@ pub(crate) fn too_large(most: usize) -> Refusal {
     Refusal::http(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
 }
 
-/// Returns the refusal of a body whose rest cannot be read: the connection waited for it for as long as it may, or it ended.
+/// Returns the refusal of a body whose rest cannot be read: the connection waited for it for as long as it may, its chunks cannot
+/// be told apart, or it ended.
 pub(crate) fn unfinished(error: &(dyn StdError + 'static)) -> Refusal {
     let mut causes = std::iter::successors(Some(error), |error| (*error).source())
         .filter_map(|error| error.downcast_ref::<io::Error>());
-    match causes.any(|cause| cause.kind() == io::ErrorKind::TimedOut) {
-        true => too_slow("The body did not arrive in time. Send it faster, or send less."),
-        false => incomplete(),
-    }
+    let told = causes.find_map(|cause| match cause.kind() {
+        io::ErrorKind::TimedOut => Some(too_slow(
+            "The body did not arrive in time. Send it faster, or send less.",
+        )),
+        // So the connection calls the size of a chunk that is no number, and chunks and trailers that end otherwise than they may.
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+            Some(Refusal::unread(StatusCode::BAD_REQUEST))
+        }
+        _ => None,
+    });
+    told.unwrap_or_else(incomplete)
 }
 
 /// Returns 408 for a body that did not arrive in time.

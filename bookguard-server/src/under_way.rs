@@ -49,7 +49,7 @@ impl<K: Copy + Eq + Hash> UnderWay<K> {
         if own >= self.each {
             return Err(Full::Own);
         }
-        if counts.values().sum::<usize>() >= self.all {
+        if self.are_all(&counts) {
             return Err(Full::All);
         }
         counts.insert(whose, own + 1);
@@ -57,6 +57,15 @@ impl<K: Copy + Eq + Hash> UnderWay<K> {
             among: Arc::clone(self),
             whose,
         })
+    }
+
+    /// Whether all together have as many as they may.
+    pub(crate) fn is_full(&self) -> bool {
+        self.are_all(&self.counts())
+    }
+
+    fn are_all(&self, counts: &HashMap<K, usize>) -> bool {
+        counts.values().sum::<usize>() >= self.all
     }
 
     fn counts(&self) -> MutexGuard<'_, HashMap<K, usize>> {
@@ -89,6 +98,7 @@ mod tests {
         }
         assert_eq!(under_way.begin('a').map(drop), Err(Full::Own));
         assert_eq!(under_way.begin('b').map(drop), Err(Full::All));
+        assert!(under_way.is_full());
         begun.pop();
         begun.push(under_way.begin('c').unwrap());
         begun.clear();

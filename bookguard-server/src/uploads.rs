@@ -1,9 +1,10 @@
 //! Bounds the memory of files on their way to the store: how many are received at a time, by a partner and in all, and how
 //! many bytes of them are held.
 //!
-//! After its first piece, an upload gets room for its whole file before any more is read, so whoever is let in can finish. The
-//! others wait in order of arrival, and their bytes wait in their connections. Room is for those who use it: while there is
-//! none for another file, an upload that arrives too slowly loses its own. Invariant: whoever is refused holds no room.
+//! After its first piece, an upload gets a place, and room for its whole file, before any more is read, so whoever is let in can
+//! finish. The others wait in order of arrival, and their bytes wait in their connections. Both are for those who use them: while
+//! there is no place, or no room, for another file, an upload that arrives too slowly loses its own. Invariant: whoever is refused
+//! holds neither.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,9 +34,9 @@ pub(crate) struct Uploads {
 /// One upload. Dropping it makes room for the next.
 pub(crate) struct Upload {
     uploads: Arc<Uploads>,
-    _place: OneUnderWay<Payer>,
-    /// The room for its file, and when it is late if no more arrives.
-    held: Option<(OwnedSemaphorePermit, Instant)>,
+    payer: Payer,
+    /// Its place, the room for its file, and when it is late if no more arrives.
+    held: Option<(OneUnderWay<Payer>, OwnedSemaphorePermit, Instant)>,
 }
 
 impl Default for Uploads {
@@ -48,12 +49,21 @@ impl Default for Uploads {
 }
 
 impl Uploads {
-    /// Begins an upload.
+    /// Begins an upload. It holds nothing yet, so that nobody is kept out by those who announce a file and send none.
+    pub(crate) fn begin(self: &Arc<Self>, payer: Payer) -> Upload {
+        Upload {
+            uploads: Arc::clone(self),
+            payer,
+            held: None,
+        }
+    }
+
+    /// Takes a place.
     ///
     /// # Errors
     /// `too_many_uploads` of this caller, `uploads_busy`.
-    pub(crate) fn begin(self: &Arc<Self>, payer: Payer) -> Result<Upload, Error> {
-        let place = self.under_way.begin(payer).map_err(|full| match full {
+    fn place(&self, payer: Payer) -> Result<OneUnderWay<Payer>, Error> {
+        self.under_way.begin(payer).map_err(|full| match full {
             Full::Own => {
                 let message = format!(
                     "This partner is sending {UPLOADS_PER_PARTNER} files already, the most at a time. Nothing was stored; send one after another, the next in {AGAIN_S} s."
@@ -61,21 +71,22 @@ impl Uploads {
                 refused(Kind::RateLimited, "too_many_uploads", message)
             }
             Full::All => busy("The service is receiving as many files as it can."),
-        })?;
-        Ok(Upload {
-            uploads: Arc::clone(self),
-            _place: place,
-            held: None,
         })
+    }
+
+    /// Whether there is no place, or no room, for another file.
+    fn are_full(&self) -> bool {
+        self.room.available_permits() < FILE_BYTES || self.under_way.is_full()
     }
 }
 
 impl Upload {
-    /// Waits for room for a file of this many bytes, at most [`UPLOAD_WAIT_S`].
+    /// Takes a place, and waits for room for a file of this many bytes, at most [`UPLOAD_WAIT_S`].
     ///
     /// # Errors
-    /// `uploads_busy`.
+    /// `too_many_uploads` of this caller, `uploads_busy`.
     pub(crate) async fn enter(&mut self, bytes: usize) -> Result<(), Error> {
+        let place = self.uploads.place(self.payer)?;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.uploads.room).acquire_many_owned(bytes);
         let room = timeout(Duration::from_secs(UPLOAD_WAIT_S), room).await;
@@ -85,23 +96,23 @@ impl Upload {
             );
             return Err(busy(&why));
         };
-        self.held = Some((room, Instant::now() + GRACE));
+        self.held = Some((place, room, Instant::now() + GRACE));
         Ok(())
     }
 
-    /// Notes that this many more bytes arrived, and checks that the upload may keep its room. What arrived fast does not excuse
+    /// Notes that this many more bytes arrived, and checks that the upload may keep its place and its room. What arrived fast does not excuse
     /// stalling later.
     ///
     /// # Errors
     /// `uploads_busy`.
     pub(crate) fn keep_pace(&mut self, more: usize) -> Result<(), Error> {
         let now = Instant::now();
-        if let Some((_, due)) = &mut self.held {
+        if let Some((.., due)) = &mut self.held {
             *due += Duration::from_secs_f64(more as f64 / UPLOAD_BYTES_PER_S as f64);
             *due = (*due).min(now + GRACE);
-            if *due < now && self.uploads.room.available_permits() < FILE_BYTES {
+            if *due < now && self.uploads.are_full() {
                 let why = format!(
-                    "The service is receiving as many files as it has memory for, and this one arrived at less than {} KiB a second.",
+                    "The service is receiving as many files as it can, and this one arrived at less than {} KiB a second.",
                     UPLOAD_BYTES_PER_S / 1024
                 );
                 return Err(busy(&why));
@@ -110,7 +121,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Gives up the room.
+    /// Gives up the place and the room.
     pub(crate) fn leave(&mut self) {
         self.held = None;
     }
@@ -142,26 +153,49 @@ mod tests {
         refused.err().map(|error| error.code.into_owned()).unwrap()
     }
 
-    #[test]
-    fn one_partner_holds_few_places_and_all_together_as_many_as_there_are() {
+    /// An upload of this partner with room for this many bytes.
+    async fn entered(uploads: &Arc<Uploads>, n: usize, bytes: usize) -> Result<Upload, Error> {
+        let mut upload = uploads.begin(partner(n));
+        upload.enter(bytes).await.map(|()| upload)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_partner_holds_few_places_and_all_together_as_many_as_there_are() {
         let uploads = Arc::new(Uploads::default());
         let mut begun: Vec<Upload> = Vec::new();
         for n in 0..UPLOADS {
-            begun.push(uploads.begin(partner(n / UPLOADS_PER_PARTNER)).unwrap());
+            let upload = entered(&uploads, n / UPLOADS_PER_PARTNER, 1).await;
+            begun.push(upload.unwrap());
         }
-        assert_eq!(code(uploads.begin(partner(0))), "too_many_uploads");
-        assert_eq!(code(uploads.begin(partner(1_000))), "uploads_busy");
+        assert_eq!(code(entered(&uploads, 0, 1).await), "too_many_uploads");
+        assert_eq!(code(entered(&uploads, 1_000, 1).await), "uploads_busy");
         begun.pop();
-        begun.push(uploads.begin(partner(1_000)).unwrap());
+        begun.push(entered(&uploads, 1_000, 1).await.unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_place_is_for_those_who_send() {
+        let uploads = Arc::new(Uploads::default());
+        let _announced: Vec<Upload> = (0..2 * UPLOADS)
+            .map(|_| uploads.begin(partner(0)))
+            .collect();
+        let mut begun: Vec<Upload> = Vec::new();
+        for n in 0..UPLOADS {
+            begun.push(entered(&uploads, n, 1).await.unwrap());
+        }
+        begun[0].keep_pace(0).unwrap();
+        advance(GRACE + Duration::from_millis(1)).await;
+        // There is room for other files, and no place.
+        assert_eq!(code(begun[0].keep_pace(0)), "uploads_busy");
+        begun.pop();
+        begun[0].keep_pace(0).unwrap();
     }
 
     /// As many uploads with room for the largest file as there can be, of as many partners.
     async fn full(uploads: &Arc<Uploads>) -> Vec<Upload> {
         let mut begun: Vec<Upload> = Vec::new();
         for n in 0..UPLOAD_BYTES / FILE_BYTES {
-            let mut upload = uploads.begin(partner(n)).unwrap();
-            upload.enter(FILE_BYTES).await.unwrap();
-            begun.push(upload);
+            begun.push(entered(uploads, n, FILE_BYTES).await.unwrap());
         }
         begun
     }
@@ -171,7 +205,7 @@ mod tests {
         let uploads = Arc::new(Uploads::default());
         let mut begun = full(&uploads).await;
         let enter = |n: usize, bytes: usize| {
-            let mut upload = uploads.begin(partner(n)).unwrap();
+            let mut upload = uploads.begin(partner(n));
             async move { upload.enter(bytes).await.map(|()| upload) }
         };
         assert_eq!(code(enter(100, FILE_BYTES).await), "uploads_busy");

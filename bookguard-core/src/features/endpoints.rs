@@ -281,6 +281,8 @@ impl Operation for GetEndpoint {
 pub struct DeleteEndpoint {
     pub(crate) partner_id: PartnerId,
     pub(crate) endpoint_id: EndpointId,
+    /// The endpoint as it was read, deleted or not: the answer if it is deleted by now.
+    pub(crate) before: Option<Endpoint>,
 }
 
 impl Operation for DeleteEndpoint {
@@ -292,14 +294,16 @@ impl Operation for DeleteEndpoint {
         refusals: &[404],
         tag: "Webhooks",
         summary: "Delete a webhook endpoint",
-        description: "Its waiting deliveries are dropped and show as failed; the ledger records no outcome of them. The answer is the endpoint as it was, but disabled.",
+        description: "Its waiting deliveries are dropped and show as failed; the ledger records no outcome of them. The answer is the \
+                      endpoint as it was, but disabled. Deleting a deleted endpoint changes nothing and answers with what is kept \
+                      of it.",
         ..Route::DELETE
     };
     type Output = Endpoint;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Endpoint>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
-        let (owner, _) = query_one(session, |reader| reader.endpoint(&endpoint_id))?
+        let (owner, before) = query_one(session, |reader| reader.past_endpoint(&endpoint_id))?
             .filter(|(owner, _)| session.may_see(owner))
             .ok_or_else(|| Error::not_found("webhook endpoint"))?;
         Ok(write(
@@ -307,6 +311,7 @@ impl Operation for DeleteEndpoint {
             Self {
                 partner_id: owner,
                 endpoint_id,
+                before: Some(before),
             },
         ))
     }

@@ -29,9 +29,12 @@ pub enum EventDate {
     Date(NaiveDate),
 }
 
-/// The pattern (ECMA 262) of what [`EventDate::parse`] reads, as far as one can express it.
-pub const EVENT_DATE_PATTERN: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([Tt]([01][0-9]|2[0-3]):[0-5][0-9]\
-                          (:([0-5][0-9]|60)(\\.[0-9]{1,9})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?)?)?$";
+/// The pattern (ECMA 262) of what [`EventDate::parse`] reads, as far as one can express it: a date, then a local time or one with
+/// its offset.
+pub const EVENT_DATE_PATTERN: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\
+                          (T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]{1,9})?)?\
+                          |[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\\.[0-9]{1,9})?\
+                          ([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))?$";
 
 impl EventDate {
     /// Reads `2026-06-20T19:00:00-04:00`, `2026-06-20T19:00[:00]` or `2026-06-20`, years 0001 to 9999.
@@ -41,7 +44,7 @@ impl EventDate {
         }
         if let Some(at) = Timestamp::parse(text) {
             let offset = *DateTime::parse_from_rfc3339(text).ok()?.offset();
-            return Some(Self::Instant { at, offset });
+            return is_exact(text, at).then_some(Self::Instant { at, offset });
         }
         let (date, time) = match text.split_at_checked(10)? {
             (date, "") => (date, None),
@@ -77,6 +80,18 @@ impl EventDate {
             Self::Date(date) => zone.at(date, anchor_time),
         }
     }
+}
+
+/// Whether the RFC 3339 text of `at` has at most nine digits of a second's fraction, and a second 60 only where UTC may have one:
+/// at the end of a month, and thus of an instant that counts as the first of the next.
+fn is_exact(text: &str, at: Timestamp) -> bool {
+    let fraction = text.get(19..).and_then(|rest| rest.strip_prefix('.'));
+    let digits = fraction.map_or(0, |fraction| {
+        fraction.bytes().take_while(u8::is_ascii_digit).count()
+    });
+    let utc = at.to_utc();
+    let may_leap = (utc.day(), utc.hour(), utc.minute(), utc.second()) == (1, 0, 0, 0);
+    digits <= 9 && (may_leap || text.get(17..19) != Some("60"))
 }
 
 /// Reads the local date-time in `text`, whose part from the tenth character on is `time`; drops a fraction of a second.
@@ -155,6 +170,15 @@ mod tests {
         for (text, written) in [
             ("2026-06-20T19:00:00-04:00", "2026-06-20T19:00:00-04:00"),
             ("2026-06-20T19:00:00.250Z", "2026-06-20T19:00:00.250+00:00"),
+            (
+                "2026-06-20t19:00:00.123456789z",
+                "2026-06-20T19:00:00.123+00:00",
+            ),
+            ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00+00:00"),
+            (
+                "2016-12-31T18:59:60.5-05:00",
+                "2016-12-31T19:00:00.500-05:00",
+            ),
             ("2026-06-20T19:00:00", "2026-06-20T19:00:00"),
             ("2026-06-20T19:00:00.999", "2026-06-20T19:00:00"),
             ("2026-06-20T19:00", "2026-06-20T19:00:00"),
@@ -200,6 +224,11 @@ mod tests {
             "2026-06-20T19",
             "2026-06-20 19:00:00",
             "2026-06-20T19:00:60",
+            "2026-06-20T19:00:60-04:00",
+            "2026-06-30T23:58:60Z",
+            "2026-06-20T23:59:60Z",
+            "2026-06-30T23:59:60",
+            "2026-06-20T19:00:00.1234567890Z",
             "2026-06-20T19:00:00.",
             "2026-06-20T19:00.5",
             "2026-06-20T19:00:00+25:00",

@@ -298,6 +298,18 @@ impl Reader<'_> {
         row.map(|row| Ok((row.id(0)?, read(&row, 1)?))).transpose()
     }
 
+    /// One endpoint and its owner, also if the endpoint is deleted.
+    pub fn past_endpoint(
+        &mut self,
+        endpoint_id: &EndpointId,
+    ) -> Read<Option<(PartnerId, Endpoint)>> {
+        let row = self.first(
+            "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint WHERE id = $1",
+            vec![endpoint_id.into()],
+        )?;
+        row.map(|row| Ok((row.id(0)?, read(&row, 1)?))).transpose()
+    }
+
     /// The secret that signs this partner's webhooks at `at`.
     pub fn secret(&mut self, partner_id: &PartnerId, at: Timestamp) -> Read<Option<Secret>> {
         let keyring = self.keyring(partner_id, None)?;

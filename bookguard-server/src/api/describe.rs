@@ -200,7 +200,8 @@ fn operation(entry: &OperationEntry, interface: Interface) -> Json {
         operation.set("requestBody", Json::object(body));
     }
     if let Body::File = route.body {
-        let body = [("required", true.into()), ("content", answers::bytes())];
+        let content = answers::bytes("application/octet-stream");
+        let body = [("required", true.into()), ("content", content)];
         operation.set("requestBody", Json::object(body));
     }
     operation.set("responses", answers::of(entry, interface));

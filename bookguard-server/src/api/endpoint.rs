@@ -8,7 +8,7 @@ use bookguard_core::engine::change::SentFile;
 use bookguard_core::error::Error;
 use bookguard_core::limits;
 use bookguard_core::model::BookingId;
-use bookguard_core::operation::{self, Body, Finished, Route, StepFn};
+use bookguard_core::operation::{self, Body, Finished, Method, Route, StepFn};
 use bookguard_core::session::{Authority, Session};
 use poem::http::StatusCode;
 use poem::http::header::{
@@ -56,18 +56,8 @@ impl OperationEndpoint {
             true => None,
             false => chosen(self.forms, request.headers(), &mut query)?,
         };
-        let mut upload = None;
-        if let Body::File = self.route.body {
-            let begun = self.app.uploads.begin(Payer::of(&session.authority));
-            upload = match begun {
-                Ok(upload) => Some(upload),
-                Err(refused) => {
-                    let body = request.take_body();
-                    incoming::discard(request.headers(), body).await;
-                    return Err(refused.into());
-                }
-            };
-        }
+        let mut upload = matches!(self.route.body, Body::File)
+            .then(|| self.app.uploads.begin(Payer::of(&session.authority)));
         let input = self.input(request, query, form, upload.as_mut()).await?;
         if !matches!(session.authority, Authority::Anonymous { .. })
             && incoming::declared_length(request.headers()) != Some(0)
@@ -164,6 +154,9 @@ impl OperationEndpoint {
         form: Option<&AnswerForm>,
         upload: Option<&mut Upload>,
     ) -> Result<operation::Request, Refusal> {
+        if self.route.method != Method::Get {
+            incoming::no_precondition(request).await?;
+        }
         let is_archive = form.is_some_and(|form| matches!(form.make, Make::Archive));
         let (body, file) = match upload {
             Some(upload) => {

@@ -18,6 +18,7 @@ use crate::incoming::choose;
 use crate::refusal::Refusal;
 
 const JSON: &str = "application/json";
+pub(crate) const HTML: &str = "text/html";
 const PDF: &str = "application/pdf";
 pub(super) const ZIP: &str = "application/zip";
 
@@ -57,7 +58,7 @@ pub(crate) enum Make {
 /// The forms of a packet.
 pub(crate) static PACKET_FORMS: [AnswerForm; 4] = [
     AnswerForm {
-        media_type: "text/html",
+        media_type: HTML,
         word: None,
         mark: "-html",
         make: Make::Json(make_page),

@@ -129,9 +129,9 @@ async fn bodies_are_read_whole_up_to_the_limit_and_no_further() {
 #[tokio::test(start_paused = true)]
 async fn a_small_file_never_waits_for_room_and_a_refused_one_holds_none() {
     let uploads = Arc::new(Uploads::default());
-    let mut taken = uploads.begin(Payer::STRANGER).unwrap();
+    let mut taken = uploads.begin(Payer::STRANGER);
     taken.enter(limits::UPLOAD_BYTES).await.unwrap();
-    let mut upload = uploads.begin(Payer::STRANGER).unwrap();
+    let mut upload = uploads.begin(Payer::STRANGER);
     let mut sent = async |size: usize| {
         let request = Request::builder().header("transfer-encoding", "chunked");
         let mut request = request.body(vec![b' '; size]);
@@ -146,8 +146,33 @@ async fn a_small_file_never_waits_for_room_and_a_refused_one_holds_none() {
     let most = limits::FILE_BYTES;
     assert_eq!(sent(most).await, Ok(most));
     assert_eq!(sent(most + 1).await, Err("body_too_large".to_owned()));
-    let mut whole = uploads.begin(Payer::STRANGER).unwrap();
+    let mut whole = uploads.begin(Payer::STRANGER);
     whole.enter(limits::UPLOAD_BYTES).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_file_that_one_piece_does_not_hold_takes_a_place() {
+    let uploads = Arc::new(Uploads::default());
+    let mut taken = Vec::new();
+    for _ in 0..limits::UPLOADS_PER_PARTNER {
+        let mut upload = uploads.begin(Payer::STRANGER);
+        upload.enter(1).await.unwrap();
+        taken.push(upload);
+    }
+    let sent = async |size: usize| {
+        let request = Request::builder().header("transfer-encoding", "chunked");
+        let mut request = request.body(vec![b' '; size]);
+        let mut upload = uploads.begin(Payer::STRANGER);
+        let read = file(&mut request, limits::FILE_BYTES, &mut upload).await;
+        read.map(|file| file.bytes().len())
+            .map_err(|refusal| refusal.code().to_owned())
+    };
+    let small = FILE_PIECE - 1;
+    assert_eq!(sent(small).await, Ok(small));
+    let refused = Err("too_many_uploads".to_owned());
+    assert_eq!(sent(FILE_PIECE + 1).await, refused);
+    taken.pop();
+    assert_eq!(sent(FILE_PIECE + 1).await, Ok(FILE_PIECE + 1));
 }
 
 #[test]
@@ -206,11 +231,13 @@ impl AsyncRead for Broken {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_arriving_is_late_and_one_whose_connection_ends_is_incomplete() {
+async fn a_body_that_breaks_off_is_late_or_malformed_or_incomplete() {
     for (kind, code) in [
         (io::ErrorKind::TimedOut, "body_too_slow"),
         (io::ErrorKind::UnexpectedEof, "body_incomplete"),
         (io::ErrorKind::ConnectionReset, "body_incomplete"),
+        (io::ErrorKind::InvalidInput, "malformed_request"),
+        (io::ErrorKind::InvalidData, "malformed_request"),
     ] {
         for framing in [("content-length", "9"), ("transfer-encoding", "chunked")] {
             let request = Request::builder()

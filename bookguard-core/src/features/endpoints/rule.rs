@@ -253,7 +253,12 @@ impl Command for DeleteEndpoint {
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Endpoint> {
         let endpoint_id = self.endpoint_id;
-        let endpoint = find(batch, self.partner_id, endpoint_id)?;
+        let endpoint = match (find(batch, self.partner_id, endpoint_id), &self.before) {
+            (Ok(endpoint), _) => endpoint,
+            // It is deleted, perhaps by the same request, which a proxy sent again.
+            (Err(_), Some(before)) => return Ok((Vec::new(), ended(before))),
+            (Err(unknown), None) => return Err(unknown),
+        };
         let mut changes = vec![Change::EndpointDeleted { endpoint_id, at }];
         if endpoint.own_secret {
             changes.push(Change::SecretsForgotten {
@@ -261,12 +266,16 @@ impl Command for DeleteEndpoint {
                 made_before: None,
             });
         }
-        let ended = Endpoint {
-            enabled: false,
-            status: EndpointStatus::Disabled,
-            ..endpoint.clone()
-        };
-        Ok((changes, ended))
+        Ok((changes, ended(endpoint)))
+    }
+}
+
+/// What is shown of an endpoint that is deleted.
+fn ended(endpoint: &Endpoint) -> Endpoint {
+    Endpoint {
+        enabled: false,
+        status: EndpointStatus::Disabled,
+        ..endpoint.clone()
     }
 }
 

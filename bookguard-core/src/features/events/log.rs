@@ -259,11 +259,11 @@ fn own_booking(session: &Session, text: &str) -> Result<(PartnerId, BookingId), 
     })
 }
 
-/// Where the page begins. `latest` reads as the greatest number, which no event has.
+/// Where the page begins. `latest` reads as the greatest number, which no event has in practice.
 fn place(request: &Request, faults: &mut Vec<FieldError>) -> LogPlace {
     let number = |name: &str, faults: &mut Vec<FieldError>| match query_value(request, name) {
-        Some("latest") => u64::MAX,
-        _ => count(request, name, u64::MAX, faults),
+        Some("latest") => limits::EVENT_NUMBER,
+        _ => count(request, name, limits::EVENT_NUMBER, faults),
     };
     let after = number("after", faults);
     if query_value(request, "before").is_none() {
@@ -289,21 +289,15 @@ fn count(request: &Request, name: &str, most: u64, faults: &mut Vec<FieldError>)
     };
     let number = whole_number(text).filter(|n| *n <= most);
     number.unwrap_or_else(|| {
-        let (range, fix) = match (most, name) {
-            (u64::MAX, "before") => (
-                "whole number".to_owned(),
-                "Send the nextBefore of the previous answer, or latest.".to_owned(),
-            ),
-            (u64::MAX, _) => (
-                "whole number".to_owned(),
-                "Send the nextAfter of the previous answer, 0, or latest.".to_owned(),
-            ),
-            _ => (
-                format!("whole number from 0 to {most}"),
-                format!("Send 0 to {most}."),
-            ),
+        let fix = match name {
+            "before" => "Send the nextBefore of the previous answer, or latest.".to_owned(),
+            "after" => "Send the nextAfter of the previous answer, 0, or latest.".to_owned(),
+            _ => format!("Send 0 to {most}."),
         };
-        let message = format!("\"{}\" is not a {range}", shorten(text));
+        let message = format!(
+            "\"{}\" is not a whole number from 0 to {most}",
+            shorten(text)
+        );
         faults.push(query_fault(name, "out_of_range", &message, &fix));
         0
     })

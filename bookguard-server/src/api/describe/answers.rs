@@ -1,10 +1,12 @@
 //! The responses of operations: the success of each, and the refusals they share.
 
 use bookguard_core::input::Json;
+use bookguard_core::operation::Body;
 use bookguard_core::session::Access;
 
 use super::{Interface, JSON, component, examples, is_limited, schema, written};
 use crate::api::OperationEntry;
+use crate::api::forms::HTML;
 
 /// The responses of an operation.
 pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Json {
@@ -25,11 +27,15 @@ pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Json {
     if entry.located {
         headers.push(("Location", "Location"));
     }
+    if entry.sends_file || !entry.forms.is_empty() {
+        headers.push(("Content-Disposition", "ContentDisposition"));
+    }
     let headers = headers
         .into_iter()
         .map(|(header, name)| (header, component("headers", name)));
     let content = match entry.sends_file {
-        true => bytes(),
+        // A file has the media type that was told from its bytes.
+        true => bytes("*/*"),
         false => {
             let body = schema::reference(&(entry.output.reference)());
             let example = examples::of(route.id, schema::name(&body));
@@ -48,16 +54,19 @@ pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Json {
     let mut answers = vec![(route.status.to_string(), success)];
     let unchanged = entry.is_tagged().then_some(304);
     let refusals = refusals(entry, interface);
+    let takes_file = matches!(entry.route.body, Body::File);
+    let shared = |status| shared(status, takes_file);
     answers.extend(unchanged.into_iter().chain(refusals).map(shared));
     Json::object(answers)
 }
 
-/// A reference to a response among the components.
-fn shared(status: u16) -> (String, Json) {
+/// A reference to a response among the components. A file is refused for other reasons than JSON is.
+fn shared(status: u16, takes_file: bool) -> (String, Json) {
     let status = status.to_string();
-    let name = written::part("statuses")
-        .get(&status)
-        .and_then(Json::as_str);
+    let named = |part| written::part(part).get(&status);
+    let of_file = takes_file.then(|| named("fileStatuses")).flatten();
+    let name = of_file.or_else(|| named("statuses"));
+    let name = name.and_then(Json::as_str);
     let name = name.expect("a test makes the document of every operation");
     let shared = component("responses", name);
     (status, shared)
@@ -73,17 +82,23 @@ pub(super) fn content(schema: Json, example: Option<Json>) -> Json {
 }
 
 /// The bytes of a file.
-pub(super) fn bytes() -> Json {
-    let schema = Json::object([("type", "string".into()), ("format", "binary".into())]);
-    let body = Json::object([("schema", schema)]);
-    Json::object([("application/octet-stream", body)])
+pub(super) fn bytes(media_type: &str) -> Json {
+    Json::object([(media_type, Json::object([("schema", binary())]))])
+}
+
+/// The schema of what is not text.
+fn binary() -> Json {
+    Json::object([("type", "string".into()), ("format", "binary".into())])
 }
 
 /// The contents of an answer: its JSON, and the forms it also has.
 fn forms(entry: &OperationEntry, mut content: Json) -> Json {
     for form in entry.forms {
-        let media_type = [("schema", Json::object([("type", "string".into())]))];
-        content.set(form.media_type, Json::object(media_type));
+        let schema = match form.media_type {
+            HTML => Json::object([("type", "string".into())]),
+            _ => binary(),
+        };
+        content.set(form.media_type, Json::object([("schema", schema)]));
     }
     content
 }
@@ -95,6 +110,9 @@ fn refusals(entry: &OperationEntry, interface: Interface) -> Vec<u16> {
     // A file has the media type that it has.
     if !entry.sends_file {
         statuses.push(406);
+    }
+    if !matches!(route.body, Body::None) {
+        statuses.push(408);
     }
     statuses.extend(route.refusals);
     match route.access {

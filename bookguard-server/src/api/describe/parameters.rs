@@ -45,6 +45,9 @@ const IN_PATH: [(&str, &str, Option<&str>); 12] = [
     ("policyId", "The policy.", None),
 ];
 const ONCE: &str = "Makes repeating safe: for 24 hours the same key with the same request gets the same answer and happens once.";
+const ONCE_FROM_HERE: &str = "Makes repeating safe: for 24 hours the same key with the same request from the same network gets the same \
+    answer and happens once. The network is an IPv4 address or the /64 of an IPv6 address; from another one, the request happens \
+    once more. The answer may hold credentials, so send a random key, such as a UUID.";
 
 /// The parameters of an operation.
 pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Vec<Json> {
@@ -100,10 +103,10 @@ pub(super) fn components(table: &[OperationEntry]) -> Json {
         parameters.push((limit.name.to_owned(), query(limit)));
     }
     let headers = [
-        ("IdempotencyKey", once(1)),
+        ("IdempotencyKey", once(1, ONCE)),
         (
             "LongIdempotencyKey",
-            once(limits::IDEMPOTENCY_KEY_CHARS_OPEN),
+            once(limits::IDEMPOTENCY_KEY_CHARS_OPEN, ONCE_FROM_HERE),
         ),
         (
             "IfNoneMatch",
@@ -133,11 +136,11 @@ fn path_parameter(name: &str) -> Json {
     }))
 }
 
-fn once(least: usize) -> Value {
+fn once(least: usize, description: &str) -> Value {
     json!({
         "name": "Idempotency-Key",
         "in": "header",
-        "description": ONCE,
+        "description": description,
         "schema": {
             "type": "string",
             "minLength": least,
@@ -184,7 +187,7 @@ fn values(form: QueryForm) -> Value {
         QueryForm::Action => json!({"type": "string", "pattern": "^[A-Za-z]{1,64}$"}),
         QueryForm::PolicyId => json!({"type": "string", "pattern": POLICY_ID_PATTERN}),
         QueryForm::Place => json!({"anyOf": [
-            {"type": "integer", "minimum": 0, "maximum": u64::MAX},
+            {"type": "integer", "minimum": 0, "maximum": limits::EVENT_NUMBER},
             {"type": "string", "const": "latest"},
         ]}),
     }

@@ -361,3 +361,22 @@ async fn a_limited_endpoint_gets_everything_at_its_own_rate() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn deleting_an_endpoint_may_be_repeated() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::start().await;
+        let endpoint = acme.endpoint(&receiver.url()).await;
+        let path = format!("/v1/webhook-endpoints/{endpoint}");
+        let first = acme.delete(&path).await.ok(200);
+        let again = acme.delete(&path).await.ok(200);
+        for member in ["endpointId", "url", "enabled", "status"] {
+            assert_eq!(again[member], first[member], "{member}");
+        }
+        acme.get(&path).await.refused(404, "not_found");
+        let other = server.partner("Other").await;
+        other.delete(&path).await.refused(404, "not_found");
+    })
+    .await;
+}

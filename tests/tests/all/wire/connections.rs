@@ -159,6 +159,31 @@ async fn a_proxy_s_connections_are_not_one_client_s() {
 }
 
 #[tokio::test]
+async fn a_registration_happens_once_from_all_addresses_of_a_network() {
+    let (_house, addr) = crowded().await;
+    let register = async |from: &str| {
+        let body = samples::partner("Acme").to_string();
+        let mut raw = Raw::connect_from([127, 0, 0, 200].into(), addr).await;
+        raw.send(format!(
+            "POST /v1/partners/register HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+             idempotency-key: 0b8c6a52-5f0e-4a3f-8f0e-6c1d2e3f4a5b\r\nx-forwarded-for: {from}\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+        .await;
+        let reply = raw.reply(false).await;
+        assert_eq!(reply.status, 201, "{from}");
+        reply.body
+    };
+    let first = register("2001:db8::1").await;
+    assert_eq!(register("2001:db8::2").await, first);
+    // Whoever guesses the key elsewhere learns nothing.
+    for other in ["2001:db8:0:1::1", "203.0.113.1"] {
+        assert_ne!(register(other).await, first, "{other}");
+    }
+}
+
+#[tokio::test]
 async fn clients_named_by_a_trusted_proxy_have_their_own_limits() {
     let (_house, addr) = crowded().await;
     let register = async |peer: u8, headers: &str| {

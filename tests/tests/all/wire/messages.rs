@@ -221,6 +221,47 @@ async fn a_body_that_ends_early_writes_nothing() {
 }
 
 #[tokio::test]
+async fn chunks_that_cannot_be_told_apart_end_the_connection() {
+    on_every_engine(async |engine| {
+        let fixture = Fixture::open(engine).await;
+        let chunked = format!("{JSON}transfer-encoding: chunked\r\n");
+        for chunks in ["zz\r\n{}\r\n0\r\n\r\n", "2\r\n{}zz\r\n0\r\n\r\n"] {
+            let mut raw = Raw::connect(fixture.addr).await;
+            raw.send(fixture.request("POST /v1/bookings", &chunked, chunks))
+                .await;
+            let reply = raw.reply(false).await;
+            assert_eq!(
+                (reply.status, code(&reply).as_str()),
+                (400, "malformed_request")
+            );
+            assert_eq!(reply.header("connection"), Some("close"), "{chunks:?}");
+            assert!(raw.closed().await, "{chunks:?}");
+        }
+        assert_eq!(fixture.bookings().await, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_write_takes_no_precondition_and_says_so() {
+    on_every_engine(async |engine| {
+        let fixture = Fixture::open(engine).await;
+        let body = samples::booking().to_string();
+        let condition = "if-match: \"1\"\r\n";
+        let headers = format!("{JSON}content-length: {}\r\n{condition}", body.len());
+        let reply = fixture.ask("POST /v1/bookings", &headers, &body).await;
+        assert_eq!(
+            (reply.status, code(&reply).as_str()),
+            (400, "unsupported_precondition")
+        );
+        assert_eq!(fixture.bookings().await, 0);
+        let reply = fixture.ask("GET /v1/bookings", condition, "").await;
+        assert_eq!(reply.status, 200);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn lengths_that_contradict_each_other_smuggle_nothing() {
     on_every_engine(async |engine| {
         let fixture = Fixture::open(engine).await;

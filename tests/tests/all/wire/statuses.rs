@@ -25,7 +25,7 @@ const UNAUTHORIZED: &str = r#"{"error":"Unauthorized","message":"Missing or inva
 const TOO_LARGE: usize = 64 * 1024 + 1;
 
 /// Documented statuses that this test cannot cause from outside, with the reason.
-const OUT_OF_REACH: [(&str, u16, &str); 7] = [
+const OUT_OF_REACH: [(&str, u16, &str); 8] = [
     (
         "getCosignedCheckpoint",
         200,
@@ -37,6 +37,7 @@ const OUT_OF_REACH: [(&str, u16, &str); 7] = [
         "without witnesses nothing is read",
     ),
     ("*", 500, "a fault of ours"),
+    ("*", 408, "a body that takes longer than 45 s"),
     ("getLedgerKey", 503, "the key is in memory"),
     ("evaluatePolicy", 409, "evaluating refuses nothing by state"),
     ("protectBooking", 409, "asked for on its own below"),

@@ -170,6 +170,7 @@ fn a_deleted_endpoint_is_claimed_from_no_more() {
         command(DeleteEndpoint {
             partner_id: owner,
             endpoint_id: id(7),
+            before: None,
         })
     };
     let mut state = with_delivery(delivery(DeliveryPhase::Pending, Some(0), None));

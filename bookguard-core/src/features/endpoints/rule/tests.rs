@@ -185,10 +185,27 @@ fn a_deleted_endpoints_secrets_are_forgotten_with_it() {
     let delete = DeleteEndpoint {
         partner_id: id(1),
         endpoint_id: id(7),
+        before: None,
     };
     let (_, deleted) = done(&mut work, &at(6, delete));
     assert!(!deleted.enabled);
     assert!(work.secrets.values().all(Vec::is_empty));
+}
+
+#[test]
+fn deleting_again_changes_nothing_and_answers_the_same() {
+    let mut work = with_endpoint(EndpointStatus::Active);
+    let before = work.partners[&id(1)].endpoints[0].clone();
+    let delete = || DeleteEndpoint {
+        partner_id: id(1),
+        endpoint_id: id(7),
+        before: Some(before.clone()),
+    };
+    let (changes, first) = done(&mut work, &at(5, delete()));
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    let (changes, again) = done(&mut work, &at(6, delete()));
+    assert!(changes.is_empty(), "{changes:?}");
+    assert_eq!(again, first);
 }
 
 #[test]

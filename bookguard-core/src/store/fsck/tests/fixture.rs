@@ -555,6 +555,7 @@ fn past(fixture: &Fixture) {
     fixture.tell(DeleteEndpoint {
         partner_id: past.partner_id().unwrap(),
         endpoint_id: deleted.endpoint_id,
+        before: None,
     });
     fixture.later(HOUR_MS);
     let late = fixture.book(&past, "");
@@ -718,6 +719,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     fixture.tell(DeleteEndpoint {
         partner_id: acme.partner_id().unwrap(),
         endpoint_id: ended.endpoint_id,
+        before: None,
     });
     fixture.later(HOUR_MS);
     assert_eq!(
