@@ -53,6 +53,7 @@ mod witness;
 use std::ffi::OsString;
 
 use bookguard_core::features::health::{GetHealth, Health};
+use bookguard_core::version::VERSION;
 use clap::{ArgMatches, Args as _};
 
 use crate::args::GlobalArgs;
@@ -133,7 +134,7 @@ pub fn shape_for(declared: &[Declared], words: &[OsString]) -> clap::Command {
 
 fn shape_of(declared: &[Declared], typed: &dyn Fn(&str) -> bool) -> clap::Command {
     let command = clap::Command::new("bookguard")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(VERSION)
         .after_help(
             "Commands work on a database (--db) as its operator, even while servers run on it, or \
              on a server (--url) with an API key from BOOKGUARD_API_KEY or --api-key-file, or on its operator interface \

@@ -13,6 +13,7 @@ use crate::service::{Service, SettingInForce};
 use crate::session::{Access, Session};
 use crate::store::LiveNode;
 use crate::store::backup::newest;
+use crate::version::VERSION;
 
 /// `GET /v1/system`
 pub struct GetSystem;
@@ -193,7 +194,7 @@ impl Operation for GetSystem {
             let schema_version = query(session, |reader| reader.schema_version())?;
             Ok(System {
                 at: service.clock().now(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
+                version: VERSION.to_owned(),
                 database: service.database().to_owned(),
                 schema_version,
                 nodes: nodes(service)?,

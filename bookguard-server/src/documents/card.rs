@@ -5,6 +5,7 @@
 //! and are still requested by clients. The catalog follows the AI Catalog specification 1.0, conformance level 2. Invariant:
 //! every path serves the same bytes.
 
+use bookguard_core::version::VERSION;
 use serde_json::{Value, json};
 use url::{Host, Url};
 
@@ -36,7 +37,7 @@ pub(super) fn card(base: &str) -> ServedDocument {
         "$schema": SCHEMA,
         "name": format!("{}/{}", reversed(&publisher(base)), mcp::NAME),
         "title": mcp::TITLE,
-        "version": mcp::VERSION,
+        "version": VERSION,
         "description": DESCRIPTION,
         "websiteUrl": format!("{base}/"),
         "icons": [{"src": format!("{base}/favicon.ico"), "mimeType": "image/svg+xml", "sizes": ["any"]}],

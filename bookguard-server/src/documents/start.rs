@@ -2,6 +2,7 @@
 //!
 //! Invariant: a client that does not ask for a page gets JSON, whatever else it accepts, and both answers carry `Vary: Accept`.
 
+use bookguard_core::version::VERSION;
 use poem::endpoint::{BoxEndpoint, make_sync};
 use poem::http::header::{ACCEPT, HeaderValue, VARY};
 use poem::{EndpointExt as _, Request};
@@ -11,7 +12,6 @@ use super::SUMMARY;
 use super::document::ServedDocument;
 use super::links::{self, LINKS};
 use crate::api::INTERFACE_VERSION;
-use crate::mcp::VERSION;
 use crate::negotiation::prefers_page;
 use crate::pages;
 

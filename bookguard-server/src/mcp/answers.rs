@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bookguard_core::version::VERSION;
 use poem::http::StatusCode;
 use poem::http::request::Parts;
 use rmcp::model::{
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 
 use super::call::{ToolRefusal, Tools};
 use super::endpoint::Arguments;
-use super::{NAME, PROTOCOL_VERSIONS, TITLE, VERSION};
+use super::{NAME, PROTOCOL_VERSIONS, TITLE};
 
 /// The URI of a booking's evidence packet as a resource: the parts before and after the booking id.
 const EVIDENCE: (&str, &str) = ("bookguard://bookings/", "/evidence");
