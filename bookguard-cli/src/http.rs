@@ -8,6 +8,9 @@ use url::{Host, Url};
 
 use crate::failure::Failure;
 
+/// The media type of JSON.
+pub(crate) const JSON: &str = "application/json";
+
 /// Builds a client with these settings.
 ///
 /// # Errors

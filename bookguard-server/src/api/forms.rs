@@ -15,11 +15,8 @@ use poem::http::header::{
 };
 
 use crate::incoming::choose;
+use crate::media::{HTML, JSON, PDF, ZIP};
 use crate::refusal::Refusal;
-
-const JSON: &str = "application/json";
-const PDF: &str = "application/pdf";
-pub(super) const ZIP: &str = "application/zip";
 
 /// The query's parameter that chooses one of several forms of a media type, and its words. The first is the default.
 pub(crate) const PARAMETER: &str = "form";
@@ -57,7 +54,7 @@ pub(crate) enum Make {
 /// The forms of a packet.
 pub(crate) static PACKET_FORMS: [AnswerForm; 4] = [
     AnswerForm {
-        media_type: "text/html",
+        media_type: HTML,
         word: None,
         mark: "-html",
         make: Make::Json(make_page),

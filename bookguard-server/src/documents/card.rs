@@ -12,6 +12,7 @@ use url::{Host, Url};
 use super::document::ServedDocument;
 use super::links::{AI_CATALOG_TYPE, CARD_TYPE, link};
 use crate::mcp;
+use crate::media;
 
 /// The paths of the card, the reserved one first.
 pub(super) const PATHS: [&str; 3] = [
@@ -40,7 +41,7 @@ pub(super) fn card(base: &str) -> ServedDocument {
         "version": VERSION,
         "description": DESCRIPTION,
         "websiteUrl": format!("{base}/"),
-        "icons": [{"src": format!("{base}/favicon.ico"), "mimeType": "image/svg+xml", "sizes": ["any"]}],
+        "icons": [{"src": format!("{base}/favicon.ico"), "mimeType": media::SVG, "sizes": ["any"]}],
         "remotes": [{
             "type": "streamable-http",
             "url": format!("{base}{}", mcp::PATH),

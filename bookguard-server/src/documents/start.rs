@@ -12,6 +12,7 @@ use super::SUMMARY;
 use super::document::ServedDocument;
 use super::links::{self, LINKS};
 use crate::api::INTERFACE_VERSION;
+use crate::media;
 use crate::negotiation::prefers_page;
 use crate::pages;
 
@@ -90,7 +91,7 @@ fn index(base: &str, extras: &[Extra]) -> ServedDocument {
         "interfaceVersion": INTERFACE_VERSION,
         "links": addresses,
     });
-    ServedDocument::new("application/json", format!("{index:#}\n"))
+    ServedDocument::new(media::JSON, format!("{index:#}\n"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use bookguard_core::session::Access;
 
 use super::{Interface, JSON, component, examples, is_limited, schema, written};
 use crate::api::OperationEntry;
+use crate::media;
 
 /// The responses of an operation.
 pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Json {
@@ -76,7 +77,7 @@ pub(super) fn content(schema: Json, example: Option<Json>) -> Json {
 pub(super) fn bytes() -> Json {
     let schema = Json::object([("type", "string".into()), ("format", "binary".into())]);
     let body = Json::object([("schema", schema)]);
-    Json::object([("application/octet-stream", body)])
+    Json::object([(media::BYTES, body)])
 }
 
 /// The contents of an answer: its JSON, and the forms it also has.

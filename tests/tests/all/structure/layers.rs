@@ -85,6 +85,7 @@ const SERVER: Layers = Layers {
     package: "bookguard-server",
     folders: &[],
     lines: &[
+        &["media"],
         &[
             "key_uses",
             "meter",
