@@ -205,7 +205,7 @@ mod tests {
         shape_for(&declared(), &words).try_get_matches_from(words)
     }
 
-    /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
+    /// The names of these flags' values in help, for one command or for all. Any other value is named after its flag.
     const VALUES: [(&str, &str); 41] = [
         (
             "ADDRESS",

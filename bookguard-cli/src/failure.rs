@@ -97,7 +97,7 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Refused(refusal) => refusal.kind.into(),
-            // What runs health checks reserves other codes.
+            // Programs that run health checks give other exit codes a meaning.
             Self::NotReady(_) => Exit::Unexpected,
             _ => self.own().map_or(Exit::Ok, |(exit, ..)| exit),
         }

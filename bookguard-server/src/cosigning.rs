@@ -75,7 +75,7 @@ pub(crate) fn start(service: &Arc<Service>) -> Result<Vec<JoinHandle<()>>, Strin
     Ok(places(policy).into_iter().map(start).collect())
 }
 
-/// What asks the witnesses at one address.
+/// The task that asks the witnesses at one address.
 struct Asking {
     service: Arc<Service>,
     policy: Arc<TrustPolicy>,

@@ -495,7 +495,7 @@ fn refusal(base: &Url, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
                 flags: Vec::new(),
             }))
         }
-        // What stands before a server answers in its place while it is away.
+        // A proxy answers in a server's place while that is away.
         _ if matches!(status.as_u16(), 502..=504) => Failure::Unreachable(format!(
             "{base} answered {status}, as a proxy does that cannot reach the server behind it; whether the request was carried out \
              is not known. Is that server running?"

@@ -36,7 +36,7 @@ pub(crate) struct AnswerForm {
 }
 
 impl AnswerForm {
-    /// What its entity tag ends with. No two forms have the same, nor do those of different makers.
+    /// The end of its entity tag, which differs for each form and each maker.
     pub(super) fn mark(&self, maker: &Maker) -> String {
         format!("{}{}", self.mark, maker.mark(self.media_type == PDF))
     }
