@@ -53,6 +53,7 @@ mod witness;
 use std::ffi::OsString;
 
 use bookguard_core::features::health::{GetHealth, Health};
+use bookguard_core::version::VERSION;
 use clap::{ArgMatches, Args as _};
 
 use crate::args::GlobalArgs;
@@ -133,7 +134,7 @@ pub fn shape_for(declared: &[Declared], words: &[OsString]) -> clap::Command {
 
 fn shape_of(declared: &[Declared], typed: &dyn Fn(&str) -> bool) -> clap::Command {
     let command = clap::Command::new("bookguard")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(VERSION)
         .after_help(
             "Commands work on a database (--db) as its operator, even while servers run on it, or \
              on a server (--url) with an API key from BOOKGUARD_API_KEY or --api-key-file, or on its operator interface \
@@ -204,7 +205,7 @@ mod tests {
         shape_for(&declared(), &words).try_get_matches_from(words)
     }
 
-    /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
+    /// The names of these flags' values in help, for one command or for all. Any other value is named after its flag.
     const VALUES: [(&str, &str); 41] = [
         (
             "ADDRESS",

@@ -28,6 +28,8 @@ pub enum Failure {
     NotVerified(String),
     /// A retry or a test failed; the reason was already shown.
     NotDelivered(String),
+    /// An installation has problems; the findings were already shown.
+    Problems(String),
     /// The server or the database server cannot be reached.
     Unreachable(String),
     /// The answer is not Bookguard's, or is malformed.
@@ -91,7 +93,7 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Refused(refusal) => refusal.kind.into(),
-            // What runs health checks reserves other codes.
+            // Programs that run health checks give other exit codes a meaning.
             Self::NotReady(_) => Exit::Unexpected,
             _ => self.own().map_or(Exit::Ok, |(exit, ..)| exit),
         }
@@ -112,6 +114,12 @@ impl Failure {
                 Exit::Refused,
                 "Not delivered",
                 "not_delivered",
+                why.as_str(),
+            ),
+            Self::Problems(why) => (
+                Exit::Unexpected,
+                "Problems found",
+                "problems_found",
                 why.as_str(),
             ),
             Self::Unreachable(why) => (
@@ -326,6 +334,11 @@ mod tests {
                 Failure::NotDelivered("m".to_owned()),
                 Exit::Refused,
                 "error: m (not_delivered)",
+            ),
+            (
+                Failure::Problems("m".to_owned()),
+                Exit::Unexpected,
+                "error: m (problems_found)",
             ),
             (
                 Failure::Unreachable("m".to_owned()),

@@ -41,7 +41,7 @@ pub fn begin(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     read.map_err(|e| Failure::Usage(format!("{} cannot be read: {e}", name(path))))
 }
 
-/// What messages call a file.
+/// The name of a file in messages.
 pub fn name(path: &Path) -> String {
     match is_stdin(path) {
         true => "standard input".to_owned(),

@@ -2,11 +2,14 @@
 
 use std::error::Error as _;
 
-use bookguard_server::config::base;
+use bookguard_server::config;
 use reqwest::{Client, ClientBuilder};
 use url::{Host, Url};
 
 use crate::failure::Failure;
+
+/// The media type of JSON.
+pub(crate) const JSON: &str = "application/json";
 
 /// Builds a client with these settings.
 ///
@@ -50,7 +53,7 @@ pub(crate) fn base_url(address: &str) -> Result<Url, Failure> {
     if Url::parse(address).is_ok_and(has_credentials) {
         return Err(Failure::Usage("the server's address holds a name or password; keys come from BOOKGUARD_API_KEY or --api-key-file".to_owned()));
     }
-    let url = base(
+    let url = config::base_url(
         "the server's address",
         "https://bookings.example.com",
         address,

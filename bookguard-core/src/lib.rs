@@ -96,6 +96,8 @@ pub mod store;
 pub mod text;
 #[cfg(not(feature = "internals"))]
 mod text;
+#[cfg(feature = "store")]
+pub mod version;
 pub mod webhook;
 
 pub use error::{Error, FieldError, Kind};

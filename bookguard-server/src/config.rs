@@ -91,13 +91,13 @@ impl Settings {
                 .map(|text| listened("operator_listen", text))
                 .transpose()?,
             otlp_endpoint: (it.otlp_endpoint.as_deref())
-                .map(|text| beginning("otlp_endpoint", "http://127.0.0.1:4318", text))
+                .map(|text| base_url_text("otlp_endpoint", "http://127.0.0.1:4318", text))
                 .transpose()?,
             public_url: (it.public_url.as_deref())
-                .map(|text| beginning("public_url", "https://bookings.example.com", text))
+                .map(|text| base_url_text("public_url", "https://bookings.example.com", text))
                 .transpose()?,
             operator_url: (it.operator_url.as_deref())
-                .map(|text| beginning("operator_url", "https://operator.example.com", text))
+                .map(|text| base_url_text("operator_url", "https://operator.example.com", text))
                 .transpose()?,
             ledger_key: it.ledger_key,
             guard_file: it.guard_file,
@@ -233,17 +233,17 @@ fn listened(setting: &str, text: String) -> Result<String, String> {
     }
 }
 
-/// A setting that is the beginning of addresses, without a trailing slash.
-fn beginning(setting: &str, example: &str, text: &str) -> Result<String, String> {
-    let url = base(setting, example, text)?;
+/// A setting that is a base URL, as a text without a trailing slash.
+fn base_url_text(setting: &str, example: &str, text: &str) -> Result<String, String> {
+    let url = base_url(setting, example, text)?;
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Reads what is the beginning of addresses. A path is appended to it, so it must have no query and no fragment; `setting` names it.
+/// Reads a base URL. Paths are appended to it, so it must have no query and no fragment; `setting` names it.
 ///
 /// # Errors
 /// One sentence that names it, the rule and an example.
-pub fn base(setting: &str, example: &str, text: &str) -> Result<Url, String> {
+pub fn base_url(setting: &str, example: &str, text: &str) -> Result<Url, String> {
     let wrong = |why: &str| {
         format!(
             "{setting} is {}, {why}; write it like {example}",

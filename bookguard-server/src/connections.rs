@@ -65,7 +65,7 @@ const QUEUED: usize = 4096;
 /// The only paths answered on reserve connections.
 const HEALTH: [&str; 3] = [LIVE, READY, "/v1/health"];
 
-/// What serving connections needs.
+/// Everything that serving connections needs.
 pub(crate) struct Serving {
     pub(crate) router: Arc<Router>,
     /// The limits on connections; derived from the process's limit of open files if `None`.

@@ -132,7 +132,7 @@ impl Asked {
     }
 }
 
-/// What a request comes to.
+/// The outcome of a request.
 enum Answer {
     /// A page, with this status.
     Page(StatusCode, Page),

@@ -31,6 +31,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
+use crate::media;
 use crate::tls;
 
 /// How often to look whether a witness is due.
@@ -39,7 +40,7 @@ const TURN: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(limits::WITNESS_TURN_S);
 /// The most bytes of an answer's head.
 const HEAD_BYTES: usize = 16 * 1024;
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const TEXT: HeaderValue = HeaderValue::from_static(media::TEXT);
 
 type Witnesses = Client<HttpsConnector<HttpConnector>, String>;
 
@@ -74,7 +75,7 @@ pub(crate) fn start(service: &Arc<Service>) -> Result<Vec<JoinHandle<()>>, Strin
     Ok(places(policy).into_iter().map(start).collect())
 }
 
-/// What asks the witnesses at one address.
+/// The task that asks the witnesses at one address.
 struct Asking {
     service: Arc<Service>,
     policy: Arc<TrustPolicy>,

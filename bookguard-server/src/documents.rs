@@ -37,6 +37,7 @@ use poem::http::Method;
 use crate::api::{self, openapi_json, operator_openapi_json};
 use crate::app::App;
 use crate::config::security::SecurityTxt;
+use crate::media;
 use crate::router::Routes;
 use document::{ServedDocument, on_demand, preflight};
 use start::Extra;
@@ -45,8 +46,6 @@ use start::Extra;
 const SUMMARY: &str = "Evidence and protection for bookings: record a booking, lock it into a tamper-evident ledger, receive signed \
     webhooks, and know what a cancellation would mean.";
 
-/// Plain text, as a media type.
-pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 /// The icon, an SVG. Browsers request `/favicon.ico` by themselves, and most accept SVG there.
 const ICON: &str = include_str!("documents/pages/icon.svg");
 const START_STYLE: &str = include_str!("documents/pages/start.css");
@@ -57,11 +56,11 @@ pub(crate) fn add_operator_routes(app: &Arc<App>, routes: &mut Routes) {
         let methods = routes.entry(path.to_owned()).or_default();
         methods.insert(Method::GET, endpoint)
     };
-    let document = || ServedDocument::new("application/json", operator_openapi_json());
+    let document = || ServedDocument::new(media::JSON, operator_openapi_json());
     get("/openapi.json", on_demand(document));
     get(
         "/favicon.ico",
-        on_demand(|| ServedDocument::new("image/svg+xml", ICON)),
+        on_demand(|| ServedDocument::new(media::SVG, ICON)),
     );
     ledger::add_routes(app, &mut get);
 }
@@ -90,7 +89,7 @@ pub(crate) fn add_routes(
     for path in ["/openapi.json", "/api/openapi.json"] {
         get(
             path,
-            on_demand(|| ServedDocument::new("application/json", openapi_json())),
+            on_demand(|| ServedDocument::new(media::JSON, openapi_json())),
         );
     }
     let schema = || ServedDocument::new("application/schema+json", policy::SCHEMA);
@@ -101,7 +100,10 @@ pub(crate) fn add_routes(
     ] {
         let service = Arc::clone(&app.service);
         let text = move || write(&api::table(), service.public_url(), service.registration());
-        get(path, on_demand(move || ServedDocument::new(TEXT, text())));
+        get(
+            path,
+            on_demand(move || ServedDocument::new(media::TEXT, text())),
+        );
     }
     for path in card::PATHS {
         let base = base.clone();
@@ -137,7 +139,7 @@ pub(crate) fn add_routes(
     );
     get(
         "/favicon.ico",
-        on_demand(|| ServedDocument::new("image/svg+xml", ICON)),
+        on_demand(|| ServedDocument::new(media::SVG, ICON)),
     );
     for (path, endpoint) in swagger::endpoints().into_iter().chain(verify::endpoints()) {
         get(path, endpoint);

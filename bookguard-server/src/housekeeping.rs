@@ -1,4 +1,4 @@
-//! What a server does besides requests and deliveries, in tasks that end with it: it forgets what is too old, announces keys
+//! A server's work besides requests and deliveries, in tasks that end with it: it forgets what is too old, announces keys
 //! that will expire, stores when keys were used, follows other nodes, and watches clock, guard and disk.
 
 use std::sync::Arc;

@@ -25,6 +25,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 pub(crate) use self::values::{check_query_bytes, declared_length, decode, idempotency_key, query};
 use self::values::{in_host, names_json, pairs};
+use crate::media;
 use crate::negotiation::{names, wish};
 use crate::observer;
 use crate::refusal::{PROBLEM, Refusal};
@@ -149,7 +150,7 @@ pub(crate) fn choose(headers: &HeaderMap, media_types: &[&str]) -> Result<usize,
         return Ok(place);
     }
     // A client that names only the media type of refusals wants to read them, and says nothing about other answers.
-    if media_types.first() == Some(&"application/json") && names(headers, PROBLEM).is_some() {
+    if media_types.first() == Some(&media::JSON) && names(headers, PROBLEM).is_some() {
         return Ok(0);
     }
     let types = media_types.join(" or ");
@@ -394,7 +395,7 @@ pub(crate) fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
     let value = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
-    if value.is_some_and(|value| value == "application/json" || names_json(value)) {
+    if value.is_some_and(|value| value == media::JSON || names_json(value)) {
         return Ok(());
     }
     Err(Refusal::http(

@@ -19,6 +19,7 @@
 //! | `refusal` | every answer that is not a success |
 //! | `console` | pages for a partner's staff, and for the operator's |
 //! | `documents` | OpenAPI, llms.txt, the start page, Swagger UI, discovery documents, the ledger for mirrors |
+//! | `media` | the media types that several modules name |
 //! | [`mcp`] | the Model Context Protocol, for programs in which a model chooses the calls |
 //! | [`watch`] | waits for the next event, up to a timeout |
 //! | [`tls`] | outgoing connections of the server and of the command line: their TLS, and their `User-Agent` |
@@ -58,6 +59,7 @@ mod key_uses;
 pub mod logging;
 mod mapping;
 pub mod mcp;
+mod media;
 mod meter;
 mod metrics;
 mod negotiation;

@@ -47,8 +47,6 @@ pub const PATH: &str = "/mcp";
 pub const NAME: &str = "bookguard";
 /// The server's name for people.
 pub const TITLE: &str = "Bookguard";
-/// The server's version, which is the program's.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The supported revisions of the protocol, oldest first. Earlier ones had batches or another transport.
 pub const PROTOCOL_VERSIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
 

@@ -137,7 +137,7 @@ impl Default for WriterMetrics {
 }
 
 impl WriterMetrics {
-    /// What the writer calls after each batch.
+    /// The callback for the writer, which calls it after each batch.
     pub(crate) fn observer(self: &Arc<Self>) -> BatchObserver {
         let metrics = Arc::clone(self);
         Arc::new(move |report: BatchReport| {

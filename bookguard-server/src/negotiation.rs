@@ -4,6 +4,8 @@
 use poem::http::header::{ACCEPT, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use sha2::{Digest as _, Sha256};
 
+use crate::media;
+
 /// The weight of a type without a `q` parameter.
 const WHOLE: u16 = 1000;
 
@@ -21,7 +23,7 @@ pub(crate) fn names(headers: &HeaderMap, media_type: &str) -> Option<u16> {
 
 /// Whether the client prefers a page to JSON: browsers name `text/html`, programs accept anything.
 pub(crate) fn prefers_page(headers: &HeaderMap) -> bool {
-    wish(headers, "text/html") > wish(headers, "application/json")
+    wish(headers, media::HTML) > wish(headers, media::JSON)
 }
 
 fn preference(headers: &HeaderMap, media_type: &str) -> Option<(i8, u16)> {

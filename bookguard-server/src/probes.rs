@@ -18,6 +18,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::incoming::accepts;
+use crate::media::JSON;
 use crate::refusal::Refusal;
 use crate::router::Routes;
 
@@ -25,8 +26,6 @@ use crate::router::Routes;
 pub(crate) const LIVE: &str = "/livez";
 /// Answers 200 while the server wants requests.
 pub(crate) const READY: &str = "/readyz";
-
-const JSON: &str = "application/json";
 
 /// How long an answer holds.
 const FRESH: Duration = Duration::from_millis(500);

@@ -18,6 +18,7 @@ use poem::http::header::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::media;
 use crate::negotiation::{names, prefers_page, wish};
 use crate::pages;
 
@@ -210,7 +211,7 @@ impl Refusal {
         let mut response = Response::from(refused.bytes(status));
         response.set_status(status);
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(challenge) = challenge {
             headers.insert(WWW_AUTHENTICATE, challenge);
@@ -350,7 +351,7 @@ enum RefusalBody {
 impl RefusalForm {
     /// The form that a request with this path and these headers asks for.
     pub(crate) fn asked(path: &str, headers: &HeaderMap) -> Self {
-        let json = wish(headers, "application/json");
+        let json = wish(headers, media::JSON);
         let body = match names(headers, PROBLEM) {
             _ if path.starts_with(pages::LINKS) && prefers_page(headers) => RefusalBody::Page,
             Some(weight) if weight >= json => RefusalBody::Problem,

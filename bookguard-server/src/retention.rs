@@ -1,4 +1,4 @@
-//! What a running server does from time to time. It announces keys that will soon expire. It deletes the bodies and
+//! The periodic work of a running server. It announces keys that will soon expire. It deletes the bodies and
 //! delivery attempts of old events; the events themselves stay. It deletes old records of the audit whole, without a
 //! record of that: every one of that age goes, at a time that the settings name.
 //!

@@ -88,7 +88,7 @@ impl Router {
         }
     }
 
-    /// What makes a page of a refusal of this request, if its sender wants one.
+    /// The function that turns this request's refusal into a page, if its sender wants one.
     fn explain(&self, request: &Request) -> Option<&Explain> {
         let (path, explain) = self.explained.as_ref()?;
         let below = request.uri().path().strip_prefix(path)?;

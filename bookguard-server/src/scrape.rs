@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bookguard_core::clock::Clock;
 use bookguard_core::service::Service;
+use bookguard_core::version::VERSION;
 use poem::endpoint::make_sync;
 use poem::http::Method;
 use poem::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -66,7 +67,7 @@ pub(crate) fn registry(metrics: &Metrics, service: &Arc<Service>, found: LastLoo
     registry.register(
         "bookguard_build",
         "This node: its version",
-        Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        Info::new([("version", VERSION)]),
     );
     registry.register_collector(Box::new(State {
         service: Arc::downgrade(service),

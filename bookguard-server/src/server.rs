@@ -13,6 +13,7 @@ use bookguard_core::features::erasures;
 use bookguard_core::private;
 use bookguard_core::service::{self, Closing, OpenError, Service};
 use bookguard_core::store::backup;
+use bookguard_core::version::VERSION;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
@@ -120,7 +121,7 @@ pub async fn run(
         () = told_to_end(&mut signals, || {}) => return Ok(()),
     };
     tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
+        version = VERSION,
         address = server.url(),
         database,
         settings = changed,

@@ -65,7 +65,7 @@ pub(crate) async fn stamp(service: Arc<Service>, stamper: Stamper, metrics: Arc<
     }
 }
 
-/// What came of a turn.
+/// The outcome of a turn.
 enum Turn {
     /// There was nothing to stamp, or another node does it.
     Idle,

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use bookguard_core::version;
 use hyper::header::HeaderValue;
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
 
 /// The name and version of this program, as requests give it in `User-Agent`.
-pub const PRODUCT: HeaderValue =
-    HeaderValue::from_static(concat!("bookguard/", env!("CARGO_PKG_VERSION")));
+pub const PRODUCT: HeaderValue = HeaderValue::from_static(version::PRODUCT);
 
 /// A client configuration that trusts the operating system's certificates and speaks HTTP/1.1.
 ///

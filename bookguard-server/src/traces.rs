@@ -86,6 +86,7 @@ mod sent {
     use std::time::{Duration, SystemTime};
 
     use bookguard_core::entropy;
+    use bookguard_core::version::VERSION;
     use opentelemetry::trace::{
         SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
     };
@@ -118,7 +119,7 @@ mod sent {
             let exporter = exporter
                 .map_err(|e| format!("the client for the collector cannot be made: {e}"))??;
             let mut queue = BatchSpanProcessor::builder(exporter).build();
-            let service = [KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))];
+            let service = [KeyValue::new("service.version", VERSION)];
             let resource = Resource::builder()
                 .with_service_name("bookguard")
                 .with_attributes(service);

@@ -23,8 +23,8 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::config::RequestLines;
 use crate::connections::{self, Serving};
-use crate::documents::TEXT;
 use crate::incoming;
+use crate::media::TEXT;
 use crate::observer::Observer;
 use crate::probes::Stage;
 use crate::refusal::Refusal;

@@ -5,6 +5,7 @@ use crate::{Error, oid};
 
 const DIGITAL_SIGNATURE: u8 = 0x80;
 const NON_REPUDIATION: u8 = 0x40;
+const CERTIFICATE_SIGNING: u8 = 0x04;
 
 /// The fields of a certificate that matter here.
 #[derive(Debug, Clone)]
@@ -148,14 +149,34 @@ impl<'a> Certificate<'a> {
         self.signs_only()
     }
 
-    fn signs_only(&self) -> Result<(), Error> {
+    /// The uses of its key, if it limits them. The first byte counts the unused bits of the last.
+    fn key_usage(&self) -> Result<Option<&'a [u8]>, Error> {
         let Some(mut value) = self.inside(oid::KEY_USAGE) else {
-            return Ok(());
+            return Ok(None);
         };
         let bits = value.element(der::BIT_STRING)?.value;
         value.end()?;
+        Ok(Some(bits))
+    }
+
+    /// Whether its key may sign certificates: if it limits the uses of its key, this must be one of them (RFC 5280 section
+    /// 4.2.1.3).
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if the uses of its key cannot be read.
+    pub fn signs_certificates(&self) -> Result<bool, Error> {
+        Ok(match self.key_usage()? {
+            None => true,
+            Some([0..=7, bits, ..]) => bits & CERTIFICATE_SIGNING != 0,
+            Some(_) => false,
+        })
+    }
+
+    fn signs_only(&self) -> Result<(), Error> {
+        let Some(bits) = self.key_usage()? else {
+            return Ok(());
+        };
         match bits {
-            // The first byte counts the unused bits of the last.
             [0..=7, bits] if *bits != 0 && bits & !(DIGITAL_SIGNATURE | NON_REPUDIATION) == 0 => {
                 Ok(())
             }

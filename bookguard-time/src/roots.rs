@@ -24,6 +24,7 @@ struct Limits {
     not_before: i64,
     not_after: i64,
     path: Option<u64>,
+    signs: bool,
 }
 
 impl Roots {
@@ -55,6 +56,9 @@ impl Roots {
                     "certificate {number} is not an authority's: it may not vouch for others"
                 )));
             }
+            let signs = read
+                .signs_certificates()
+                .map_err(|why| Error::Roots(format!("certificate {number}: {why}")))?;
             hash.update(&certificate);
             let anchor = webpki::anchor_from_trusted_cert(&certificate)
                 .map_err(|why| Error::Roots(format!("certificate {number}: {why}")))?;
@@ -63,6 +67,7 @@ impl Roots {
                 not_before: read.not_before,
                 not_after: read.not_after,
                 path,
+                signs,
             });
         }
         if roots.anchors.is_empty() {
@@ -145,11 +150,26 @@ impl Limits {
             });
         }
         let below = path.intermediate_certificates().count();
-        match self.path {
-            Some(most) if u64::try_from(below).is_ok_and(|below| below > most) => {
-                Err(webpki::Error::PathLenConstraintViolated)
-            }
-            _ => Ok(()),
+        if let Some(most) = self.path
+            && u64::try_from(below).is_ok_and(|below| below > most)
+        {
+            return Err(webpki::Error::PathLenConstraintViolated);
+        }
+        self.check_keys(path)
+    }
+
+    /// Whether the key of every authority on the path may sign certificates: webpki does not look.
+    fn check_keys(&self, path: &VerifiedPath<'_>) -> Result<(), webpki::Error> {
+        let mut all = self.signs;
+        for certificate in path.intermediate_certificates() {
+            all &= Certificate::read(&certificate.der())
+                .and_then(|read| read.signs_certificates())
+                .map_err(|_| webpki::Error::BadDer)?;
+        }
+        if all {
+            Ok(())
+        } else {
+            Err(webpki::Error::EndEntityUsedAsCa)
         }
     }
 }
@@ -160,6 +180,9 @@ fn refusal(why: &webpki::Error, at: i64) -> Error {
             Error::NotValidAt(at.div_euclid(1000))
         }
         webpki::Error::UnknownIssuer => Error::UnknownRoot,
+        webpki::Error::EndEntityUsedAsCa => {
+            Error::Path("one of an authority may not sign certificates".to_owned())
+        }
         other => Error::Path(other.to_string()),
     }
 }

@@ -336,6 +336,16 @@ fn wrong_certificates_are_refused() {
             "do not lead to a trusted root",
             |chain| chain.intermediate.purposes = vec!["1.3.6.1.5.5.7.3.4"],
         ),
+        (
+            "an authority whose key is for lists of revoked certificates alone",
+            "may not sign certificates",
+            |chain| chain.intermediate.usage = Some(0x02),
+        ),
+        (
+            "a root whose key is for signatures alone",
+            "may not sign certificates",
+            |chain| chain.root.usage = Some(0x80),
+        ),
     ];
     for (what, says, change) in cases {
         let mut chain = Chain::default();
@@ -353,6 +363,13 @@ fn wrong_certificates_are_refused() {
         ..Chain::default()
     };
     Roots::from_pem(Authority::new(&chain).root_pem().as_bytes()).unwrap_err();
+}
+
+#[test]
+fn authorities_need_not_say_what_their_keys_are_for() {
+    let mut chain = Chain::default();
+    (chain.root.usage, chain.intermediate.usage) = (None, None);
+    answer(&Authority::new(&chain), &Shape::default()).unwrap();
 }
 
 #[test]

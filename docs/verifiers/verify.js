@@ -802,9 +802,16 @@
     }
     const certificate = readCertificate(own[0]);
     const padding = inside(signing)[0].hex === `${PKCS}010a` ? constants.RSA_PKCS1_PSS_PADDING : constants.RSA_PKCS1_PADDING;
+    must(strong(certificate), "The signer's key is too weak or not supported.");
     const key = certificate.publicKey.asymmetricKeyType === "ec" ? certificate.publicKey : { key: certificate.publicKey, padding };
     must(verify(digest, joined([0x31], attributes.all.subarray(1)), key, signature.content), "The signature of a time-stamp does not verify.");
     return { certificate, others: certificates.filter((one) => one !== own[0]).map(readCertificate), time };
+  }
+
+  /** Whether a certificate's key is of a kind and length that proves something. Lengths of RSA are counted in whole bytes. */
+  function strong({ publicKey: { asymmetricKeyType: kind, asymmetricKeyDetails: details } }) {
+    if (kind === "rsa") return details.modulusLength > 2040 && details.modulusLength <= 8192;
+    return kind === "ec" && ["prime256v1", "secp384r1"].includes(details.namedCurve);
   }
 
   /** Checks that one of the roots vouches for the signer of a time-stamp, at its time and at `until`. */
@@ -840,7 +847,7 @@
       // Constraints on names are not compared here, so whoever has some vouches for nobody.
       if (extension(issuer.raw, NAMES)) return false;
       const limit = inside(extension(issuer.raw, CONSTRAINTS).value).find(({ tag }) => tag === 2);
-      return (!limit || parseInt(limit.hex, 16) >= below) && certificate.verify(issuer.publicKey);
+      return (!limit || parseInt(limit.hex, 16) >= below) && strong(issuer) && certificate.verify(issuer.publicKey);
     };
     if (below > 5 || !valid(certificate) || !serves(certificate)) return false;
     return roots.some(issued) || others.some((one) => issued(one) && leads(one, others.filter((other) => other !== one), roots, at, below + 1));

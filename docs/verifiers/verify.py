@@ -15,7 +15,7 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 WITHHELD = "ip|metadata|note|organizer|talent|userAgent"
@@ -455,6 +455,13 @@ def hash_of(algorithm, data):
     return digest.finalize()
 
 
+def strong(key):
+    """Whether a certificate's key is of a kind and length that proves something. Lengths of RSA are counted in whole bytes."""
+    if isinstance(key, rsa.RSAPublicKey):
+        return 2040 < key.key_size <= 8192
+    return isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, (ec.SECP256R1, ec.SECP384R1))
+
+
 class Stamp:
     """A response whose signature is that of the certificate in it. Whose certificate that is, only a path to a root shows."""
 
@@ -496,6 +503,7 @@ class Stamp:
         self.certificate = x509.load_der_x509_certificate(own)
         self.others = [x509.load_der_x509_certificate(one) for one in certificates if one != own]
         key, message = self.certificate.public_key(), b"\x31" + attributes[2][1:]
+        need(strong(key), "the signer's key is too weak or not supported")
         if isinstance(key, ec.EllipticCurvePublicKey):
             key.verify(signature[1], message, ec.ECDSA(digest))
         elif inside(signing)[0][1].hex() == PKCS + "010a":
@@ -568,9 +576,10 @@ def path(certificate, others, roots, at, below=0):
             return False
         try:
             certificate.verify_directly_issued_by(issuer)
+            known = strong(issuer.public_key())
         except Exception:
             return False
-        return issuer.not_valid_before_utc <= at <= issuer.not_valid_after_utc
+        return known and issuer.not_valid_before_utc <= at <= issuer.not_valid_after_utc
 
     def has(issuer):
         try:

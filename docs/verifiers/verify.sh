@@ -455,6 +455,16 @@ stamped_at() {
     openssl ts -reply -in "$scratch/stamp$1" -text 2>/dev/null | sed -n 's/^Time stamp: //p' | sed 's/\.[0-9]*//' |
         jq -Re 'strptime("%b %d %H:%M:%S %Y GMT") | mktime'
 }
+# strong FILE: whether a certificate's key is of a kind and length that proves something. Lengths of RSA are counted in whole bytes.
+strong() {
+    local key
+    key=$(openssl x509 -in "$1" -noout -pubkey 2>/dev/null | openssl pkey -pubin -noout -text 2>/dev/null) || return
+    if [[ $key =~ 'Public-Key: ('([0-9]{1,6})' bit)'.*Modulus: ]]; then
+        ((BASH_REMATCH[1] > 2040 && BASH_REMATCH[1] <= 8192))
+    else
+        [[ $key =~ 'ASN1 OID: '(prime256v1|secp384r1)($|[[:space:]]) ]]
+    fi
+}
 # stamped STAMP: whether the response is a granted one over the text, and its one signature that of the certificate in it. Whose
 # certificate that is, only a path to a root shows. -cades checks that the signature names the certificate. Of a critical extension,
 # openssl says nothing. Nor does it mind what is not DER: that has no zero at the end of a fraction, and leaves out what is false. So
@@ -512,7 +522,7 @@ while IFS= read -r line; do
             [[ -e $scratch/said ]] || cp "$scratch/text" "$scratch/said" ;;
         leaf)
             proven "$n" || refuse "proof: an entry is not in the ledger"
-            count=$((count + 1)) last=${leaf[n]} leaves+=${leaves:+,}\"$last\" ;;
+            count=$((count + 1)) last=${leaf[n]} leaves+=\"$last\"$'\n' ;;
         mapped) proven "$n" || refuse "complete: the entry is not in the ledger" ;;
         map)
             IFS=$'\t' read -r root key path <<<"$rest"
@@ -525,6 +535,7 @@ while IFS= read -r line; do
             openssl base64 -d -A <<<"$text" >"$scratch/stamped$stamps"
             openssl base64 -d -A <<<"$response" >"$scratch/stamp$stamps"
             stamped "$stamps" >"$scratch/why" 2>&1 || refuse "timestamps: one is not a time-stamp of its checkpoint"
+            strong "$scratch/token$stamps.pem" || refuse "timestamps: the signer's key is too weak or not supported"
             [[ $anchored == - || $anchored == "sha256:$(sha256 <"$scratch/stamp$stamps")" ]] || refuse "timestamps: an anchor commits to something else" ;;
         cosigned)
             IFS=$'\t' read -r witness text own message <<<"$rest"
@@ -537,7 +548,7 @@ while IFS= read -r line; do
         hmac)
             more=${more#*$'\t'}
             [[ ${digest[n]} == "${more%%$'\t'*}" ]] || refuse "$first: what is shown is not what was recorded" ;;
-        hash | text) hashes+="${hashes:+,}[\"$first\",\"sha256:${digest[n]}\"]" ;;
+        hash | text) hashes+="[\"$first\",\"sha256:${digest[n]}\"]"$'\n' ;;
         stream) stream=$rest ;;
         size) size=$rest ;;
     esac
@@ -654,7 +665,10 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
 | need(all($told.settled[]; [.eventId, .endpointId] as $own | $packet.deliveries | any(.[]; [.eventId, .endpointId] == $own)); "deliveries: a recorded end is not shown")
 | map(delivery($told; $events)) | "Verified: \($entries | length) entries of \($packet.booking.bookingId) in the ledger \($packet.log.origin)."
 JQ
-verified=$(jq -r -L "$scratch" --argjson hashes "[$hashes]" --argjson leaves "[$leaves]" -f "$scratch/rules.jq" "$scratch/packet" 2>"$scratch/why") ||
+# In files: Linux takes no argument of more than 128 KiB.
+printf %s "$hashes" >"$scratch/hashes"
+printf %s "$leaves" >"$scratch/leaves"
+verified=$(jq -r -L "$scratch" --slurpfile hashes "$scratch/hashes" --slurpfile leaves "$scratch/leaves" -f "$scratch/rules.jq" "$scratch/packet" 2>"$scratch/why") ||
     refuse "$(reason)"
 
 # --- Whom the reader trusts: the roots of authorities, and the witnesses
@@ -675,7 +689,7 @@ between() {
     local one
     openssl pkcs7 -inform DER -in "$scratch/token$1" -print_certs | awk -v to="$scratch/sent$1." '/^-----BEGIN CERTIFICATE-----/ { n++ } n { print >(to n) }'
     for one in "$scratch/sent$1".*; do
-        if serves "$one"; then cat "$one"; fi
+        if serves "$one" && strong "$one"; then cat "$one"; fi
     done >"$scratch/between$1"
 }
 # trusted STAMP MOMENT: whether one of the roots vouches for its signer then. One after the other: of two with one name, openssl tries
@@ -684,8 +698,9 @@ between() {
 # moment from -attime, and without it refuses what was renewed long ago.
 trusted() {
     local root
+    : >"$scratch/why"
     for root in "$scratch"/root.*; do
-        ! constrains "$root" && openssl verify -purpose timestampsign -no-CApath -no-CAstore -CAfile "$root" -partial_chain -attime "$2" \
+        ! constrains "$root" && strong "$root" && openssl verify -purpose timestampsign -no-CApath -no-CAstore -CAfile "$root" -partial_chain -attime "$2" \
             -untrusted "$scratch/between$1" "$scratch/token$1.pem" >/dev/null 2>"$scratch/why" && return
     done
     return 1
@@ -702,7 +717,7 @@ else
         until=$(if ((i < stamps)); then cat "$scratch/token$((i + 1)).time"; else date +%s; fi)
         ((at <= until + 300)) || refuse "timestamps: one is of a later time than it can be"
         for moment in "$at" $((until > at ? until : at)); do
-            trusted "$i" "$moment" || refuse "timestamps: no root that you trust vouches for it: $(grep -o 'error [0-9].*' "$scratch/why" | tail -1)"
+            trusted "$i" "$moment" || refuse "timestamps: no root that you trust vouches for it$(sed -n 's/.*\(error [0-9].*\)/: \1/p' "$scratch/why" | tail -1)"
         done
     done
     said="By $(jq -rn --argjson at "$(<"$scratch/token1.time")" '$at | todate'), entries of the packet existed: a root that you trust vouches for the authority."

@@ -104,7 +104,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         return call.screen.said(&json_of(&kept), |_| told_of(&kept));
     };
     let mut lines = call.screen.lines()?;
-    // What is wrong from the start is not tried again and again.
+    // A folder that cannot be used fails now, not again and again.
     drop(BackupFolder::open(&into.folder)?);
     let mut wait = into.due_in(every);
     while timeout(wait, into.ending.told()).await.is_err() {
@@ -167,7 +167,7 @@ impl IntoFolder {
     }
 }
 
-/// What draws the progress of a backup or a restore.
+/// The callback that draws the progress of a backup or a restore.
 pub(super) type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// Waits to be told to end.

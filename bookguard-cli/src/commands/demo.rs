@@ -147,7 +147,7 @@ async fn start(folder: &Path) -> Result<Server, Failure> {
     Ok(Server::start(config).await?)
 }
 
-/// What is left once the server has stopped.
+/// The things that are left once the server has stopped.
 struct Walked {
     packet: Vec<u8>,
     key: String,

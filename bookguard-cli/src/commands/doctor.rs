@@ -51,7 +51,7 @@ pub(super) fn command() -> CliCommand {
 /// Makes every check.
 ///
 /// # Errors
-/// [`Failure::Unexpected`] if there are problems, after all findings were shown; [`Failure::Usage`] on a server.
+/// [`Failure::Problems`] if there are some, after all findings were shown; [`Failure::Usage`] on a server.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let egress = call.args::<DoctorArgs>()?.egress;
     if settings::is_server(call.place, &environment)? {
@@ -90,9 +90,12 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         .count()
     {
         0 => Ok(()),
-        1 => Err(Failure::Unexpected("a problem was found".to_owned())),
-        several => Err(Failure::Unexpected(format!(
-            "{several} problems were found"
+        1 => Err(Failure::Problems(
+            "1 problem was found. Repair it as its finding says, then run `doctor` again."
+                .to_owned(),
+        )),
+        several => Err(Failure::Problems(format!(
+            "{several} problems were found. Repair each as its finding says, then run `doctor` again."
         ))),
     }
 }

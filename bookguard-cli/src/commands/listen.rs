@@ -215,7 +215,7 @@ impl Poster {
         let request = self
             .client
             .post(self.url.clone())
-            .header(CONTENT_TYPE, "application/json")
+            .header(CONTENT_TYPE, http::JSON)
             .header(USER_AGENT, PRODUCT)
             .header("x-service-signature", sign_body(&self.secret, &body))
             .header("webhook-id", id)

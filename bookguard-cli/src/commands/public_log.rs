@@ -41,7 +41,7 @@ const WAIT: u64 = 60;
 /// The log holds no file of this name.
 struct Absent;
 
-/// What a fetch came to: bytes, an absent file, or no answer.
+/// The result of a fetch: bytes, an absent file, or no answer.
 type Fetched = Result<Result<Vec<u8>, Absent>, Failure>;
 
 /// Where a log is read from.

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use reqwest::Request;
 use reqwest::header::CONTENT_TYPE;
 
+use crate::http;
+
 /// The command. The key is what `key` expands to in a shell, and is sent in this header.
 pub fn command(request: &Request, header: &str, key: &str) -> String {
     let mut command = "curl".to_owned();
@@ -20,7 +22,7 @@ pub fn command(request: &Request, header: &str, key: &str) -> String {
     let is_json = request
         .headers()
         .get(CONTENT_TYPE)
-        .is_some_and(|it| it == "application/json");
+        .is_some_and(|it| it == http::JSON);
     match request.body().map(|body| body.as_bytes()) {
         None => {}
         Some(Some(body)) if is_json => {

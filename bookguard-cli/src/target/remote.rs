@@ -229,9 +229,7 @@ impl Remote {
             Method::Delete => self.client.delete(url.clone()),
         };
         if !request.body.is_empty() {
-            builder = builder
-                .header(CONTENT_TYPE, "application/json")
-                .body(request.body);
+            builder = builder.header(CONTENT_TYPE, http::JSON).body(request.body);
         }
         if let Body::File = route.body {
             builder = builder
@@ -274,7 +272,7 @@ impl Remote {
         let url = Url::parse(&format!("{base}{path}")).map_err(|_| wrong())?;
         let mut builder = self.client.request(method, url);
         if let Some(body) = body {
-            builder = builder.header(CONTENT_TYPE, "application/json").body(body);
+            builder = builder.header(CONTENT_TYPE, http::JSON).body(body);
         }
         if let Some(key) = idempotency_key {
             builder = builder.header("idempotency-key", header(key)?);
@@ -307,7 +305,7 @@ impl Remote {
     ) -> Result<(StatusCode, Vec<u8>), Failure> {
         let url = self.address(PATH, &[], &[]).ok_or_else(unknown)?;
         let builder = self.client.post(url).headers(headers).body(message);
-        let response = self.dispatch(builder.header(CONTENT_TYPE, "application/json"));
+        let response = self.dispatch(builder.header(CONTENT_TYPE, http::JSON));
         let response = response.await?;
         let status = response.status();
         if status.is_redirection() {
@@ -497,7 +495,7 @@ fn refusal(base: &Url, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
                 flags: Vec::new(),
             }))
         }
-        // What stands before a server answers in its place while it is away.
+        // A proxy answers in a server's place while that is away.
         _ if matches!(status.as_u16(), 502..=504) => Failure::Unreachable(format!(
             "{base} answered {status}, as a proxy does that cannot reach the server behind it; whether the request was carried out \
              is not known. Is that server running?"

@@ -11,6 +11,7 @@ use crate::operation::{Action, Operation, Request, Route, query, read_long};
 use crate::service::{Service, SettingInForce};
 use crate::session::{Access, Session};
 use crate::store::LiveNode;
+use crate::version::VERSION;
 
 /// `GET /v1/system`
 pub struct GetSystem;
@@ -191,7 +192,7 @@ impl Operation for GetSystem {
             let schema_version = query(session, |reader| reader.schema_version())?;
             Ok(System {
                 at: service.clock().now(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
+                version: VERSION.to_owned(),
                 database: service.database().to_owned(),
                 schema_version,
                 nodes: nodes(service)?,

@@ -43,7 +43,7 @@ pub(crate) struct Caller<'a> {
     pub(crate) headers: Option<&'a HeaderMap>,
 }
 
-/// What is left to do once a request is prepared and its short read done.
+/// The rest of the work once a request is prepared and its short read done.
 enum Left {
     Nothing(Finished),
     Read(Session, ReadFn),

@@ -20,6 +20,7 @@ use bookguard_core::session::Access;
 use serde_json::json;
 
 use super::OperationEntry;
+use crate::media::JSON;
 use bookguard_core::input::Json;
 
 /// The version of the interface, which is not the program's.
@@ -28,7 +29,6 @@ const DESCRIPTION: &str = "Evidence and protection for bookings: record a bookin
     webhooks, and know what a cancellation would mean. Amounts are exact decimals; times are UTC.";
 const OPERATORS: &str = "The operator interface of Bookguard: every operation of the partners' interface, acting for the partner that \
     the header x-partner-id names, and those of the operator alone.";
-const JSON: &str = "application/json";
 
 /// Whose interface is described.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,7 +200,7 @@ fn operation(entry: &OperationEntry, interface: Interface) -> Json {
         operation.set("requestBody", Json::object(body));
     }
     if let Body::File = route.body {
-        let content = answers::bytes("application/octet-stream");
+        let content = answers::bytes(media::BYTES);
         let body = [("required", true.into()), ("content", content)];
         operation.set("requestBody", Json::object(body));
     }

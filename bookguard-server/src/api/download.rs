@@ -20,9 +20,10 @@ use poem::http::header::{
 use poem::{Body, Response};
 use tokio::sync::mpsc;
 
-use super::forms::{ZIP, make_archive};
+use super::forms::make_archive;
 use crate::answers::InMemory;
 use crate::app::{App, RequestCost};
+use crate::media::ZIP;
 use crate::readers::ReadClass;
 
 /// What a browser may do with a file that is opened all the same: nothing.

@@ -21,6 +21,7 @@ use super::download::Download;
 use super::forms::{AnswerForm, Make, chosen};
 use crate::app::{Admitted, App, NotAdmitted, RequestCost};
 use crate::incoming;
+use crate::media;
 use crate::negotiation::{entity_tag, is_current, known_tags, weak_tag};
 use crate::payer::Payer;
 use crate::readers::ReadClass;
@@ -233,7 +234,7 @@ fn respond(status: u16, finished: Finished, tagged: Option<&HeaderMap>) -> Respo
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if !unchanged {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
     }
     if let Some(etag) = etag {
         headers.insert(ETAG, etag);

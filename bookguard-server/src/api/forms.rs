@@ -15,12 +15,8 @@ use poem::http::header::{
 };
 
 use crate::incoming::choose;
+use crate::media::{HTML, JSON, PDF, ZIP};
 use crate::refusal::Refusal;
-
-const JSON: &str = "application/json";
-pub(crate) const HTML: &str = "text/html";
-const PDF: &str = "application/pdf";
-pub(super) const ZIP: &str = "application/zip";
 
 /// The query's parameter that chooses one of several forms of a media type, and its words. The first is the default.
 pub(crate) const PARAMETER: &str = "form";
@@ -40,7 +36,7 @@ pub(crate) struct AnswerForm {
 }
 
 impl AnswerForm {
-    /// What its entity tag ends with. No two forms have the same, nor do those of different makers.
+    /// The end of its entity tag, which differs for each form and each maker.
     pub(super) fn mark(&self, maker: &Maker) -> String {
         format!("{}{}", self.mark, maker.mark(self.media_type == PDF))
     }

@@ -317,7 +317,7 @@ fn the_public_address_ends_without_a_slash() {
         ("https://example.com/", "https://example.com"),
         ("http://example.com:81/base/", "http://example.com:81/base"),
     ] {
-        assert_eq!(beginning("public_url", "…", text).as_deref(), Ok(kept));
+        assert_eq!(base_url_text("public_url", "…", text).as_deref(), Ok(kept));
     }
 }
 

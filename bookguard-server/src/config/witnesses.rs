@@ -9,7 +9,7 @@ use bookguard_core::features::cosignatures::places;
 use bookguard_core::ledger::trust::{MAX_POLICY_BYTES, TrustPolicy};
 use bookguard_core::limits::WITNESSES;
 
-use super::base;
+use super::base_url;
 
 /// Reads a trust policy and checks that its witnesses can be asked.
 ///
@@ -37,7 +37,7 @@ pub(super) fn read(file: &Path) -> Result<Arc<TrustPolicy>, String> {
         ));
     }
     for place in &places {
-        base("witnesses", "https://witness.example.com", &place.url)?;
+        base_url("witnesses", "https://witness.example.com", &place.url)?;
     }
     Ok(Arc::new(policy))
 }

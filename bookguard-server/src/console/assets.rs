@@ -24,7 +24,7 @@ pub(super) static STYLE: LazyLock<Asset> = LazyLock::new(|| {
         include_str!("assets/console.css"),
     )
 });
-/// What makes it handier where scripts run.
+/// The script that makes it handier.
 pub(super) static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new(
         "js",

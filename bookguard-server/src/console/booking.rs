@@ -29,6 +29,7 @@ use super::schedule::{schedule, sum, sum_of};
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
 use crate::api::forms::{Make, PACKET_FORMS};
+use crate::media;
 use crate::readers::ReadClass;
 
 /// What is shown of a booking.
@@ -387,7 +388,7 @@ pub(super) async fn evidence(user: &User, asked: &Asked) -> Result<Answer, Error
             headers.extend((form.headers)(id));
         }
         None => {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
             let name = HeaderValue::from_static("attachment; filename=\"packet.json\"");
             headers.insert(CONTENT_DISPOSITION, name);
         }

@@ -19,7 +19,7 @@ use super::Whose;
 const IDLE_MS: i64 = 30 * 60 * 1000;
 /// How old a cookie gets before a page replaces it.
 const STALE_MS: i64 = 60 * 1000;
-/// What the seal binds cookies to.
+/// The context to which the seal binds cookies.
 const OWNER: &[u8] = b"console cookie";
 /// The same of the operator's console.
 const OPERATOR: &[u8] = b"operator console cookie";

@@ -284,7 +284,7 @@ pub(super) struct Field<'f> {
     pub(super) about: &'f str,
     pub(super) kind: Kind<'f>,
     pub(super) required: bool,
-    /// Whether to say nothing of whether it must be filled in, as where nothing must.
+    /// Whether its label leaves out "(optional)", as where no field is required.
     pub(super) plain: bool,
     /// What it holds before anybody types.
     pub(super) value: &'f str,

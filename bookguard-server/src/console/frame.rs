@@ -72,7 +72,7 @@ impl Frame<'_> {
         let shown = PARTS.iter().filter(|(.., scope)| user.may(*scope));
         let parts = shown.map(|(part, name, address, _)| (*part, *name, *address));
         let operators = self.console.whose == Whose::Operator;
-        // What is about a partner is a part of its own.
+        // Every page about a partner belongs to the part "Partners".
         let whole = user.acting.as_ref().map(|_| Part::Partners).or(part);
         html! {
             header {

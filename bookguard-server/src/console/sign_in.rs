@@ -32,7 +32,7 @@ struct KeyEntry {
     header: &'static str,
     label: &'static str,
     about: &'static str,
-    /// What to do with one that does not work.
+    /// The advice if the key does not work.
     fix: &'static str,
     /// Where somebody without a key gets a link, before the command that makes one.
     elsewhere: &'static str,

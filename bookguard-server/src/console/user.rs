@@ -53,7 +53,7 @@ impl User {
         })
     }
 
-    /// Identifies them again, after something that may have taken long.
+    /// Checks the session again, after work that may have taken long.
     ///
     /// # Errors
     /// `unauthorized` if the session ended meanwhile, `unavailable`.
@@ -82,7 +82,7 @@ impl User {
         Ok(())
     }
 
-    /// What a page about a partner says: to its own people, or to the operator who acts for it.
+    /// Chooses the words of a page about a partner: for its own people, or for the operator who acts for it.
     pub(super) fn told<'t>(&self, partners: &'t str, operators: &'t str) -> &'t str {
         match self.acting {
             None => partners,
@@ -106,7 +106,7 @@ impl User {
         }
     }
 
-    /// The address of what describes the interface, if it is served beside the console.
+    /// The address of the interface's documentation, if it is served beside the console.
     pub(super) fn docs(&self) -> Option<String> {
         let is_served = self.console.whose == Whose::Partners;
         is_served.then(|| format!("{}/docs", self.console.base))
@@ -129,7 +129,7 @@ impl User {
         self.perform::<O>(typed(&of_page::<O>(asked), O::ROUTE.body, asked))
     }
 
-    /// [`Self::send`], where the path of the page does not say what the operation is about.
+    /// Like [`Self::send`], for a page whose path does not name the operation's parameters.
     pub(super) fn send_to<'a, O: Operation>(
         &'a self,
         path: &[&str],
@@ -138,7 +138,7 @@ impl User {
         self.perform::<O>(typed(path, O::ROUTE.body, asked))
     }
 
-    /// [`Self::send`], where no page shows the answer.
+    /// Like [`Self::send`], if no page shows the answer.
     pub(super) fn submit<'a, O: Operation>(
         &'a self,
         asked: &Asked,
@@ -146,7 +146,7 @@ impl User {
         self.submit_to::<O>(&of_page::<O>(asked), asked)
     }
 
-    /// [`Self::send_to`], where no page shows the answer.
+    /// Like [`Self::send_to`], if no page shows the answer.
     pub(super) fn submit_to<'a, O: Operation>(
         &'a self,
         path: &[&str],
@@ -166,7 +166,7 @@ impl User {
         }
     }
 
-    /// The answer of an operation. What is the same for all of them is in no generic function, because there are sixty.
+    /// The answer of an operation. The common part is not generic, so that it is not compiled for each of sixty operations.
     fn answer<O: Operation>(&self, request: Request) -> Calling<'_> {
         self.answer_of(O::ROUTE.id, step::<O>, request)
     }
@@ -190,7 +190,7 @@ fn unreadable(id: &str, error: &serde_json::Error) -> Error {
     Error::internal(format!("an answer of {id} cannot be read: {error}"))
 }
 
-/// The first parameters of the page's path, which are those of the operation.
+/// The operation's parameters: the first ones in the page's path.
 fn of_page<O: Operation>(asked: &Asked) -> Vec<&str> {
     let parameters = O::ROUTE.parameters().count();
     let path = asked.path.iter().take(parameters);

@@ -188,7 +188,7 @@ impl AddressRules {
     }
 }
 
-/// What the URL parser leaves in a query or path as it is, and RFC 3986 does not allow there.
+/// The characters that the URL parser leaves in a path or query although RFC 3986 does not allow them there.
 const NOT_IN_A_URI: &AsciiSet = &CONTROLS
     .add(b'"')
     .add(b'<')

@@ -56,7 +56,7 @@ pub(super) struct Claimer {
     pub metrics: Arc<DeliveryMetrics>,
 }
 
-/// What a look at the store found.
+/// The result of a look at the store.
 struct ClaimableWork {
     /// How long the store worked: in all, and for the last query.
     worked: Duration,
@@ -75,7 +75,7 @@ struct ClaimableWork {
     ahead: bool,
 }
 
-/// What to ask the store besides what is due.
+/// The questions to the store besides the one for due deliveries.
 #[derive(Clone, Copy)]
 struct ClaimQuery {
     lapsed: bool,

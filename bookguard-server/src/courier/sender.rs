@@ -37,6 +37,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use sha2::{Digest, Sha256};
 use url::Url;
 
+use crate::media;
 use crate::tls;
 
 use super::address::AddressRules;
@@ -68,7 +69,7 @@ const SERVICE_SIGNATURE: HeaderName = HeaderName::from_static("x-service-signatu
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const JSON: HeaderValue = HeaderValue::from_static(media::JSON);
 const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 
 /// By how much a connection may take longer to open than any attempt lasts.

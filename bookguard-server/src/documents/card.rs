@@ -5,12 +5,14 @@
 //! and are still requested by clients. The catalog follows the AI Catalog specification 1.0, conformance level 2. Invariant:
 //! every path serves the same bytes.
 
+use bookguard_core::version::VERSION;
 use serde_json::{Value, json};
 use url::{Host, Url};
 
 use super::document::ServedDocument;
 use super::links::{AI_CATALOG_TYPE, CARD_TYPE, link};
 use crate::mcp;
+use crate::media;
 
 /// The paths of the card, the reserved one first.
 pub(super) const PATHS: [&str; 3] = [
@@ -36,10 +38,10 @@ pub(super) fn card(base: &str) -> ServedDocument {
         "$schema": SCHEMA,
         "name": format!("{}/{}", reversed(&publisher(base)), mcp::NAME),
         "title": mcp::TITLE,
-        "version": mcp::VERSION,
+        "version": VERSION,
         "description": DESCRIPTION,
         "websiteUrl": format!("{base}/"),
-        "icons": [{"src": format!("{base}/favicon.ico"), "mimeType": "image/svg+xml", "sizes": ["any"]}],
+        "icons": [{"src": format!("{base}/favicon.ico"), "mimeType": media::SVG, "sizes": ["any"]}],
         "remotes": [{
             "type": "streamable-http",
             "url": format!("{base}{}", mcp::PATH),

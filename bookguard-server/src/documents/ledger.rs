@@ -11,15 +11,14 @@ use poem::http::StatusCode;
 use poem::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use poem::{Body, EndpointExt as _, Request, Response};
 
-use super::TEXT;
 use crate::app::App;
 use crate::incoming::{self, accepts, decode};
+use crate::media::{BYTES, TEXT};
 use crate::payer::Payer;
 use crate::readers::ReadClass;
 use crate::refusal::Refusal;
 
 const PREFIX: &str = "/v1/ledger/";
-const BYTES: &str = "application/octet-stream";
 /// For full tiles, which never change.
 const FOREVER: &str = "public, max-age=31536000, immutable";
 /// For partial tiles, which stay valid but are soon replaced by wider ones.

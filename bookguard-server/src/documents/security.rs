@@ -13,9 +13,9 @@ use poem::endpoint::{BoxEndpoint, make_sync};
 use poem::http::header::{CACHE_CONTROL, HeaderValue};
 use poem::{EndpointExt as _, Request};
 
-use super::TEXT;
 use super::document::ServedDocument;
 use crate::config::security::SecurityTxt;
+use crate::media::TEXT;
 
 /// The path of the file (RFC 9116 section 3).
 pub(super) const PATH: &str = "/.well-known/security.txt";

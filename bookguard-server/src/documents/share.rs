@@ -24,6 +24,7 @@ use poem::{EndpointExt as _, Request, Response};
 use crate::api::forms::{AnswerForm, Make, PACKET_FORMS, PARAMETER, not_a_form};
 use crate::app::{App, RequestCost};
 use crate::incoming;
+use crate::media;
 use crate::pages;
 use crate::readers::ReadClass;
 use crate::refusal::Refusal;
@@ -33,7 +34,7 @@ pub(super) const PATH: &str = "/s/*token";
 static COVER: LazyLock<String> =
     LazyLock::new(|| pages::link_page(include_str!("pages/share.html")));
 /// The media types of a GET, the default first.
-const TYPES: [&str; 3] = ["text/html", "application/json", "application/pdf"];
+const TYPES: [&str; 3] = [media::HTML, media::JSON, media::PDF];
 
 /// What a visitor asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,7 +207,7 @@ fn document(share: &Share, form: Option<&AnswerForm>, made: Vec<u8>) -> Response
         }
         None => {
             let name = HeaderValue::from_static("attachment; filename=\"packet.json\"");
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
             headers.insert(CONTENT_DISPOSITION, name);
         }
     }

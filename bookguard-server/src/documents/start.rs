@@ -2,6 +2,7 @@
 //!
 //! Invariant: a client that does not ask for a page gets JSON, whatever else it accepts, and both answers carry `Vary: Accept`.
 
+use bookguard_core::version::VERSION;
 use poem::endpoint::{BoxEndpoint, make_sync};
 use poem::http::header::{ACCEPT, HeaderValue, VARY};
 use poem::{EndpointExt as _, Request};
@@ -11,7 +12,7 @@ use super::SUMMARY;
 use super::document::ServedDocument;
 use super::links::{self, LINKS};
 use crate::api::INTERFACE_VERSION;
-use crate::mcp::VERSION;
+use crate::media;
 use crate::negotiation::prefers_page;
 use crate::pages;
 
@@ -90,7 +91,7 @@ fn index(base: &str, extras: &[Extra]) -> ServedDocument {
         "interfaceVersion": INTERFACE_VERSION,
         "links": addresses,
     });
-    ServedDocument::new("application/json", format!("{index:#}\n"))
+    ServedDocument::new(media::JSON, format!("{index:#}\n"))
 }
 
 #[cfg(test)]

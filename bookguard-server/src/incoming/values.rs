@@ -9,6 +9,8 @@ use bookguard_core::input::is_escape;
 use percent_encoding::percent_decode_str;
 use poem::http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 
+use crate::media;
+
 /// The most bytes of a query string; all known parameters at their longest take less than 1 KiB.
 const QUERY_BYTES: usize = 4 * 1024;
 
@@ -95,7 +97,7 @@ pub(super) fn names_json(content_type: &str) -> bool {
     let mut parts = content_type.split(';').map(str::trim);
     parts
         .next()
-        .is_some_and(|name| name.eq_ignore_ascii_case("application/json"))
+        .is_some_and(|name| name.eq_ignore_ascii_case(media::JSON))
         && parts.all(|parameter| match parameter.split_once('=') {
             Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
                 value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bookguard_core::version::VERSION;
 use poem::http::StatusCode;
 use poem::http::request::Parts;
 use rmcp::model::{
@@ -23,7 +24,8 @@ use serde_json::{Value, json};
 
 use super::call::{ToolRefusal, Tools};
 use super::endpoint::Arguments;
-use super::{NAME, PROTOCOL_VERSIONS, TITLE, VERSION};
+use super::{NAME, PROTOCOL_VERSIONS, TITLE};
+use crate::media;
 
 /// The URI of a booking's evidence packet as a resource: the parts before and after the booking id.
 const EVIDENCE: (&str, &str) = ("bookguard://bookings/", "/evidence");
@@ -171,7 +173,7 @@ impl ServerHandler for Answers {
                 "The signed evidence packet of a booking, as get_evidence returns it: everything recorded about it so far, \
                  with proofs that anybody can check offline.",
             )
-            .with_mime_type("application/json");
+            .with_mime_type(media::JSON);
         Ok(ListResourceTemplatesResult::with_all_items(vec![template]))
     }
 
@@ -197,7 +199,7 @@ impl ServerHandler for Answers {
             Ok(packet) => {
                 let members = |packet: String| {
                     let contents = ResourceContents::text(packet, request.uri);
-                    let contents = contents.with_mime_type("application/json");
+                    let contents = contents.with_mime_type(media::JSON);
                     Ok(vec![("contents", to_raw_value(&[contents])?)])
                 };
                 let written = self.tools.write(packet, members, &sent.cost);
@@ -275,7 +277,7 @@ fn resources(page: &str) -> ListResourcesResult {
             ["/eventType", "/talent/name", "/eventDate"].map(|name| text(name).unwrap_or_default());
         let resource = Resource::new(format!("{head}{booking_id}{tail}"), booking_id)
             .with_title(format!("Evidence: {kind} with {talent}, {date}"))
-            .with_mime_type("application/json");
+            .with_mime_type(media::JSON);
         Some(resource)
     };
     let mut list = ListResourcesResult::with_all_items(bookings.filter_map(resource).collect());

@@ -125,7 +125,7 @@ fn members(object: &str) -> Result<Vec<(String, &RawValue)>, Error> {
     })
 }
 
-/// What an argument for the path, the query or a header is.
+/// The kind of an argument for the path, the query or a header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Part of the path, which is text.

@@ -36,6 +36,7 @@ use super::message::{Ask, Message, MessageFault, read};
 use super::{PATH, PROTOCOL_VERSIONS};
 use crate::app::{App, RequestCost};
 use crate::incoming;
+use crate::media;
 use crate::payer::Payer;
 use crate::readers::ReadClass;
 use crate::refusal::Refusal;
@@ -44,7 +45,7 @@ use crate::refusal::Refusal;
 const STRANGER_BYTES: usize = 8 * 1024;
 /// The charge for a message that does not arrive in time. Too many of them, and the partner's keys are refused for a while.
 const LATE: Duration = Duration::from_millis(250);
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const JSON: HeaderValue = HeaderValue::from_static(media::JSON);
 
 /// A tool's arguments, which bypass the protocol's crate, with the cost of the request and a slot for the result, which bypasses
 /// it too.
@@ -99,7 +100,7 @@ impl McpEndpoint {
 
     /// Receives a message and answers it, or refuses it unread.
     async fn take(&self, request: &mut Request) -> Result<Response, Refusal> {
-        incoming::accepts(request.headers(), "application/json")?;
+        incoming::accepts(request.headers(), media::JSON)?;
         let headers = request.headers().clone();
         let caller = match headers.contains_key("x-api-key") {
             true => {

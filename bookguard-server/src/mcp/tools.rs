@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::arguments::IDEMPOTENCY_KEY;
 use super::verification;
 use crate::api::{followed, operations};
+use crate::media;
 
 /// A tool.
 #[derive(Deserialize)]
@@ -85,13 +86,13 @@ fn success(operation: &Value) -> &Value {
     let responses = operation["responses"].as_object();
     let found = responses.and_then(|all| all.iter().find(|(status, _)| status.starts_with('2')));
     found.map_or(&Value::Null, |(_, response)| {
-        &response["content"]["application/json"]["schema"]
+        &response["content"][media::JSON]["schema"]
     })
 }
 
 /// Merges an operation's parameters and body into one object schema.
 fn input_schema(operation: &Value, document: &Value) -> Value {
-    let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+    let body = &operation["requestBody"]["content"][media::JSON]["schema"];
     let body = followed(document, body);
     let mut properties = body["properties"].as_object().cloned().unwrap_or_default();
     let mut required: BTreeSet<&str> = BTreeSet::new();

@@ -19,10 +19,10 @@ const REQUEST_S: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 ];
 
-/// What stands for the route where there are too many.
+/// The label of all further routes once there are too many.
 const OTHER: &str = "_OTHER";
 
-/// What is measured of requests.
+/// The measurements of requests.
 #[derive(Debug)]
 pub(crate) struct HttpMetrics {
     requests: Family<RequestLabels, Histogram>,

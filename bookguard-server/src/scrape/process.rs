@@ -1,4 +1,4 @@
-//! What the system knows of this process, under the names that Prometheus' own client libraries use.
+//! The system's figures about this process, under the names that Prometheus' own client libraries use.
 
 use std::fmt;
 use std::time::SystemTime;

@@ -27,7 +27,8 @@ use crate::tls;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const QUERY: HeaderValue = HeaderValue::from_static("application/timestamp-query");
-const REPLY: HeaderValue = HeaderValue::from_static("application/timestamp-reply");
+const REPLY_TYPE: &str = "application/timestamp-reply";
+const REPLY: HeaderValue = HeaderValue::from_static(REPLY_TYPE);
 
 /// Asks authorities.
 #[derive(Debug)]
@@ -81,7 +82,7 @@ impl Asker {
             .and_then(|kind| kind.to_str().ok())
             .is_some_and(|kind| {
                 let kind = kind.split(';').next().unwrap_or_default().trim();
-                kind.eq_ignore_ascii_case("application/timestamp-reply")
+                kind.eq_ignore_ascii_case(REPLY_TYPE)
             });
         if !is_reply {
             return Err("its answer is not application/timestamp-reply".to_owned());

@@ -1,4 +1,4 @@
-//! What a witness keeps: its key, the logs that it witnesses, the checkpoint of each that it cosigned last, and forks.
+//! The files of a witness: its key, the logs that it witnesses, the checkpoint of each that it cosigned last, and forks.
 //!
 //! | file | holds |
 //! |---|---|

@@ -40,6 +40,8 @@ pub struct Issuer {
     pub valid: (i64, i64),
     /// The purposes it is limited to.
     pub purposes: Vec<&'static str>,
+    /// The bits of what its key is for; `None` leaves that open.
+    pub usage: Option<u8>,
 }
 
 /// The purpose of an authority for time-stamps.
@@ -52,6 +54,7 @@ impl Default for Issuer {
             path: None,
             valid: (START, START + 40 * YEAR),
             purposes: Vec::new(),
+            usage: Some(0x06),
         }
     }
 }
@@ -97,9 +100,11 @@ pub fn issuer(subject: &str, key: &Key, issuer: &str, signer: &Key, how: &Issuer
     let path = how.path.map(integer).unwrap_or_default();
     let mut extensions = vec![
         extension("2.5.29.19", true, &sequence(&[authority, &path])),
-        extension("2.5.29.15", true, &[0x03, 2, 1, 0x06]),
         extension("2.5.29.14", false, &octets(&key_id(&key.public()))),
     ];
+    if let Some(bits) = how.usage {
+        extensions.push(usage(bits));
+    }
     if !how.purposes.is_empty() {
         extensions.push(purposes(&how.purposes, false));
     }
@@ -107,9 +112,8 @@ pub fn issuer(subject: &str, key: &Key, issuer: &str, signer: &Key, how: &Issuer
 }
 
 pub fn signer(subject: &str, key: &Key, issuer: &str, issuer_key: &Key, chain: &Chain) -> Vec<u8> {
-    let unused = u8::try_from(chain.usage.trailing_zeros()).unwrap();
     let mut extensions = vec![
-        extension("2.5.29.15", true, &[0x03, 2, unused, chain.usage]),
+        usage(chain.usage),
         extension("2.5.29.14", false, &octets(&key_id(&key.public()))),
     ];
     if !chain.purposes.is_empty() {
@@ -119,6 +123,11 @@ pub fn signer(subject: &str, key: &Key, issuer: &str, issuer_key: &Key, chain: &
         extensions.push(extension("1.3.6.1.4.1.1.1", true, &[0x05, 0]));
     }
     certificate(subject, key, issuer, issuer_key, chain.valid, &extensions)
+}
+
+fn usage(bits: u8) -> Vec<u8> {
+    let unused = u8::try_from(bits.trailing_zeros()).unwrap();
+    extension("2.5.29.15", true, &[0x03, 2, unused, bits])
 }
 
 fn purposes(purposes: &[&str], critical: bool) -> Vec<u8> {

@@ -32,7 +32,7 @@ pub(super) async fn share(
     let client = http::client(reqwest::ClientBuilder::no_proxy)?;
     let (_, cover) = visit(client.get(&share.url)).await?;
     let (_, page) = visit(client.post(&share.url)).await?;
-    let packet = client.get(&share.url).header(ACCEPT, "application/json");
+    let packet = client.get(&share.url).header(ACCEPT, http::JSON);
     let (_, packet) = visit(packet).await?;
     let report = evidence::verify(packet.as_bytes(), key);
     let listed = call::<ListShares>(remote, &[&booking_id], Value::Null).await?;

@@ -1,4 +1,4 @@
-//! What the ways are done to, recorded on a copy by the service itself; and what those outside keep of it.
+//! The data that every way of tampering changes, recorded on a copy by the service itself; and the data that outsiders keep of it.
 //!
 //! The drill records partners, bookings and the rest of its own, so that every way has something to change in any database, and
 //! stands in for the witness and the time-stamp authority.
@@ -57,7 +57,7 @@ const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7
 const AUDITED: &str = "audited.db";
 const FILE: &[u8] = b"One night, two sets.\n";
 
-/// What those outside keep.
+/// The data that outsiders keep.
 pub(super) struct Outside {
     /// The log's verifier key.
     pub key: VerifierKey,

@@ -214,7 +214,7 @@ impl Making {
                 ..0 => begun + (made + 1) * before_today / (all - RECENT + 1),
                 recent => begun + before_today + recent * (DAY_MS - 3 * HOUR_MS) / RECENT,
             };
-            // What came of the booking before may have taken longer.
+            // The events of the booking before may have ended later than that.
             self.clock.fetch_max(at, Ordering::AcqRel);
             let shared = self.booking(&partners[turn].2, made).await?;
             link = shared.unwrap_or(link);

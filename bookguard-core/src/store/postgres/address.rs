@@ -19,6 +19,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::store::conn::StoreError;
 use crate::store::database::PostgresUrl;
+use crate::version::VERSION;
 
 /// How long one server of the address may take to accept, unless the address says otherwise.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -139,7 +140,7 @@ fn complete(server: &mut Config, encrypted: bool, several: bool) {
         true => SslMode::Require,
         false => SslMode::Disable,
     });
-    server.application_name(concat!("bookguard ", env!("CARGO_PKG_VERSION")));
+    server.application_name(format!("bookguard {VERSION}"));
     if server.get_connect_timeout().is_none() {
         server.connect_timeout(CONNECT_TIME);
     }

@@ -6,7 +6,8 @@ use bookguard_core::session::Access;
 
 use super::{Interface, JSON, component, examples, is_limited, schema, written};
 use crate::api::OperationEntry;
-use crate::api::forms::HTML;
+use crate::media;
+use crate::media::HTML;
 
 /// The responses of an operation.
 pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Json {

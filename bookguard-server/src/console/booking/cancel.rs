@@ -79,7 +79,7 @@ async fn preview(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<
     }
 }
 
-/// What the cancellation would come to.
+/// The result that the cancellation would have.
 async fn evaluated(user: &User, asked: &Asked) -> Result<Evaluation, Error> {
     let fields = &asked.fields;
     // The note has no part in the result, so the evaluation would not refuse it.
@@ -153,8 +153,8 @@ async fn page(
     ))
 }
 
-/// What would be recorded, and the button that records it. The form holds the result as it is shown, so with any other result
-/// nothing happens.
+/// The cancellation that would be recorded, and the button that records it. The form holds the result as it is shown, so with any
+/// other result nothing happens.
 fn confirm(address: &str, fields: &Fields, result: &Evaluation) -> Markup {
     let mut hidden: Vec<(&str, String)> = NAMES
         .iter()

@@ -81,7 +81,7 @@ async fn page(
     Ok(Answer::Page(form::status(refused), page))
 }
 
-/// What would go, and the button that erases it.
+/// The values that would be erased, and the button that erases them.
 fn confirm(address: &str, asked: &Asked, would: &ErasureReport) -> Markup {
     let hidden = NAMES
         .iter()

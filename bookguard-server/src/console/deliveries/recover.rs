@@ -15,7 +15,7 @@ use crate::console::{Answer, Asked, Page, Part};
 const NAMES: [&str; 4] = ["/since", "/until", "/statuses", "/endpointId"];
 const PATH: &str = "/deliveries/recover";
 
-/// The address of the page, with the events of this state chosen if they can be sent again; otherwise with all that can.
+/// The page's address. It preselects the events of this state if they can be sent again, otherwise all that can.
 pub(super) fn address(status: &str) -> String {
     match Unreceived::WORDS.iter().any(|(word, _)| *word == status) {
         true => format!("{PATH}?%2Fstatuses={status}"),
@@ -23,7 +23,7 @@ pub(super) fn address(status: &str) -> String {
     }
 }
 
-/// The address of the page, with one endpoint chosen.
+/// The page's address, which preselects one endpoint.
 pub(in crate::console) fn of_endpoint(endpoint: EndpointId) -> String {
     format!("{PATH}?%2FendpointId={endpoint}")
 }
@@ -49,7 +49,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     }
 }
 
-/// What is said of a recovery that has just begun.
+/// The message about a recovery that has just begun.
 fn told(begun: &Recovery) -> String {
     let events = grouped(&begun.recovered.to_string());
     match begun.status {
@@ -131,13 +131,13 @@ async fn page(
     ))
 }
 
-/// Whether what was counted could not be sent yet. A long count is itself under way for a while.
+/// Whether the counted events could not be sent yet, because another recovery runs: a long count is one itself.
 fn must_wait(refused: Option<&Error>, fields: &Fields) -> bool {
     let is_busy = refused.is_some_and(|error| error.code == "recovery_running");
     is_busy && !fields.has("/dryRun")
 }
 
-/// What was counted, and the button that sends it. If that is the second try, what was counted is no longer known.
+/// The counted events, and the button that sends them. On a second try, the figures are no longer known.
 fn confirm(user: &User, asked: &Asked, counted: Option<&Recovery>) -> Markup {
     let hidden = NAMES
         .iter()
@@ -162,7 +162,7 @@ fn confirm(user: &User, asked: &Asked, counted: Option<&Recovery>) -> Markup {
     }
 }
 
-/// What was counted: so far, if it is not finished.
+/// The figures of a count, so far if it is still running.
 fn figures(counted: &Recovery) -> Markup {
     let figure = |number: u64| {
         let number = grouped(&number.to_string());

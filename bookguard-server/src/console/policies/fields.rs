@@ -1,8 +1,8 @@
 //! A policy as the fields of a form, and back: pure functions.
 //!
-//! A field is named by the pointer of its member. Where people say a member otherwise than the policy does, it has two fields: a
-//! duration its number and `…/unit`, an outcome and the deposit `…/kind` and `…/figure`. Invariant: a policy that becomes fields
-//! becomes the same policy again; one that holds more than the fields can say becomes none.
+//! A field has the name of its member's JSON pointer. A member that people write in two parts has two fields: a duration has its
+//! number and `…/unit`, an outcome and the deposit have `…/kind` and `…/figure`. Invariant: a policy that was turned into fields
+//! is turned back into the same policy; one that holds more than the fields can express is not turned into fields at all.
 
 use bookguard_core::input::{Json, cut};
 use bookguard_core::limits::POLICY_TIERS;
@@ -47,12 +47,12 @@ const UNITS: [(&str, &str, &str); 4] = [
     ("weeks", "P", "W"),
     ("minutes", "PT", "M"),
 ];
-/// Pointers that are collected of what no field can say: pages show a few, and a form has room for thousands of leaves below a long
-/// name.
+/// The most pointers that are collected of members that no field can express. Pages show a few, and a form has room for thousands of
+/// leaves below a long name.
 const LEFT: usize = 100;
-/// Characters of a name in a pointer; no member of a policy has a longer one.
+/// The most characters of a name in a pointer; no member of a policy has a longer name.
 const NAME_CHARS: usize = 200;
-/// The order in which a policy's text has its members.
+/// The order of the members in a policy's text.
 const ORDER: [&str; 16] = [
     "policyId",
     "version",
@@ -175,7 +175,7 @@ pub(super) fn policy(fields: &Fields) -> Json {
     ordered(&policy)
 }
 
-/// The fields of the figures that the policy does not hold, because what is chosen beside them takes none.
+/// The figures that do not become part of the policy, because the kind chosen beside them takes none.
 pub(super) fn unused_figures(fields: &Fields) -> Vec<String> {
     let of_steps = (0..steps(fields).len()).map(|number| format!("{STEPS}/{number}/outcome"));
     let outcomes = of_steps.chain(OUTCOMES.map(str::to_owned));
@@ -257,16 +257,16 @@ fn percent(bps: u64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A policy that becomes fields: what is not yet one of them.
+/// A policy that is being turned into fields: the part that is left, and the fields so far.
 struct Rest {
     policy: Json,
     pairs: Vec<(String, String)>,
 }
 
-/// The fields that say a policy.
+/// The fields that express a policy.
 ///
 /// # Errors
-/// The pointers of what no field can say.
+/// The pointers of the members that no field can express.
 pub(super) fn fields(policy: &Json) -> Result<Fields, Vec<String>> {
     let mut rest = Rest {
         policy: policy.clone(),
@@ -307,7 +307,7 @@ pub(super) fn fields(policy: &Json) -> Result<Fields, Vec<String>> {
     }
     left.extend(rest.left(&OUTCOMES));
     let has = |name| rest.pairs.iter().any(|(known, _)| known == name);
-    // Alone it would be forgotten.
+    // Without a kind, the policy made of the fields would lack it.
     if has("/deposit/nonRefundable") && !has("/deposit/kind") && left.is_empty() {
         left.push("/deposit".to_owned());
     }
@@ -317,7 +317,7 @@ pub(super) fn fields(policy: &Json) -> Result<Fields, Vec<String>> {
     }
 }
 
-/// The two fields of what has a kind and a figure.
+/// The two fields of a member that has a kind and a figure.
 fn said(name: &str, kind: &str, figure: String) -> Option<Vec<(String, String)>> {
     let figure = (format!("{name}/figure"), figure);
     Some(vec![(format!("{name}/kind"), kind.to_owned()), figure])
@@ -393,7 +393,7 @@ impl Rest {
         });
     }
 
-    /// Takes the steps. Returns the pointers of what no field can say.
+    /// Takes the steps. Returns the pointers of the members that no field can express.
     fn steps(&mut self) -> Vec<String> {
         let Some(Json::Array(tiers)) = member(&self.policy, STEPS).cloned() else {
             return Vec::new();
@@ -412,7 +412,7 @@ impl Rest {
             rest.text("/cutoffTime", &format!("{at}/cutoffTime"));
             let outcome = format!("{at}/outcome");
             rest.take("/outcome", |value| outcome_fields(&outcome, value));
-            // A step without fields would not be one.
+            // A step without fields would be lost.
             if rest.pairs.is_empty() {
                 left.push(at.clone());
             }
@@ -427,7 +427,7 @@ impl Rest {
         left
     }
 
-    /// The pointers of what was not taken: of these outcomes as a whole, of everything else each leaf.
+    /// The pointers of the members that were not taken: for these outcomes of the whole, otherwise of each leaf.
     fn left(&self, outcomes: &[&str]) -> Vec<String> {
         if self.policy == Json::Object(Vec::new()) {
             return Vec::new();

@@ -3,7 +3,7 @@
 use bookguard_core::input::Json;
 use serde_json::Value;
 
-/// What is short stands on one line.
+/// Writes a policy as indented JSON; a short value is written on one line.
 pub(super) fn text(policy: &Json) -> String {
     let mut out = String::new();
     write(policy, 0, &mut out);

@@ -9,6 +9,7 @@ use super::access;
 use super::objects::{kind, one_line};
 use crate::api::OperationEntry;
 use crate::api::{followed, operations};
+use crate::media;
 
 /// Writes the section.
 pub(super) fn write(text: &mut String, table: &[OperationEntry], document: &Value) {
@@ -146,7 +147,7 @@ fn results(
                 .and_then(|content| content.iter().next());
             let what = content.map_or_else(String::new, |(media_type, content)| {
                 match media_type.as_str() {
-                    "application/json" => format!(" {}", kind(&content["schema"])),
+                    media::JSON => format!(" {}", kind(&content["schema"])),
                     other => format!(" {other}"),
                 }
             });

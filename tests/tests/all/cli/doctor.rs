@@ -427,6 +427,10 @@ async fn a_server_that_does_not_answer_is_found() {
     let line = installed.doctor().env("BOOKGUARD_LISTEN", "127.0.0.1:1");
     let ran = line.run().await;
     assert_eq!(faults(&ran), [("server".to_owned(), "problem".to_owned())]);
+    assert!(
+        ran.stderr.contains("problems_found") && ran.stderr.contains("run `doctor` again"),
+        "{ran:?}"
+    );
 }
 
 #[tokio::test]

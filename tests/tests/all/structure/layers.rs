@@ -16,7 +16,7 @@ const CORE: Layers = Layers {
     folders: &["engine", "features"],
     lines: &[
         // Pure: identifiers and values, policies, the ledger's bytes, packets, signatures.
-        &["limits", "lines", "schema", "text"],
+        &["limits", "lines", "schema", "text", "version"],
         &["model"],
         &["error", "ledger"],
         &["input"],
@@ -85,6 +85,7 @@ const SERVER: Layers = Layers {
     package: "bookguard-server",
     folders: &[],
     lines: &[
+        &["media"],
         &[
             "key_uses",
             "meter",

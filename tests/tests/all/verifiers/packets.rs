@@ -6,6 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bookguard_core::evidence;
+use bookguard_core::ledger::{Signer, jcs};
 use bookguard_core::limits::PACKET_BYTES;
 use bookguard_server::config::Timestamps;
 use bookguard_test_authority::Chain;
@@ -16,6 +20,7 @@ use bookguard_tests::test_server::TestServer;
 use bookguard_tests::time_authority::TimeAuthority;
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -51,6 +56,48 @@ fn cases() -> Vec<Case> {
         }
     });
     cases.collect()
+}
+
+/// Runs `openssl` in a folder; returns what it prints.
+fn openssl(folder: &Path, line: &str) -> String {
+    let mut command = std::process::Command::new("openssl");
+    let ran = command.args(line.split(' ')).current_dir(folder).output();
+    let ran = ran.unwrap();
+    assert!(ran.status.success(), "{line}: {ran:?}");
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+/// Returns a time-stamp of the text, signed with an RSA key of so many bits.
+fn stamped_with_rsa(folder: &Path, bits: u32, text: &str) -> Vec<u8> {
+    const SETTINGS: &str = "[tsa]\nserial = serial\nsigner_cert = signer.pem\nsigner_key = key.pem\nsigner_digest = sha256\n\
+                            ess_cert_id_alg = sha256\ndefault_policy = 1.2.3\ndigests = sha256\n";
+    for (file, content) in [("text", text), ("serial", "01\n"), ("settings", SETTINGS)] {
+        std::fs::write(folder.join(file), content).unwrap();
+    }
+    let line = format!(
+        "req -x509 -newkey rsa:{bits} -nodes -subj /CN=Time -days 3650 -addext extendedKeyUsage=critical,timeStamping \
+         -keyout key.pem -out signer.pem"
+    );
+    openssl(folder, &line);
+    let line = "ts -query -data text -sha256 -cert -no_nonce -out query";
+    openssl(folder, line);
+    let line = "ts -reply -config settings -section tsa -queryfile query -out response";
+    openssl(folder, line);
+    std::fs::read(folder.join("response")).unwrap()
+}
+
+/// Signs a changed packet with the key of the vectors' ledger.
+fn signed_again(mut packet: Value) -> String {
+    let name = packet["log"]["origin"].as_str().unwrap();
+    let signer = Signer::from_seed(name, &[7; 32]).unwrap();
+    let note = packet.as_object_mut().unwrap().remove("signature").unwrap();
+    let (text, _) = note.as_str().unwrap().split_once("\n\n").unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let digest = STANDARD.encode(Sha256::digest(jcs::to_canonical(&packet).unwrap()));
+    lines[1] = &digest;
+    let note = signer.sign(&(lines.join("\n") + "\n")).unwrap();
+    packet["signature"] = note.into();
+    jcs::to_canonical(&packet).unwrap()
 }
 
 /// A verifier as it is called, without the packet and the key.
@@ -142,16 +189,37 @@ impl Verifier {
         }
     }
 
+    /// Judges time-stamps that are signed with a short RSA key and with a longer one, as we do.
+    async fn judges_keys_by_their_length(&self) {
+        if !is_there("openssl", &["version"]).await {
+            return;
+        }
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("packet.json");
+        let key = vectors().join("ledger.vkey");
+        let vkey = std::fs::read_to_string(&key).unwrap();
+        let genuine = std::fs::read(vectors().join("good/timestamped.json")).unwrap();
+        for (bits, code) in [(1024, 1), (2048, 0)] {
+            let mut packet: Value = serde_json::from_slice(&genuine).unwrap();
+            let note = packet["timestamps"][0]["checkpoint"].as_str().unwrap();
+            let (text, _) = note.split_once("\n\n").unwrap();
+            let response = stamped_with_rsa(folder.path(), bits, &format!("{text}\n"));
+            packet["timestamps"][0]["response"] = STANDARD.encode(response).into();
+            let packet = signed_again(packet);
+            let report = evidence::verify(packet.as_bytes(), vkey.trim());
+            assert_eq!(report.verified(), code == 0, "{bits}: {report:?}");
+            std::fs::write(&file, packet).unwrap();
+            let (judged, printed) = self.run(&[&file, &key]).await;
+            assert_eq!(judged, Some(code), "{bits}: {printed}");
+            let weak = "signer's key is too weak or not supported";
+            assert_eq!(printed.contains(weak), code == 1, "{bits}: {printed}");
+        }
+    }
+
     /// Requires that a root of the machine, which the reader did not name, makes nothing trusted.
     async fn trusts_no_root_of_the_machine(&self) {
         let folder = tempfile::tempdir().unwrap();
-        let openssl = |line: &str| {
-            let mut command = std::process::Command::new("openssl");
-            let ran = command.args(line.split(' ')).current_dir(&folder).output();
-            let ran = ran.unwrap();
-            assert!(ran.status.success(), "{line}: {ran:?}");
-            String::from_utf8(ran.stdout).unwrap()
-        };
+        let openssl = |line: &str| openssl(folder.path(), line);
         openssl(
             "req -x509 -newkey ed25519 -nodes -subj /CN=Another -keyout key.pem -out named.pem",
         );
@@ -255,6 +323,7 @@ impl Verifier {
             self.judges_what_no_vector_is(),
             self.judges_long_packets_in_time(),
             self.judges_whom_to_trust(),
+            self.judges_keys_by_their_length(),
             self.judges_with_keys_and_policies_as_we_do(),
         );
         let nowhere = key.with_file_name("nowhere");

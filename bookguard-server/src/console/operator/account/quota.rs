@@ -53,7 +53,7 @@ fn part_form(
         fields: &untouched,
         refused: None,
     };
-    // What was refused is the form that was sent; the others are as before.
+    // The form that was sent shows its refusal; the others are as before.
     let draft = match draft.fields.has(name) {
         true => draft,
         false => &untouched,

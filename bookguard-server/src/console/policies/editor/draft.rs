@@ -1,4 +1,4 @@
-//! What somebody typed of a policy: in fields, or as its text.
+//! A policy as somebody typed it: in fields, or as its text.
 
 use bookguard_core::error::FieldError;
 use bookguard_core::input::Json;

@@ -78,7 +78,7 @@ pub(super) fn editor(
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let is_text = editing.typed.mode == Mode::Json;
     html! {
-        // What is missing is said by the check, which a browser must not keep from being asked for.
+        // The check says what is missing, so the browser must not refuse to send the form.
         form.editor method="post" action=(action(user, editing)) novalidate data-preview {
             div {
                 @if is_text { (sheet.draft.alert(&example::NAMES)) } @else { (sheet.draft.alert(&names)) }

@@ -1,4 +1,4 @@
-//! Packets in the second wording of summaries, where it says something else than the first; and one in none that exists.
+//! Packets whose summaries the second wording words differently from the first; and one that names an unknown wording.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::evidence::{Erasable, ErasedValues, LegalBasis, Packet};
 use crate::model::{Amount, Currency, RecordedEventType};
 use crate::policy::{Actor, Reason};
 
-/// The packets of a booking of which words were erased, one that was canceled too late, and one that named only a day.
+/// The packets of three bookings: one with erased words, one canceled too late, and one that named only a day.
 pub fn packets() -> [(&'static str, Packet); 3] {
     let mut fixture = Fixture::new();
     fixture.wording = Wording::Second;
@@ -28,7 +28,7 @@ pub fn packets() -> [(&'static str, Packet); 3] {
     fixture.erase(13, "2026-07-01T09:00:00Z", objection, values);
 
     let usd = Amount::parse("950", Currency::USD).unwrap();
-    // What is said to have happened a minute before it was received was within the time for claims, which ends two weeks later.
+    // The cancellation is said to have taken effect a minute before it was received, within the two weeks for claims.
     let (date, zone) = ("2026-05-11T03:59:30-04:00", Some("America/New_York"));
     fixture.record(51, Some("firm"), date, zone, usd, |_| {});
     fixture.cancel(14, Actor::Organizer, Some(Reason::Illness));
@@ -45,7 +45,7 @@ pub fn packets() -> [(&'static str, Packet); 3] {
     ]
 }
 
-/// A summary in a wording that nobody knows, signed by the ledger's holder.
+/// A summary that names an unknown wording, signed with the ledger's key.
 const UNKNOWN: &[Forgery] = &[(
     "unknown-wording",
     "worded-2-late",
