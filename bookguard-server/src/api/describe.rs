@@ -20,7 +20,7 @@ use bookguard_core::session::Access;
 use serde_json::json;
 
 use super::OperationEntry;
-use crate::media::JSON;
+use crate::media::{self, JSON};
 use bookguard_core::input::Json;
 
 /// The version of the interface, which is not the program's.

@@ -6,7 +6,6 @@ use bookguard_core::session::Access;
 
 use super::{Interface, JSON, component, examples, is_limited, schema, written};
 use crate::api::OperationEntry;
-use crate::media;
 use crate::media::HTML;
 
 /// The responses of an operation.
