@@ -157,7 +157,7 @@ impl Refusal {
             ),
             _ => (
                 "malformed_request",
-                "The message is not an HTTP/1.1 request. Check its first line, its headers and the length of its body.",
+                "The message is not an HTTP/1.1 request. Check its first line, its headers, and the length of its body or of its chunks.",
             ),
         };
         Self::framing(status, code, message)

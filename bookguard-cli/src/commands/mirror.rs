@@ -249,19 +249,20 @@ impl FollowedLog {
         let Some(policy) = &self.policy else {
             return self.look_at(place, (source, newest)).await;
         };
-        let note = public_log::cosigned(place, (&source, &newest), policy).await?;
         let known = self.known()?;
         let opened = |note: &str| Checkpoint::open(note, &self.key).ok();
-        // What is cosigned may be older than what is known; whether entries were lost, only the newest checkpoint says.
-        let older = opened(&note).filter(|log| log.size < known.size);
-        if let (Some(_), Some(log)) = (older, opened(&newest)) {
-            return match Walk::since(known.clone(), log) {
-                Ok(_) => Ok(Looked {
-                    before: known.size,
-                    log: known,
-                }),
-                Err(why) => Err(self.refused(place, &newest, &why.into())),
-            };
+        // Whatever is cosigned, the newest checkpoint may show that entries were lost or the log is forked.
+        if let Some(log) = opened(&newest)
+            && let Err(why) = Walk::since(known.clone(), log)
+        {
+            return Err(self.refused(place, &newest, &why.into()));
+        }
+        let note = public_log::cosigned(place, (&source, &newest), policy).await?;
+        if opened(&note).is_some_and(|log| log.size < known.size) {
+            return Ok(Looked {
+                before: known.size,
+                log: known,
+            });
         }
         self.look_at(place, (source, note)).await
     }
@@ -346,8 +347,11 @@ impl FollowedLog {
         let kept = (written.folders.iter()).try_for_each(|folder| private::sync(folder));
         // Signatures of witnesses stay with the checkpoint.
         kept.and_then(|()| replace(&self.folder, CHECKPOINT, note.as_bytes()))
-            .and_then(|()| written.outgrown.iter().try_for_each(fs::remove_dir_all))
             .map_err(|e| self.cannot_write(&e))?;
+        for folder in &written.outgrown {
+            // It only takes room.
+            let _ = fs::remove_dir_all(folder);
+        }
         Ok(Looked { before, log })
     }
 

@@ -101,9 +101,12 @@ async fn prune(local: &Local, days: u32, dry_run: bool) -> Result<Pruning, Failu
         if dry_run {
             pruning.add(found.events, found.attempts, found.bytes);
         } else if let Some(command) = found.command(service.clock().now()) {
-            match carry_out(local, command, &mut recorded).await? {
-                Some(events) => pruning.add(events, found.attempts, found.bytes),
-                None => one_by_one(local, found, &mut pruning, &mut recorded).await?,
+            match carry_out(local, command, &mut recorded).await {
+                Ok(events) => pruning.add(events, found.attempts, found.bytes),
+                Err(failure) if failure.is("internal") => {
+                    one_by_one(local, found, &mut pruning, &mut recorded).await?;
+                }
+                Err(failure) => return Err(failure),
             }
         }
     }
@@ -120,10 +123,12 @@ async fn one_by_one(
     let now = local.service().clock().now();
     let mut left_out = Vec::new();
     for (event, command) in found.one_by_one(now) {
-        match carry_out(local, command, recorded).await? {
-            Some(0) => {}
-            Some(events) => pruning.add(events, event.attempts, event.bytes.unwrap_or(0)),
-            None => left_out.push(event.event_id),
+        match carry_out(local, command, recorded).await {
+            Ok(0) => {}
+            Ok(events) => pruning.add(events, event.attempts, event.bytes.unwrap_or(0)),
+            // It cannot be read. If something else is wrong, the command below fails too.
+            Err(failure) if failure.is("internal") => left_out.push(event.event_id),
+            Err(failure) => return Err(failure),
         }
     }
     pruning.unreadable += left_out.len() as u64;
@@ -133,24 +138,19 @@ async fn one_by_one(
     Ok(())
 }
 
-/// Prunes, with one record for all that the command line prunes. Returns the number of events; `None` if one of them cannot be read.
+/// Prunes, with one record for all that the command line prunes. Returns the number of events.
 async fn carry_out(
     local: &Local,
     command: Envelope<u64>,
     recorded: &mut bool,
-) -> Result<Option<u64>, Failure> {
+) -> Result<u64, Failure> {
     let command = match *recorded {
         true => command,
         false => local.audited("pruneWebhookEvents", BTreeMap::new(), command),
     };
-    match local.carry_out(command).await {
-        Ok(events) => {
-            *recorded = true;
-            Ok(Some(events))
-        }
-        Err(failure) if failure.is("internal") => Ok(None),
-        Err(failure) => Err(failure),
-    }
+    let events = local.carry_out(command).await?;
+    *recorded = true;
+    Ok(events)
 }
 
 /// A number of days in a range, such as `90d`.

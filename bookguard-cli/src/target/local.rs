@@ -210,7 +210,7 @@ impl Local {
     /// The secrets that sign the deliveries of the partner it acts for.
     ///
     /// # Errors
-    /// [`Failure::Usage`] if it acts for none.
+    /// `partner_required` if it acts for none.
     pub fn signing_secret(&self) -> Result<Secret, Failure> {
         let partner_id = self.session.partner_id()?;
         let service = &self.session.service;

@@ -366,7 +366,10 @@ fn witnesses_are_named_by_a_trust_policy_and_can_be_asked() {
             many + "quorum none\n",
             "names 16 witnesses; it may name at most 15",
         ),
-        (line(1, "w.example") + "quorum w1\n", "is not an address"),
+        (
+            line(1, "w.example") + "quorum w1\n",
+            "does not begin with http:// or https://",
+        ),
         (
             line(1, "ftp://w.example") + "quorum w1\n",
             "is not an http or https address",

@@ -137,7 +137,7 @@ async fn a_verdict_stands_even_if_nobody_reads_it() {
         ran.run_unread().await.ended(6, &["verification_failed"]);
     }
     let unknown = bookguard("doctor --db nowhere/bookguard.db").in_folder(folder.path());
-    unknown.run_unread().await.ended(1, &["unexpected"]);
+    unknown.run_unread().await.ended(1, &["problems_found"]);
 }
 
 #[cfg(unix)]
