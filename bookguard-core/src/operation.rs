@@ -518,13 +518,13 @@ pub(crate) struct Paging<N: Noun> {
     pub before: Option<Id<N>>,
 }
 
-/// Reads them, of a list that takes nothing else.
+/// Reads the `limit` and `cursor` of a list that takes no other parameter.
 pub(crate) fn paging<N: Noun>(request: &Request) -> Result<Paging<N>, Error> {
     let (limit, before) = page_from(request, Id::parse)?;
     Ok(Paging { limit, before })
 }
 
-/// Reads them beside other parameters, so that the faults of all are named together.
+/// Reads the `limit` and `cursor` of a list that takes other parameters too, so that the faults of all are named together.
 pub(crate) fn read_paging<N: Noun>(request: &Request, faults: &mut Vec<FieldError>) -> Paging<N> {
     let (limit, before) = read_page(request, Id::parse, faults);
     Paging { limit, before }

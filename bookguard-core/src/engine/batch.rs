@@ -31,7 +31,7 @@ pub struct BatchState {
     pub partners: HashMap<PartnerId, PartnerState>,
     /// The bookings that commands name.
     pub bookings: HashMap<BookingId, LoadedBooking>,
-    /// The entries of the acceptances of these whose method was erased.
+    /// The log entries of those bookings' acceptances whose method was erased.
     pub erased_methods: HashSet<u64>,
     /// The ends of the chains that commands may extend: those of `bookings`, and those of bookings with a settled
     /// delivery.

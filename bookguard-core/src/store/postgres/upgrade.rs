@@ -23,7 +23,7 @@ pub(in crate::store) fn schema(url: &PostgresUrl) -> Result<Option<Schema>, Stor
     existing(&mut Postgres::new(address, &CHECKER))
 }
 
-/// Applies the steps that the database lacks. One node does it, and others that start wait for it.
+/// Applies the steps that the database lacks. One node does it; others that start wait for it for five minutes, and then fail.
 pub(in crate::store) fn upgrade(url: &PostgresUrl, steps: &[Step]) -> Result<Upgraded, StoreError> {
     let address = Arc::new(Address::parse(url)?);
     let mut conn = Postgres::new(address, &MIGRATOR);
