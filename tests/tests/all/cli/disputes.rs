@@ -29,7 +29,7 @@ async fn evidence_is_put_into_the_fields_of_a_dispute() {
         unknown.await.refused(
             5,
             &[
-                "  --reason: \"theft\" is not an allowed value",
+                "--reason: \"theft\" is not an allowed value",
                 "credit_not_processed",
                 "unrecognized",
             ],

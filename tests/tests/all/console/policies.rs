@@ -77,7 +77,8 @@ async fn a_policy_is_written_in_fields_looked_at_put_and_changed() {
 
         // A figure that the text would not hold is not lost on the way to it.
         let unused = ("/talent/cancel/figure", "50");
-        let kept = press(&browser, &form, "json", &[unused]).await;
+        let by_hand = ("/talent/cancel/kind", "manual");
+        let kept = press(&browser, &form, "json", &[by_hand, unused]).await;
         kept.is(400);
         let field = kept.field(unused.0);
         assert_eq!(field.get("value"), Some(unused.1));
