@@ -20,7 +20,7 @@ use bookguard_core::session::Access;
 use serde_json::json;
 
 use super::OperationEntry;
-use crate::media::{self, JSON};
+use crate::media::JSON;
 use bookguard_core::input::Json;
 
 /// The version of the interface, which is not the program's.
@@ -200,7 +200,7 @@ fn operation(entry: &OperationEntry, interface: Interface) -> Json {
         operation.set("requestBody", Json::object(body));
     }
     if let Body::File = route.body {
-        let content = answers::bytes(media::BYTES);
+        let content = answers::bytes();
         let body = [("required", true.into()), ("content", content)];
         operation.set("requestBody", Json::object(body));
     }

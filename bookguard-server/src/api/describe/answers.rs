@@ -6,7 +6,7 @@ use bookguard_core::session::Access;
 
 use super::{Interface, JSON, component, examples, is_limited, schema, written};
 use crate::api::OperationEntry;
-use crate::media::HTML;
+use crate::media::{self, HTML};
 
 /// The responses of an operation.
 pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Json {
@@ -34,8 +34,8 @@ pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Json {
         .into_iter()
         .map(|(header, name)| (header, component("headers", name)));
     let content = match entry.sends_file {
-        // A file has the media type that was told from its bytes.
-        true => bytes("*/*"),
+        // It has the media type that was told from its bytes; generated clients know this one, and no `*/*`.
+        true => bytes(),
         false => {
             let body = schema::reference(&(entry.output.reference)());
             let example = examples::of(route.id, schema::name(&body));
@@ -82,8 +82,8 @@ pub(super) fn content(schema: Json, example: Option<Json>) -> Json {
 }
 
 /// The bytes of a file.
-pub(super) fn bytes(media_type: &str) -> Json {
-    Json::object([(media_type, Json::object([("schema", binary())]))])
+pub(super) fn bytes() -> Json {
+    Json::object([(media::BYTES, Json::object([("schema", binary())]))])
 }
 
 /// The schema of what is not text.

@@ -228,10 +228,9 @@ fn what_is_not_text_is_described_as_bytes() {
 }
 
 #[test]
-fn what_is_saved_names_itself_and_a_file_has_any_media_type() {
-    let file = "/paths/~1v1~1bookings~1{bookingId}~1evidence~1items~1{itemId}~1file/get";
+fn what_is_saved_names_itself() {
     for operation in [
-        file,
+        "/paths/~1v1~1bookings~1{bookingId}~1evidence~1items~1{itemId}~1file/get",
         "/paths/~1v1~1bookings~1{bookingId}~1evidence/get",
         "/paths/~1s~1{token}/get",
         "/paths/~1s~1{token}/post",
@@ -239,8 +238,6 @@ fn what_is_saved_names_itself_and_a_file_has_any_media_type() {
         let answer = &openapi().pointer(operation).unwrap()["responses"]["200"];
         let named = &answer["headers"]["Content-Disposition"];
         assert!(named.is_object(), "{operation}");
-        let types: Vec<&String> = answer["content"].as_object().unwrap().keys().collect();
-        assert_eq!(types == ["*/*"], operation == file, "{operation}");
     }
 }
 
