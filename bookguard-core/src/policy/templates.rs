@@ -108,10 +108,13 @@ pub(super) fn known(document: &Value) -> Option<&'static Policy> {
 }
 
 /// Lower case, with each run of other characters than letters and digits as one underscore: "Live Music" equals "live-music".
+/// What it returns stays the same when it is normalised again.
 pub fn normalise_event_type(event_type: &str) -> String {
+    // The lower case of "İ" is an "i" with a dot above, which is a character of its own and no letter.
+    const DOT_ABOVE: char = '\u{307}';
     let mut out = String::with_capacity(event_type.len());
     for c in event_type.chars() {
-        if c.is_alphanumeric() {
+        if c.is_alphanumeric() || (c == DOT_ABOVE && out.ends_with('i')) {
             out.extend(c.to_lowercase());
         } else if !out.is_empty() && !out.ends_with('_') {
             out.push('_');
@@ -143,6 +146,18 @@ mod tests {
             assert_eq!(known(&document), Some(policy));
             document["version"] = 2.into();
             assert_eq!(known(&document), None);
+        }
+    }
+
+    #[test]
+    fn an_event_type_is_kept_as_it_was_normalised_first() {
+        for c in char::MIN..=char::MAX {
+            let once = normalise_event_type(&format!("{c}i{c}"));
+            assert_eq!(normalise_event_type(&once), once, "{c:?}");
+        }
+        // Written as one character or as two, and as databases hold it.
+        for spelling in ["İmza günü", "I\u{307}MZA-GÜNÜ", "i\u{307}mza_günü"] {
+            assert_eq!(normalise_event_type(spelling), "i\u{307}mza_günü");
         }
     }
 

@@ -130,7 +130,14 @@ async fn the_first_policy_that_there_is_wins() {
         assert_eq!(summary(&shown).2, "partner_default");
         acme.decide(json!({"defaultPolicies": {"*": null}})).await;
         assert_eq!(summary(&policy_of_a_booking(&acme, json!({})).await).2, "library");
-        server.close().await.verify(11).await;
+        // A letter whose lower case is two characters is found and removed as it is shown, and is no damage.
+        let shown = "i\u{307}mza_günü";
+        let me = acme.decide(json!({"defaultPolicies": {"İmza günü": "strict", "live_music": null}})).await;
+        assert_eq!(me["defaultPolicies"], json!({shown: "strict"}));
+        acme.decide(json!({"defaultPolicies": {shown: null, "İlk": "strict"}})).await;
+        let signing = policy_of_a_booking(&acme, json!({"eventType": "İLK"})).await;
+        assert_eq!(summary(&signing).2, "partner_default_for_event_type");
+        server.close().await.verify(12).await;
     })
     .await;
 }
