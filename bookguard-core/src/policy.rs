@@ -76,9 +76,9 @@ pub use document::{
     Policy, Reschedule, TalentRules, Tier,
 };
 pub use duration::{Duration, TimeOfDay};
-#[cfg(feature = "store")]
-pub(crate) use evaluate::not_before_last_move;
 pub use evaluate::{ENGINE_VERSION, evaluate};
+#[cfg(feature = "store")]
+pub(crate) use evaluate::{not_ahead_of_receipt, not_before_last_move};
 pub use evaluation::{Alternative, EvaluatedPolicy, Evaluation, Explanation, NextChange};
 pub use event_date::{EVENT_DATE_PATTERN, EventDate};
 pub(crate) use explain::{clock, distance, why_a_person};

@@ -294,8 +294,8 @@ impl CancelRequest {
             .optional("note", |v| v.text(limits::TEXT_CHARS));
         let effective_at = form
             .about(
-                "When it takes effect; the time it is received when not given. At most 5 minutes ahead, and not before the \
-                 event was last moved.",
+                "When it takes effect; the time it is received when not given. At most 5 minutes ahead, in the same step of the \
+                 schedule, and not before the event was last moved.",
             )
             .optional("effectiveAt", input::instant);
         let agreed_refund = form

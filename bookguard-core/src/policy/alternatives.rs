@@ -31,14 +31,9 @@ impl Inquiry<'_> {
                         reason: None,
                         ..*self.question
                     };
-                    let ordinary = Inquiry {
-                        question: &plain,
-                        stakes: self.stakes,
-                        ..*self
-                    };
                     all.add(
                         "If it is not".to_owned(),
-                        ordinary.rule(&self.terms().schedule, self.at),
+                        plain.rule(&self.terms().schedule, self.at),
                     );
                 }
                 ReviewReason::TimeZoneAmbiguous => {
@@ -48,7 +43,8 @@ impl Inquiry<'_> {
                     }
                 }
                 ReviewReason::BackdatedAcrossDeadline => {
-                    let received = self.rule(&self.terms().schedule, self.received_at);
+                    let schedule = &self.terms().schedule;
+                    let received = self.question.rule(schedule, self.received_at);
                     all.add(format!("If notice was given at {}", self.at), Some(rule));
                     all.add(
                         format!("If only receipt at {} counts", self.received_at),

@@ -118,16 +118,22 @@ fn moment(terms: &Terms, question: &Question) -> Result<Timestamp, Error> {
         // Receipt comes after the booking, even if two clocks disagree.
         None => received.max(terms.created_at),
     };
-    if question.reason == Some(Reason::NoShow) && at < terms.anchor {
-        return Err(Error::invalid(
-            "no_show_before_event",
-            format!(
-                "Nobody can have missed an event that starts at {} by {at}.",
-                terms.anchor
-            ),
-        ));
-    }
+    missed(terms, question, at)?;
     Ok(at)
+}
+
+/// Refuses a no-show at an instant before the event starts.
+fn missed(terms: &Terms, question: &Question, at: Timestamp) -> Result<(), Error> {
+    if question.reason != Some(Reason::NoShow) || at >= terms.anchor {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "no_show_before_event",
+        format!(
+            "Nobody can have missed an event that starts at {} by {at}.",
+            terms.anchor
+        ),
+    ))
 }
 
 /// Checks an instant given in the question.
@@ -188,6 +194,38 @@ pub(crate) fn not_before_last_move(
     ))
 }
 
+/// Refuses a cancellation that takes effect after its receipt if that makes a difference: a no-show at an event that has not
+/// started, or a step of the schedule that has not begun. What is left is the difference of two clocks.
+///
+/// Only for what is asked now, as [`not_before_last_move`].
+///
+/// Refusals: `no_show_before_event`, `effective_at_in_future`.
+#[cfg(feature = "store")]
+pub(crate) fn not_ahead_of_receipt(
+    booking: &Subject<'_>,
+    question: &Question,
+) -> Result<(), Error> {
+    let terms = booking.terms;
+    let answers_from_record = matches!(booking.standing, Standing::Canceled(_));
+    // Receipt comes after the booking, even if two clocks disagree.
+    let received = (question.received_at.floor_to_second()).max(terms.created_at);
+    let at = question.at.map_or(received, Timestamp::floor_to_second);
+    if answers_from_record || at <= received {
+        return Ok(());
+    }
+    missed(terms, question, received)?;
+    let rule = |at| question.rule(&terms.schedule, at);
+    if rule(at) == rule(received) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "effective_at_in_future",
+        format!(
+            "The instant {at} is after receipt ({received}), and in another step of the schedule."
+        ),
+    ))
+}
+
 /// An evaluation with everything that does not depend on the rules.
 fn blank(
     booking: &Subject<'_>,
@@ -233,6 +271,22 @@ fn blank(
     }
 }
 
+impl Question {
+    /// Step 6: the rule at an instant under a schedule; `None` when the schedule does not cover it.
+    pub(super) fn rule(&self, schedule: &[Segment], at: Timestamp) -> Option<Rule> {
+        match (self.actor, self.reason) {
+            (Actor::Mutual, _) => Some(Rule::Mutual),
+            (_, Some(Reason::ForceMajeure)) => Some(Rule::ForceMajeure),
+            (_, Some(Reason::NonPayment)) => Some(segment_at(schedule, at)?.rule_id),
+            (Actor::Talent, Some(Reason::NoShow)) => Some(Rule::TalentNoShow),
+            (Actor::Talent, _) => Some(Rule::TalentCancel),
+            (Actor::Partner, _) => Some(Rule::PartnerCancel),
+            (Actor::Organizer, Some(Reason::NoShow)) => Some(Rule::OrganizerNoShow),
+            (Actor::Organizer, _) => Some(segment_at(schedule, at)?.rule_id),
+        }
+    }
+}
+
 /// A question with an instant and a policy.
 pub(super) struct Inquiry<'a> {
     pub(super) booking: &'a Subject<'a>,
@@ -265,7 +319,7 @@ impl<'a> Inquiry<'a> {
 
     /// Steps 6 to 11.
     fn judge(&self) -> Result<Evaluation, Error> {
-        let rule = self
+        let rule = (self.question)
             .rule(&self.terms().schedule, self.at)
             .ok_or_else(inconsistent)?;
         let reached =
@@ -321,20 +375,6 @@ impl<'a> Inquiry<'a> {
         evaluation.compensation = Some(sums.compensation);
         if self.is_backdated() || (self.at < self.received_at && self.is_other_at_receipt(rule)) {
             evaluation.assumptions.push(Assumption::Backdated);
-        }
-    }
-
-    /// Step 6: the rule at an instant under a schedule; `None` when the schedule does not cover it.
-    pub(super) fn rule(&self, schedule: &[Segment], at: Timestamp) -> Option<Rule> {
-        match (self.question.actor, self.question.reason) {
-            (Actor::Mutual, _) => Some(Rule::Mutual),
-            (_, Some(Reason::ForceMajeure)) => Some(Rule::ForceMajeure),
-            (_, Some(Reason::NonPayment)) => Some(segment_at(schedule, at)?.rule_id),
-            (Actor::Talent, Some(Reason::NoShow)) => Some(Rule::TalentNoShow),
-            (Actor::Talent, _) => Some(Rule::TalentCancel),
-            (Actor::Partner, _) => Some(Rule::PartnerCancel),
-            (Actor::Organizer, Some(Reason::NoShow)) => Some(Rule::OrganizerNoShow),
-            (Actor::Organizer, _) => Some(segment_at(schedule, at)?.rule_id),
         }
     }
 
@@ -423,7 +463,7 @@ impl<'a> Inquiry<'a> {
             let schedule = terms
                 .frame_for(terms.event_date, zone)
                 .compile(&self.stakes, 0);
-            (zone, self.rule(&schedule, self.at))
+            (zone, self.question.rule(&schedule, self.at))
         })
     }
 
@@ -435,7 +475,7 @@ impl<'a> Inquiry<'a> {
 
     /// Whether another rule applies at the instant of receipt.
     fn is_other_at_receipt(&self, rule: Rule) -> bool {
-        self.rule(&self.terms().schedule, self.received_at) != Some(rule)
+        (self.question).rule(&self.terms().schedule, self.received_at) != Some(rule)
     }
 
     fn next_change(&self, schedule: &[Segment]) -> Option<NextChange> {

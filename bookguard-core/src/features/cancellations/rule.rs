@@ -200,6 +200,7 @@ fn evaluate(
     let question = cancellation.question();
     let evaluation = policy::evaluate(&subject, &question)?;
     policy::not_before_last_move(&subject, &question)?;
+    policy::not_ahead_of_receipt(&subject, &question)?;
     Ok(evaluation)
 }
 

@@ -231,9 +231,27 @@ fn what_the_design_refuses_is_refused_by_its_code_and_field() {
             "effective_at_before_booking",
             "/effectiveAt",
         ),
+        // Within the minutes left for clocks that differ, but behind a deadline that has not passed.
+        (
+            "2026-05-21T23:00:00.500Z",
+            with("2026-05-21T23:00:01Z"),
+            Kind::Invalid,
+            "effective_at_in_future",
+            "/effectiveAt",
+        ),
         (
             TERM_TIME,
             no_show,
+            Kind::Invalid,
+            "no_show_before_event",
+            "/reason",
+        ),
+        (
+            "2026-06-20T22:56:00Z",
+            CancelRequest {
+                reason: Some(Reason::NoShow),
+                ..with("2026-06-20T23:00:00Z")
+            },
             Kind::Invalid,
             "no_show_before_event",
             "/reason",
@@ -281,6 +299,8 @@ fn what_the_design_refuses_is_refused_by_its_code_and_field() {
         assert_eq!(at, pointer, "{code}");
         assert!(error.obstacle.is_none());
     }
+    let work = work_with(state(Some("firm"), BookingStatus::Created));
+    cancel(&work, TERM_TIME, with("2026-06-01T00:05:00Z")).unwrap();
     let bare = work_with(state(None, BookingStatus::Created));
     let error = cancel(&bare, TERM_TIME, organizer()).unwrap_err();
     assert_eq!(
