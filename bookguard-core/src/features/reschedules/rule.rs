@@ -173,12 +173,20 @@ fn agreed_at(
             ),
         );
     }
+    // Receipt comes after the booking, even if two clocks disagree.
+    let is_other_step = step(terms, at) != step(terms, now.max(terms.created_at));
+    if at > now && is_other_step {
+        return refuse(
+            "rescheduled_in_future",
+            format!("{at} is after receipt ({now}), and in another step of the schedule"),
+        );
+    }
     let document = terms
         .policy
         .as_ref()
         .map(|policy| policy.document.document());
     let tolerance = document.map_or(0, |d| i64::from(d.backdate_tolerance.minutes()) * 60_000);
-    if now.ms() - at.ms() > tolerance && step(terms, at) != step(terms, now) {
+    if now.ms() - at.ms() > tolerance && is_other_step {
         return refuse(
             "backdated_across_deadline",
             format!(

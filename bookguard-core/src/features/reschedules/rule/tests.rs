@@ -167,6 +167,12 @@ fn what_cannot_be_moved_is_refused_by_its_code() {
             agreed("2026-06-01T00:05:01Z"),
             "rescheduled_in_future",
         ),
+        // Within the minutes left for clocks that differ, but behind a deadline that has not passed.
+        (
+            "2026-05-21T23:00:00.500Z",
+            agreed("2026-05-21T23:00:01Z"),
+            "rescheduled_in_future",
+        ),
         (
             BETWEEN,
             agreed("2026-01-10T14:59:59Z"),
@@ -201,6 +207,7 @@ fn what_cannot_be_moved_is_refused_by_its_code() {
         ("2026-05-21T23:30:00Z", agreed("2026-05-21T22:30:00Z")),
         // Another node's clock is behind the one that recorded the booking.
         ("2026-01-10T14:59:00Z", with(&|_| ())),
+        ("2026-01-10T14:59:00Z", agreed("2026-01-10T15:00:00Z")),
         // The evening was called off, and both sides agree on another one.
         ("2026-07-04T23:00:00Z", with(&|_| ())),
         (BETWEEN, self::ask_to_reschedule("9999-12-31T23:59:59")),
