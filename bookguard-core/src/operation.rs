@@ -623,7 +623,7 @@ pub(crate) fn query_instant(
     faults: &mut Vec<FieldError>,
 ) -> Option<Timestamp> {
     let text = query_value(request, name)?;
-    let found = Timestamp::parse(text);
+    let found = Timestamp::parse_sent(text);
     if found.is_none() {
         faults.push(query_fault(
             name,

@@ -57,6 +57,15 @@ impl Timestamp {
         Self::read(text).or_else(|| Self::parse_any(text))
     }
 
+    /// Reads what somebody sends: as [`parse`](Self::parse), but second 60 only where UTC may have one, at the end of a month, and
+    /// thus of an instant that counts as the first of the next.
+    pub(crate) fn parse_sent(text: &str) -> Option<Self> {
+        let at = Self::parse(text)?;
+        let utc = at.to_utc();
+        let may_leap = (utc.day(), utc.hour(), utc.minute(), utc.second()) == (1, 0, 0, 0);
+        (may_leap || text.get(17..19) != Some("60")).then_some(at)
+    }
+
     /// Reads the text that [`Display`](fmt::Display) writes, and only that: stored data holds it millions of times.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let text: &[u8; 24] = text.as_bytes().try_into().ok()?;

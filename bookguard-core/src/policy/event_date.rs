@@ -42,9 +42,9 @@ impl EventDate {
         if !text.is_ascii() {
             return None;
         }
-        if let Some(at) = Timestamp::parse(text) {
+        if let Some(at) = Timestamp::parse_sent(text) {
             let offset = *DateTime::parse_from_rfc3339(text).ok()?.offset();
-            return is_exact(text, at).then_some(Self::Instant { at, offset });
+            return is_exact(text).then_some(Self::Instant { at, offset });
         }
         let (date, time) = match text.split_at_checked(10)? {
             (date, "") => (date, None),
@@ -82,16 +82,13 @@ impl EventDate {
     }
 }
 
-/// Whether the RFC 3339 text of `at` has at most nine digits of a second's fraction, and a second 60 only where UTC may have one:
-/// at the end of a month, and thus of an instant that counts as the first of the next.
-fn is_exact(text: &str, at: Timestamp) -> bool {
+/// Whether an RFC 3339 text has at most nine digits of a second's fraction.
+fn is_exact(text: &str) -> bool {
     let fraction = text.get(19..).and_then(|rest| rest.strip_prefix('.'));
     let digits = fraction.map_or(0, |fraction| {
         fraction.bytes().take_while(u8::is_ascii_digit).count()
     });
-    let utc = at.to_utc();
-    let may_leap = (utc.day(), utc.hour(), utc.minute(), utc.second()) == (1, 0, 0, 0);
-    digits <= 9 && (may_leap || text.get(17..19) != Some("60"))
+    digits <= 9
 }
 
 /// Reads the local date-time in `text`, whose part from the tenth character on is `time`; drops a fraction of a second.
