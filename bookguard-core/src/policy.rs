@@ -76,6 +76,7 @@ pub use document::{
     Policy, Reschedule, TalentRules, Tier,
 };
 pub use duration::{Duration, TimeOfDay};
+pub(crate) use evaluate::evaluate_as_first;
 pub use evaluate::{ENGINE_VERSION, evaluate};
 #[cfg(feature = "store")]
 pub(crate) use evaluate::{not_ahead_of_receipt, not_before_last_move};

@@ -13,7 +13,7 @@ impl Inquiry<'_> {
         &self,
         rule: Rule,
         reviews: &[ReviewReason],
-        reached: i64,
+        reached: Option<i64>,
     ) -> Vec<Alternative> {
         let mut all = Alternatives {
             inquiry: self,
@@ -65,7 +65,7 @@ impl Inquiry<'_> {
 /// Collects alternatives.
 struct Alternatives<'i, 'a> {
     inquiry: &'i Inquiry<'a>,
-    reached: i64,
+    reached: Option<i64>,
     found: Vec<Alternative>,
 }
 

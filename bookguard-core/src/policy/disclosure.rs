@@ -167,11 +167,7 @@ impl Wording<'_> {
     }
 
     fn outcome(&self, rule: Rule) -> Result<String, Error> {
-        let reached = match self.reached {
-            None if rule.has_floors() => return Ok("a person decides.".to_owned()),
-            reached => reached.unwrap_or(0),
-        };
-        let settled = self.stakes.settle(rule, reached).ok_or_else(|| {
+        let settled = self.stakes.settle(rule, self.reached).ok_or_else(|| {
             Error::invalid(
                 "terms_inconsistent",
                 "The terms' schedule does not fit their policy; they were not made by this service, or were changed.",

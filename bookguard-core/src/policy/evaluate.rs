@@ -30,7 +30,7 @@ use super::zone::Zone;
 use crate::error::Error;
 use crate::model::{Amount, Timestamp};
 
-/// The version of these rules. It changes when the same question can get another answer.
+/// The version of these rules. It changes when the same question can get another result.
 pub const ENGINE_VERSION: &str = "bookguard-policy-1";
 
 /// Evaluates `question` about `booking`.
@@ -40,6 +40,34 @@ pub const ENGINE_VERSION: &str = "bookguard-policy-1";
 /// `currency_mismatch`, `effective_at_in_future`, `effective_at_before_booking`, `no_show_before_event`,
 /// `agreed_refund_required`, `agreed_refund_exceeds_paid`, `terms_inconsistent` (`Invalid`).
 pub fn evaluate(booking: &Subject<'_>, question: &Question) -> Result<Evaluation, Error> {
+    evaluate_in(Edition::Latest, booking, question)
+}
+
+/// Evaluates as the first release did, to verify what it recorded.
+///
+/// # Errors
+/// Those of [`evaluate`].
+pub(crate) fn evaluate_as_first(
+    booking: &Subject<'_>,
+    question: &Question,
+) -> Result<Evaluation, Error> {
+    evaluate_in(Edition::First, booking, question)
+}
+
+/// Which release words the alternatives of a review. Nothing else differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Edition {
+    /// 0.1.0: a step before a move that was left to a person counts as nothing.
+    First,
+    /// A person decides wherever such a step counts.
+    Latest,
+}
+
+fn evaluate_in(
+    edition: Edition,
+    booking: &Subject<'_>,
+    question: &Question,
+) -> Result<Evaluation, Error> {
     let terms = booking.terms;
     if let Standing::Canceled(recorded) = booking.standing {
         return replay(recorded, question);
@@ -49,6 +77,7 @@ pub fn evaluate(booking: &Subject<'_>, question: &Question) -> Result<Evaluation
     };
     let at = moment(terms, question)?;
     let inquiry = Inquiry {
+        edition,
         booking,
         question,
         policy,
@@ -289,6 +318,7 @@ impl Question {
 
 /// A question with an instant and a policy.
 pub(super) struct Inquiry<'a> {
+    edition: Edition,
     pub(super) booking: &'a Subject<'a>,
     pub(super) question: &'a Question,
     pub(super) policy: &'a Adopted,
@@ -326,8 +356,9 @@ impl<'a> Inquiry<'a> {
             reschedule::reached(self.policy.document.document(), self.booking.reschedules);
         let settled = match rule {
             Rule::Mutual => Settled::Sums(self.stakes.settle_agreed(self.agreed_refund()?)),
+            // The explanation names the rule's own outcome, as it is recorded; `reviews` says that a person decides.
             rule => self
-                .settle(rule, reached.unwrap_or(0))
+                .settle(rule, reached.or(Some(0)))
                 .ok_or_else(inconsistent)?,
         };
         let reviews = self.reviews(rule, &settled, reached.is_none());
@@ -354,7 +385,11 @@ impl<'a> Inquiry<'a> {
             _ => {
                 evaluation.evaluation_status = EvaluationStatus::ReviewRequired;
                 evaluation.resolution_path = ResolutionPath::ManualReview;
-                evaluation.alternatives = self.alternatives(rule, &reviews, reached.unwrap_or(0));
+                let counted = match self.edition {
+                    Edition::First => reached.or(Some(0)),
+                    Edition::Latest => reached,
+                };
+                evaluation.alternatives = self.alternatives(rule, &reviews, counted);
             }
         }
         evaluation.review_reasons = reviews;
@@ -394,7 +429,7 @@ impl<'a> Inquiry<'a> {
         segment_at(&self.terms().schedule, self.at).map(|segment| segment.to)
     }
 
-    pub(super) fn settle(&self, rule: Rule, reached: i64) -> Option<Settled<'a>> {
+    pub(super) fn settle(&self, rule: Rule, reached: Option<i64>) -> Option<Settled<'a>> {
         self.stakes.settle(rule, reached)
     }
 
@@ -462,7 +497,7 @@ impl<'a> Inquiry<'a> {
             let zone = Zone::hours_east(*hours);
             let schedule = terms
                 .frame_for(terms.event_date, zone)
-                .compile(&self.stakes, 0);
+                .compile(&self.stakes);
             (zone, self.question.rule(&schedule, self.at))
         })
     }

@@ -65,7 +65,7 @@ fn reached_under(terms: &Terms, before: &[PastReschedule], at: Timestamp) -> Opt
     let (rule, penalty) = match segment_at(&terms.schedule, at) {
         Some(segment) => (segment.rule_id, segment.penalty?),
         // After the claim window, the last step is.
-        None => match stakes.settle(Rule::OrganizerNoShow, 0)? {
+        None => match stakes.settle(Rule::OrganizerNoShow, Some(0))? {
             Settled::Sums(sums) => (Rule::OrganizerNoShow, sums.penalty),
             Settled::Manual => return None,
         },
@@ -99,25 +99,18 @@ pub(super) fn raised(
     stakes: &Stakes<'_>,
     reached: Option<i64>,
 ) -> Vec<Segment> {
-    let raise = |segment: &Segment| {
-        let settled = match reached {
-            Some(reached) => stakes.settle(segment.rule_id, reached),
-            None if segment.rule_id.has_floors() => Some(Settled::Manual),
-            None => return *segment,
-        };
-        match settled {
-            Some(Settled::Sums(sums)) => Segment {
-                refund: Some(sums.refund),
-                penalty: Some(sums.penalty),
-                ..*segment
-            },
-            Some(Settled::Manual) => Segment {
-                refund: None,
-                penalty: None,
-                ..*segment
-            },
-            None => *segment,
-        }
+    let raise = |segment: &Segment| match stakes.settle(segment.rule_id, reached) {
+        Some(Settled::Sums(sums)) => Segment {
+            refund: Some(sums.refund),
+            penalty: Some(sums.penalty),
+            ..*segment
+        },
+        Some(Settled::Manual) => Segment {
+            refund: None,
+            penalty: None,
+            ..*segment
+        },
+        None => *segment,
     };
     schedule.iter().map(raise).collect()
 }

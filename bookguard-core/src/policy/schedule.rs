@@ -44,8 +44,8 @@ impl Frame {
         self.zone.after(self.anchor, &document.claim_window)
     }
 
-    /// The schedule; empty if the booking was created after the claim window. `reached` is as in [`Stakes::settle`].
-    pub fn compile(&self, stakes: &Stakes<'_>, reached: i64) -> Vec<Segment> {
+    /// The schedule; empty if the booking was created after the claim window.
+    pub fn compile(&self, stakes: &Stakes<'_>) -> Vec<Segment> {
         let document = stakes.document;
         let claim_until = self.claim_until(document);
         let mut segments = Vec::with_capacity(document.organizer.tiers.len() + 3);
@@ -55,7 +55,7 @@ impl Frame {
             if to < from {
                 continue;
             }
-            let (refund, penalty) = match stakes.settle(rule_id, reached) {
+            let (refund, penalty) = match stakes.settle(rule_id, Some(0)) {
                 Some(Settled::Sums(sums)) => (Some(sums.refund), Some(sums.penalty)),
                 _ => (None, None),
             };

@@ -68,15 +68,19 @@ impl<'p> Stakes<'p> {
         }
     }
 
-    /// Settles by a rule of the policy. `reached` is the penalty of a step reached before a change of date, in minor units.
+    /// Settles by a rule of the policy. `reached` is the penalty of a step reached before a change of date, in minor units; if it is
+    /// `None`, because a person would have had to decide that, a person decides every rule of which it is the minimum.
     /// Returns `None` if the policy has no such rule.
-    pub fn settle(&self, rule: Rule, reached: i64) -> Option<Settled<'p>> {
+    pub fn settle(&self, rule: Rule, reached: Option<i64>) -> Option<Settled<'p>> {
         let Some(charge) = self.document.outcome(rule)?.charge(self.basis) else {
             return Some(Settled::Manual);
         };
         let mut penalty = charge.penalty;
         let mut bound = Bound::Outcome;
         if rule.has_floors() {
+            let Some(reached) = reached else {
+                return Some(Settled::Manual);
+            };
             let deposit = self.document.deposit.as_ref();
             let kept = deposit.is_some_and(|Deposit { non_refundable, .. }| *non_refundable);
             if kept && self.basis.deposit > penalty {

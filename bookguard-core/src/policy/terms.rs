@@ -142,7 +142,7 @@ impl Terms {
         terms.claim_until = terms.anchor;
         if let Some(stakes) = terms.stakes()? {
             let frame = terms.frame();
-            let schedule = frame.compile(&stakes, 0);
+            let schedule = frame.compile(&stakes);
             terms.claim_until = frame.claim_until(stakes.document);
             terms.schedule = schedule;
         }
@@ -213,10 +213,7 @@ impl Terms {
         }
         let frame = self.frame();
         let (claim_until, schedule) = match self.stakes()? {
-            Some(stakes) => (
-                frame.claim_until(stakes.document),
-                frame.compile(&stakes, 0),
-            ),
+            Some(stakes) => (frame.claim_until(stakes.document), frame.compile(&stakes)),
             None => (self.anchor, Vec::new()),
         };
         let anchor = self

@@ -360,6 +360,53 @@ fn a_review_shows_what_could_be_decided() {
 }
 
 #[test]
+fn an_alternative_has_no_sum_where_a_person_had_to_decide_before_a_move() {
+    let terms = own(
+        r#"{"policyId":"p","organizer":{"tiers":[{"before":"P7D","outcome":{"refundBps":10000}}],"late":{"manual":true}}}"#,
+    );
+    let reschedules = [PastReschedule::of(&terms, &[], at("2026-06-17T19:00:00Z"))];
+    let date = EventDate::parse("2026-08-20T19:00:00Z").unwrap();
+    let terms = terms.rescheduled(date, None).unwrap();
+    let subject = Subject {
+        reschedules: &reschedules,
+        ..protected(&terms)
+    };
+    let question = Question {
+        reason: Some(Reason::ForceMajeure),
+        ..ask("2026-06-18T00:00:00Z")
+    };
+    let shown = |evaluation: &Evaluation| -> Vec<_> {
+        let all = evaluation.alternatives.iter();
+        all.map(|a| (a.rule_id, a.resolution_path, a.refund))
+            .collect()
+    };
+    let proven = (
+        Some(Rule::ForceMajeure),
+        ResolutionPath::FullRefund,
+        Some(usd("1000")),
+    );
+    let by_itself = (Some(Rule::Tier(0)), ResolutionPath::ManualReview, None);
+    let latest = evaluate(&subject, &question).unwrap();
+    assert_eq!(shown(&latest), [proven, by_itself]);
+    // What the first release recorded had the sum of the step alone, and was the same otherwise.
+    let first = evaluate_as_first(&subject, &question).unwrap();
+    let by_step_alone = (
+        Some(Rule::Tier(0)),
+        ResolutionPath::FullRefund,
+        Some(usd("1000")),
+    );
+    assert_eq!(shown(&first), [proven, by_step_alone]);
+    let alternatives = latest.alternatives.clone();
+    assert_eq!(
+        Evaluation {
+            alternatives,
+            ..first
+        },
+        latest
+    );
+}
+
+#[test]
 fn a_deposit_that_is_not_refundable_is_the_least_an_organizer_loses() {
     let terms = own(
         r#"{"policyId":"p","deposit":{"bps":2500,"nonRefundable":true},"organizer":{"tiers":[{"before":"P7D","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,

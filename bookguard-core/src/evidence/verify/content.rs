@@ -6,7 +6,7 @@ use super::super::acceptance;
 use super::super::erasure::stand_in;
 use super::super::facts::{Fact, LeafPlace, Logged, members};
 use super::super::frozen;
-use super::super::packet::{Packet, PacketEntry, evaluate};
+use super::super::packet::{Packet, PacketEntry, evaluate, question};
 use super::super::state::BookingState;
 use super::super::summary::{SummaryInput, Wording, summarize};
 use super::super::withheld::stand_ins;
@@ -157,7 +157,11 @@ fn evaluation(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
     let resolution = state.resolution();
     let anew = evaluate(state, terms, packet.created_at);
     let is_same = match (&packet.evaluation, &anew, resolution) {
-        (Some(shown), Some(anew), None) => is_same(shown, anew, terms),
+        (Some(shown), Some(_), None) => {
+            let (subject, question) = (state.subject(terms, None), question(packet.created_at));
+            let anew = resolution::anew(shown, &subject, &question, terms);
+            anew.is_ok_and(|anew| is_same(shown, &anew, terms))
+        }
         (shown, anew, _) => shown == anew,
     };
     if !is_same {

@@ -3,7 +3,8 @@
 use super::super::packet::Packet;
 use super::super::state::BookingState;
 use super::Outcome;
-use crate::policy::{self, Cancellation, Evaluation, Resolution, Terms, Zone};
+use crate::error::Error;
+use crate::policy::{self, Cancellation, Evaluation, Question, Resolution, Subject, Terms, Zone};
 
 /// Checks that the packet shows the recorded resolution, and that policy and facts give its amounts.
 pub(super) fn check(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
@@ -28,32 +29,46 @@ pub(super) fn check(packet: &Packet, state: &BookingState, terms: &Terms) -> Out
 
 /// Evaluates the cancellation again, and repeats a person's decision.
 fn recomputed(state: &BookingState, cancellation: &Cancellation, terms: &Terms) -> Outcome {
-    let subject = state.subject(terms, None);
+    let (subject, question) = (state.subject(terms, None), cancellation.question());
     let mut said = String::new();
     for resolution in state.resolutions.iter().map(|logged| &logged.fact) {
-        let anew = match &resolution.decision {
-            None => policy::evaluate(&subject, &cancellation.question()),
+        let made = match &resolution.decision {
+            None => anew(&resolution.evaluation, &subject, &question, terms),
             // The decision refers to the first resolution, which is in the same list.
             Some(decision) => (state.resolutions[0].fact)
                 .decided(decision.clone(), resolution.resolution_id, terms)
                 .map(|decided| decided.evaluation),
         };
-        let anew = anew.map_err(|refusal| wrong(resolution, &refusal))?;
-        same(resolution, &anew, terms)?;
+        let made = made.map_err(|refusal| wrong(resolution, &refusal))?;
+        same(resolution, &made, terms)?;
         said = match resolution.decision {
             None => format!(
                 "what it came to ({}) was recomputed from the terms and the cancellation with the same result",
-                sums(&anew)
+                sums(&made)
             ),
             Some(_) => format!(
                 "recomputing it from the terms shows that a person had to decide and that the decision comes to {}",
-                sums(&anew)
+                sums(&made)
             ),
         };
     }
     Ok(format!(
         "The resolution is the latest one recorded in the packet, and {said}."
     ))
+}
+
+/// The evaluation made anew: as the first release told it if that is what is shown, otherwise as it is told now.
+pub(super) fn anew(
+    shown: &Evaluation,
+    subject: &Subject<'_>,
+    question: &Question,
+    terms: &Terms,
+) -> Result<Evaluation, Error> {
+    let first = policy::evaluate_as_first(subject, question)?;
+    match is_same(shown, &first, terms) {
+        true => Ok(first),
+        false => policy::evaluate(subject, question),
+    }
 }
 
 /// Checks that an evaluation equals the recorded one.

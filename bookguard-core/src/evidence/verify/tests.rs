@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::super::SealedPacket;
+use super::super::summary::Wording;
 use super::*;
 use crate::ledger::cosignature::Cosigner;
 use crate::ledger::hash::Hash;
@@ -818,6 +819,29 @@ fn a_cancellation_recorded_as_dated_before_a_move_verifies() {
     let bytes = text(&packet, &fixture.signer);
     let names = failures(bytes.as_bytes(), &fixture.vkey());
     assert_eq!(names, [] as [&str; 0]);
+}
+
+/// The first release showed a sum where today a person decides; entries from then keep what they say.
+#[test]
+fn a_review_with_the_alternatives_of_the_first_release_verifies() {
+    const POLICY: &str = r#"{"policyId":"p","organizer":{"tiers":[{"before":"P7D","outcome":{"refundBps":10000}}],
+        "late":{"manual":true}}}"#;
+    let (date, zone) = ("2026-05-27T19:00:00-04:00", Some("America/New_York"));
+    let value = Amount::parse("1200.50", Currency::USD).unwrap();
+    for (wording, without_evidence) in [(Wording::First, Some(value)), (Wording::Second, None)] {
+        let mut fixture = Fixture::new();
+        fixture.wording = wording;
+        fixture.record(30, Some(POLICY), date, zone, value, |_| {});
+        fixture.reschedule_as(13, "2026-05-24T00:00:00Z", "2026-12-24T18:00", None, false);
+        fixture.cancel(13, Actor::Organizer, Some(Reason::ForceMajeure));
+        let packet = fixture.packet_at(13);
+        let alternatives = &packet.resolution.as_ref().unwrap().evaluation.alternatives;
+        let refunds: Vec<_> = alternatives.iter().map(|one| one.refund).collect();
+        assert_eq!(refunds, [Some(value), without_evidence]);
+        let bytes = text(&packet, &fixture.signer);
+        let names = failures(bytes.as_bytes(), &fixture.vkey());
+        assert_eq!(names, [] as [&str; 0]);
+    }
 }
 
 #[test]

@@ -307,7 +307,12 @@ impl Fixture {
         change: impl FnOnce(&mut Booking),
     ) {
         let created_at = at("2026-01-10T15:00:00.123Z").plus_ms(i64::from(n) * 60_000);
-        let policy = policy.map(|id| (Policy::template(id).unwrap().clone(), PolicySource::Named));
+        // The id of a template, or the text of a policy.
+        let policy = policy.map(|said| {
+            let own = || Policy::from_json(said).unwrap();
+            let policy = Policy::template(said).cloned();
+            (policy.unwrap_or_else(own), PolicySource::Named)
+        });
         let booked = Booked {
             event_date: EventDate::parse(date).unwrap(),
             time_zone: zone,
@@ -897,7 +902,11 @@ impl Fixture {
             cancellation.evidence_count = Some(1);
         }
         let subject = kept.state.subject(&kept.terms, None);
-        let mut evaluation = policy::evaluate(&subject, &cancellation.question()).unwrap();
+        let evaluate = match self.wording {
+            Wording::First => policy::evaluate_as_first,
+            Wording::Second => policy::evaluate,
+        };
+        let mut evaluation = evaluate(&subject, &cancellation.question()).unwrap();
         match self.lie {
             Some(Lie::Refund(refund)) if evaluation.refund.is_some() => {
                 evaluation.refund = Some(refund);
