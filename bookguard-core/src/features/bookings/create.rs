@@ -161,8 +161,7 @@ impl BookingRequest {
     /// Reads the body of a booking's creation, reporting every fault. `policy_set` holds the policies it may name.
     ///
     /// # Errors
-    /// Those of [`input`], of [`Currency::parse`] and [`Amount::parse`], and of a policy; `policy_unknown`, `policy_ambiguous`,
-    /// `paid_exceeds_value`.
+    /// Those of [`input`], of [`Currency::parse`] and [`Amount::parse`], and of a policy; `policy_unknown`, `policy_ambiguous`.
     pub fn read(body: &[u8], policy_set: &PolicySet) -> Result<Self, Error> {
         input::read(body, |form| Self::form(form, policy_set))
     }
@@ -192,7 +191,7 @@ impl BookingRequest {
             .about("Total value: not negative, at most the currency's decimals, at most 15 significant digits.")
             .required("bookingValue", |v| amount(v, currency));
         let paid = form
-            .about("What has been paid so far, at most the value; the whole value when not given.")
+            .about("What has been paid so far; the whole value when not given.")
             .optional("amountPaid", |v| amount(v, currency));
         let time_zone = form
             .about("The event's IANA time zone, such as \"America/New_York\".")
@@ -215,16 +214,6 @@ impl BookingRequest {
                 )
             });
         form.not_both("policy", "policyId", "policy_ambiguous");
-        if let (Some(value), Some(paid)) = (value, paid)
-            && paid.minor() > value.minor()
-        {
-            form.fault_at(
-                "amountPaid",
-                "paid_exceeds_value",
-                format!("{paid} is more than the value of the booking, {value}"),
-                "Send at most the \"bookingValue\".",
-            );
-        }
         let policy = inline
             .map(|policy| (policy, PolicySource::Booking))
             .or(named.map(|policy| (policy, PolicySource::Named)));
