@@ -57,7 +57,7 @@ async fn ask_and_erase(call: Call<'_>) -> Result<(), Failure> {
 
 pub(super) fn erasures() -> CliCommand {
     let about = "Show what was erased of a booking, and why";
-    operation::<ListErasures>("erasures", about, listed)
+    operation::<ListErasures>("erasures", about, listed).rows("erasures")
 }
 
 pub(super) fn holds() -> Declared {
