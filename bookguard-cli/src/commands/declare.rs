@@ -181,6 +181,7 @@ impl CliCommand {
 
     async fn run(
         &self,
+        path: &str,
         place: &GlobalArgs,
         screen: &Screen,
         matches: &ArgMatches,
@@ -209,6 +210,7 @@ impl CliCommand {
         };
         done.map_err(|failure| {
             let flags = (self.flags)();
+            let failure = failure.of_command(path);
             failure.in_flags(|pointer| flags.typed_at(pointer, matches))
         })
     }
@@ -242,9 +244,13 @@ pub(super) async fn run(
     screen: &Screen,
     mut matches: &ArgMatches,
 ) -> Result<(), Failure> {
+    let mut path = Vec::new();
     while let Some((name, within)) = matches.subcommand() {
+        path.push(name);
         match declared.iter().find(|command| command.name() == name) {
-            Some(Declared::One(command)) => return command.run(place, screen, within).await,
+            Some(Declared::One(command)) => {
+                return command.run(&path.join(" "), place, screen, within).await;
+            }
             Some(Declared::Group(.., commands)) => (declared, matches) = (commands, within),
             None => break,
         }
