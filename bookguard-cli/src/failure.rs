@@ -20,6 +20,8 @@ use crate::text::plain;
 pub enum Failure {
     /// The command line, or a file that it names, is invalid.
     Usage(String),
+    /// The command does not work at the place that was named: what follows the command's name in the message.
+    NotHere(&'static str),
     /// An operation was refused.
     Refused(Box<ErrorAnswer>),
     /// An API key is needed, and there is none.
@@ -103,6 +105,7 @@ impl Failure {
     fn own(&self) -> Option<(Exit, &str, &str, &str)> {
         Some(match self {
             Self::Usage(why) => (Exit::Usage, "Usage", "usage", why.as_str()),
+            Self::NotHere(why) => (Exit::Usage, "Usage", "usage", *why),
             Self::NoKey => (Exit::Auth, "Unauthorized", "no_api_key", NO_KEY),
             Self::NotVerified(why) => (
                 Exit::NotVerified,
@@ -132,6 +135,14 @@ impl Failure {
             Self::Unexpected(why) => (Exit::Unexpected, "Unexpected", "unexpected", why.as_str()),
             Self::Refused(_) | Self::NotReady(_) | Self::Closed | Self::Printed => return None,
         })
+    }
+
+    /// Says of which command the message is.
+    pub fn of_command(self, command: &str) -> Self {
+        match self {
+            Self::NotHere(why) => Self::Usage(format!("\"{command}\" {why}")),
+            other => other,
+        }
     }
 
     /// Lets people read the flag instead of the pointer to what it became in the request.

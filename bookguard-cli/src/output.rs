@@ -30,8 +30,11 @@ pub struct Answer<T> {
     pub output: T,
 }
 
+/// The member that holds the rows of most lists.
+pub const ROWS: &str = "data";
+
 /// Where answers go.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Screen {
     /// The form of answers.
     pub format: Format,
@@ -41,6 +44,8 @@ pub struct Screen {
     pub style: Style,
     /// The members of answers that the user wants to see; all if empty.
     fields: Vec<String>,
+    /// The member of an answer that holds its rows, if it is a list.
+    rows: &'static str,
     terminal: bool,
 }
 
@@ -58,7 +63,16 @@ impl Screen {
                 width: terminal_size_of(io::stdout()).map(|(width, _)| width.0),
             },
             fields: place.fields.clone(),
+            rows: ROWS,
             terminal,
+        }
+    }
+
+    /// The same screen, for answers whose rows are this member.
+    pub fn with_rows(&self, rows: &'static str) -> Self {
+        Self {
+            rows,
+            ..self.clone()
         }
     }
 
@@ -123,7 +137,7 @@ impl Screen {
         if self.fields.is_empty() && self.format != Format::Csv {
             return self.laid_out(json);
         }
-        let rows = AnswerRows::of(json, &self.fields)?;
+        let rows = AnswerRows::of(json, self.rows, &self.fields)?;
         if !rows.missing.is_empty() {
             say(&format!(
                 "No row has the field {}.",
@@ -136,7 +150,10 @@ impl Screen {
                 if let Some(Some(next)) = &rows.next {
                     say(table::more(Some(next)).trim_start());
                 }
-                print(&rows.csv(true))
+                match rows.columns() {
+                    [] => Ok(()),
+                    _ => print(&rows.csv(true)),
+                }
             }
             Format::Table => print(&table::of_rows(self.style, &rows)),
         }
@@ -178,7 +195,7 @@ impl Lines<'_> {
         if screen.fields.is_empty() {
             return print(&line);
         }
-        let row = AnswerRows::of(&line, &screen.fields)?;
+        let row = AnswerRows::of(&line, screen.rows, &screen.fields)?;
         if screen.format == Format::Json {
             return print(&row.json());
         }
@@ -270,6 +287,7 @@ mod tests {
                 explicit: Some(format),
                 style: Style::default(),
                 fields,
+                rows: ROWS,
                 terminal: false,
             };
             let refused =

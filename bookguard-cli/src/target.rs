@@ -84,10 +84,8 @@ impl Target {
         match self {
             Self::Local(local) => local.call::<O>(request).await,
             Self::Remote(remote) => match O::ROUTE.access {
-                Access::Database => Err(only_here(O::ROUTE.summary)),
-                Access::Administrator if !remote.is_operators() => {
-                    Err(for_operator(O::ROUTE.summary))
-                }
+                Access::Database => Err(only_here()),
+                Access::Administrator if !remote.is_operators() => Err(for_operator()),
                 _ => remote.call::<O>(request).await,
             },
         }
@@ -130,11 +128,11 @@ impl Target {
     /// The database, for commands that no server offers.
     ///
     /// # Errors
-    /// [`Failure::Usage`] on a server.
-    pub fn database(&self, what: &str) -> Result<&Local, Failure> {
+    /// [`Failure::NotHere`] on a server.
+    pub fn database(&self) -> Result<&Local, Failure> {
         match self {
             Self::Local(local) => Ok(local),
-            Self::Remote(_) => Err(only_here(what)),
+            Self::Remote(_) => Err(only_here()),
         }
     }
 
@@ -179,18 +177,18 @@ pub fn request(ids: &[&str], body: &Value) -> Request {
 }
 
 /// The message of a command that works only on a database.
-pub fn only_here(what: &str) -> Failure {
-    Failure::Usage(format!(
-        "\"{what}\" works only on the database itself: run it where the database is, with --db PATH"
-    ))
+pub fn only_here() -> Failure {
+    Failure::NotHere(
+        "works only on the database itself: run it where the database is, with --db PATH",
+    )
 }
 
 /// The message of a command that only the operator may use.
-fn for_operator(what: &str) -> Failure {
-    Failure::Usage(format!(
-        "\"{what}\" works only on the database itself (--db PATH, without --url or BOOKGUARD_URL), or on a server's operator \
-         interface with an operator key (BOOKGUARD_OPERATOR_KEY or --operator-key-file)"
-    ))
+fn for_operator() -> Failure {
+    Failure::NotHere(
+        "works only on the database itself (--db PATH, without --url or BOOKGUARD_URL), or on a server's operator interface \
+         with an operator key (BOOKGUARD_OPERATOR_KEY or --operator-key-file)",
+    )
 }
 
 /// Parses an operation's answer.

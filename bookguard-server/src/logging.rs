@@ -163,8 +163,10 @@ fn now() -> String {
     Clock::System.now().to_string()
 }
 
-/// From now on, lines are those of a server. They are written out, as far as possible, when the result is dropped.
-pub(crate) fn begin(format: LogFormat) -> Flush {
+/// From now on, lines are those of a server, in this form and from this level on. They are written out, as far as possible, when
+/// the result is dropped. Of later calls, only the level counts.
+pub fn begin(format: LogFormat, level: Level) -> Flush {
+    set_level(level);
     QUEUE.get_or_init(|| {
         let (queue, jobs) = Queue::new(LOG_LINES);
         let lost = Arc::clone(&queue.lost);
@@ -252,7 +254,7 @@ fn loss(lost: u64) -> Line {
 
 /// Waits for the last lines when it is dropped.
 #[must_use]
-pub(crate) struct Flush;
+pub struct Flush;
 
 impl Drop for Flush {
     fn drop(&mut self) {

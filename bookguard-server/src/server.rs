@@ -106,8 +106,7 @@ pub async fn run(
     reload: impl Fn() -> Result<Config, String>,
     started: impl FnOnce(&Server),
 ) -> Result<(), OpenError> {
-    let _flush = logging::begin(config.log_format);
-    logging::set_level(config.log_level);
+    let _flush = logging::begin(config.log_format, config.log_level);
     if config.webhooks == AddressRules::dev() {
         tracing::warn!(
             "DEVELOPMENT MODE (--dev): webhooks may go to this machine and over plain http. Never in production."

@@ -40,7 +40,7 @@ pub(super) fn command() -> CliCommand {
 /// [`Failure::Unexpected`] after a no.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let AcceptArgs { guard_lost, yes } = call.args()?;
-    let local = call.target().database("ledger accept-rollback")?;
+    let local = call.target().database()?;
     let service = local.service();
     let mut rollback = block_in_place(|| service.rollback())?;
     if rollback.is_none() && guard_lost {

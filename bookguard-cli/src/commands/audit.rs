@@ -64,7 +64,7 @@ struct Pruning {
 /// # Errors
 /// [`Failure::Usage`] for an invalid number of days; the errors of the core.
 async fn prune(call: Call<'_>) -> Result<(), Failure> {
-    let local = call.target().database("audit prune")?;
+    let local = call.target().database()?;
     let args: PruneArgs = call.args()?;
     let dry_run = args.dry_run;
     let days = args.days(AUDIT_DAYS_MIN..=AUDIT_DAYS_MAX)?;

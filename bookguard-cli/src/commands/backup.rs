@@ -74,7 +74,7 @@ pub(super) fn command() -> CliCommand {
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let BackupArgs { to, keep, every } = call.args()?;
     let Where::Database { config, .. } = settings::place(call.place, &environment)? else {
-        return Err(only_here("backup"));
+        return Err(only_here());
     };
     let every = every.as_deref().map(duration).transpose()?;
     let mut ending = Ending::new()?;

@@ -135,7 +135,7 @@ async fn preview(call: Call<'_>, args: &CancelArgs) -> Result<Answer<PolicyEvalu
     for (name, flag) in [
         ("canceledBy", "canceled-by"),
         ("reason", "reason"),
-        ("asOf", "effective-at"),
+        ("effectiveAt", "effective-at"),
         ("agreedRefund", "agreed-refund"),
     ] {
         add(&mut request, name, call.typed(flag));

@@ -14,7 +14,7 @@ use clap::{ArgMatches, Args};
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
 use crate::output::table::Style;
-use crate::output::{Answer, Screen};
+use crate::output::{Answer, ROWS, Screen};
 use crate::settings::{self, environment};
 use crate::target::{Purpose, Target};
 pub(super) use flags::Flags;
@@ -34,6 +34,8 @@ pub struct CliCommand {
     flags: Box<dyn Fn() -> Flags>,
     shape: fn(clap::Command) -> clap::Command,
     alias: Option<&'static str>,
+    /// The member that holds the rows, if its answer is a list.
+    rows: &'static str,
     purpose: Purpose,
     /// Whether it needs no target, given these arguments.
     is_alone: fn(&GlobalArgs) -> bool,
@@ -107,6 +109,7 @@ pub(super) fn special(
         flags: Box::new(Flags::default),
         shape: |shape| shape,
         alias: None,
+        rows: ROWS,
         purpose: Purpose::Work,
         is_alone: |_| false,
         work: Box::new(work),
@@ -137,6 +140,11 @@ impl CliCommand {
             alias: Some(alias),
             ..self
         }
+    }
+
+    /// Names the member that holds the rows of its answer.
+    pub(super) fn rows(self, rows: &'static str) -> Self {
+        Self { rows, ..self }
     }
 
     /// Sets the purpose for which its target is opened.
@@ -173,10 +181,12 @@ impl CliCommand {
 
     async fn run(
         &self,
+        path: &str,
         place: &GlobalArgs,
         screen: &Screen,
         matches: &ArgMatches,
     ) -> Result<(), Failure> {
+        let screen = &screen.with_rows(self.rows);
         let call = Call {
             place,
             screen,
@@ -200,6 +210,7 @@ impl CliCommand {
         };
         done.map_err(|failure| {
             let flags = (self.flags)();
+            let failure = failure.of_command(path);
             failure.in_flags(|pointer| flags.typed_at(pointer, matches))
         })
     }
@@ -233,9 +244,13 @@ pub(super) async fn run(
     screen: &Screen,
     mut matches: &ArgMatches,
 ) -> Result<(), Failure> {
+    let mut path = Vec::new();
     while let Some((name, within)) = matches.subcommand() {
+        path.push(name);
         match declared.iter().find(|command| command.name() == name) {
-            Some(Declared::One(command)) => return command.run(place, screen, within).await,
+            Some(Declared::One(command)) => {
+                return command.run(&path.join(" "), place, screen, within).await;
+            }
             Some(Declared::Group(.., commands)) => (declared, matches) = (commands, within),
             None => break,
         }

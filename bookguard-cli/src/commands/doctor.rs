@@ -55,7 +55,7 @@ pub(super) fn command() -> CliCommand {
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let egress = call.args::<DoctorArgs>()?.egress;
     if settings::is_server(call.place, &environment)? {
-        return Err(only_here("doctor"));
+        return Err(only_here());
     }
     let (in_force, found) = match settings::config(call.place, None, &environment) {
         Ok(config) => {

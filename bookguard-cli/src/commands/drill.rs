@@ -81,7 +81,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         true => None,
         false => match settings::place(call.place, &environment)? {
             Where::Database { config, .. } => Some(*config),
-            Where::Server { .. } => return Err(only_here("drill")),
+            Where::Server { .. } => return Err(only_here()),
         },
     };
     let drilled = tokio::select! {

@@ -115,13 +115,17 @@ fn of_all(page: &Page<Event>, style: Style) -> String {
 
 /// An event on one line, as it happens.
 pub(super) fn happened(event: &Event, style: Style) -> String {
+    format!("{}  {}", told(event, style), event.status.word())
+}
+
+/// The same without what became of its deliveries.
+pub(super) fn told(event: &Event, style: Style) -> String {
     format!(
-        "{}  {}  {}  {}  {}",
+        "{}  {}  {}  {}",
         style.bold(&event.seq.to_string()),
         time(event.timestamp),
         event.event_type.word(),
-        or_dash(event.booking_id),
-        event.status.word()
+        or_dash(event.booking_id)
     )
 }
 

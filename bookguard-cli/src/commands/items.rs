@@ -50,7 +50,7 @@ pub(super) fn commands() -> Declared {
     let about = "Add a contract, a message, a payment or anything else to a booking's evidence";
     let add = carried::<AddEvidenceItem>("add", about, |call| Box::pin(add(call)));
     let about = "List what was added to a booking's evidence";
-    let list = operation::<ListEvidenceItems>("list", about, listed);
+    let list = operation::<ListEvidenceItems>("list", about, listed).rows("items");
     let about = "Send the file of an item that was added without it";
     let send = carried::<PutItemFile>("send", about, |call| Box::pin(send(call)));
     let about = "Fetch the file of an item";

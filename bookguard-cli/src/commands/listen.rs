@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::declare::{Call, CliCommand, add, special};
-use super::events::happened;
+use super::events::told;
 use super::tail::Following;
 use super::verify::given_secret;
 use crate::failure::Failure;
@@ -241,7 +241,7 @@ impl Posted {
             event_id: event.event_id.to_string(),
             seq: event.seq,
             status_code: None,
-            error: Some("not posted: its payload was deleted because it is old".to_owned()),
+            error: Some("not posted: its payload was deleted, because it is too old or its booking's data were erased".to_owned()),
             duration_ms: 0,
         }
     }
@@ -251,7 +251,7 @@ impl Posted {
             (Some(status), _) => format!("{status} in {} ms", self.duration_ms),
             (None, error) => format!("failed: {}", plain(error.as_deref().unwrap_or("unknown"))),
         };
-        format!("{}  {outcome}", happened(event, style))
+        format!("{}  {outcome}", told(event, style))
     }
 }
 

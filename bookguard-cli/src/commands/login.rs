@@ -138,8 +138,15 @@ async fn owner(url: &str, key: &str) -> Result<Option<Partner>, Failure> {
         query: vec![("limit".to_owned(), "1".to_owned())],
         ..Request::default()
     };
-    server.for_operator(None).call::<ListPartners>(one).await?;
-    Ok(None)
+    let server = server.for_operator(None);
+    match server.call::<ListPartners>(one).await {
+        Ok(_) => Ok(None),
+        // At the partners' address, nothing is for operator keys.
+        Err(failure) if failure.is("path_not_found") => Err(Failure::Usage(format!(
+            "{url} is not the address of the operator interface, which alone takes operator keys: name that one with --url (operator_listen in the server's settings)"
+        ))),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// The key from a file, from the person at the terminal, or from standard input.
@@ -209,12 +216,20 @@ fn remove(call: Call<'_>) -> Result<(), Failure> {
     let mut known = Profiles::load(&environment)?;
     let url = known.named(&name)?.url.clone();
     known.all.remove(&name);
-    if known.default.as_deref() == Some(&name) {
+    let was_default = known.default.as_deref() == Some(&name);
+    if was_default {
         known.default = None;
     }
     known.save(&environment)?;
     let value = json!({"profile": name, "url": url, "isDefault": false});
     call.screen.said(&value, |_| {
-        format!("The profile {name} is removed. To revoke its key, run `bookguard api-keys revoke` with another key")
+        let mut text = format!("The profile {name} is removed. To revoke its key, run `bookguard api-keys revoke` with another key.");
+        if was_default {
+            text.push_str("\nNo profile is the default now: commands without --db, --url and --profile work as the operator of a database on this machine, bookguard.db unless a setting names another.");
+        }
+        if let Some(other) = known.all.keys().next().filter(|_| was_default) {
+            text.push_str(&format!(" Choose another with: bookguard profiles default {other}"));
+        }
+        text
     })
 }

@@ -33,7 +33,7 @@ pub(super) fn command() -> CliCommand {
 fn run(call: Call<'_>) -> Result<(), Failure> {
     let MigrateArgs { dry_run } = call.args()?;
     let Where::Database { config, .. } = settings::place(call.place, &environment)? else {
-        return Err(only_here("migrate"));
+        return Err(only_here());
     };
     let db = &config.db;
     let upgraded = block_in_place(|| match dry_run {

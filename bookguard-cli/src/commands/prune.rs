@@ -68,7 +68,7 @@ impl PruneArgs {
 /// [`Failure::Usage`] for an invalid number of days, or if none is given and the service keeps events for ever; the errors
 /// of the core.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
-    let local = call.target().database("webhook-events prune")?;
+    let local = call.target().database()?;
     let args: PruneArgs = call.args()?;
     let days = args.days(1..=RETENTION_DAYS_MAX)?;
     let days = days.or_else(|| local.retention_days()).ok_or_else(|| {

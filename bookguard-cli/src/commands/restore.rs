@@ -37,7 +37,7 @@ pub(super) fn command() -> CliCommand {
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let RestoreArgs { file } = call.args()?;
     let Where::Database { config, .. } = settings::place(call.place, &environment)? else {
-        return Err(only_here("restore"));
+        return Err(only_here());
     };
     let mut ending = Ending::new()?;
     let place = config.db.file();

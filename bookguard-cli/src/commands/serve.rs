@@ -5,6 +5,7 @@ mod sample;
 use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
+use bookguard_server::logging;
 use clap::Args;
 use tempfile::TempDir;
 
@@ -67,6 +68,8 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     let sample = match &demo {
         Some(_) => {
             let config = config()?;
+            // The server that makes the data logs as this one does.
+            let _flush = logging::begin(config.log_format, config.log_level);
             let filled = tokio::select! {
                 filled = sample::fill(&config) => filled?,
                 _ = signals.recv() => return Ok(()),
@@ -155,6 +158,7 @@ impl Demo {
             ("operator_listen", self.operator_listen.as_deref()),
             ("ledger_key", None),
             ("guard_file", None),
+            ("dev", Some("true")),
             ("webhook_allow_http", Some("true")),
             ("webhook_allow_subnets", Some("127.0.0.0/8,::1/128")),
             ("webhook_verification", Some("off")),
@@ -260,6 +264,7 @@ mod tests {
         let database = adjusted.db.to_string();
         assert_eq!(of("db"), (database.as_str(), "demo"));
         assert_eq!(of("operator_listen").1, "demo");
+        assert_eq!(of("dev"), ("true", "demo"));
         assert_eq!(of("webhook_allow_http"), ("true", "demo"));
         assert_eq!(of("webhook_verification"), ("off", "demo"));
         assert!(of("ledger_key").0.contains("beside the database file"));

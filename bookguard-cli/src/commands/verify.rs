@@ -237,15 +237,9 @@ fn webhook(call: Call<'_>) -> Result<(), Failure> {
         });
     };
     if let Some(header) = &args.header {
-        // People often copy the whole header line.
-        let value = header
-            .strip_prefix("x-service-signature:")
-            .unwrap_or(header)
-            .trim();
-        add(
-            "x-service-signature",
-            webhook::verify(&secrets, value, &body),
-        );
+        let name = "x-service-signature";
+        let value = header_value(name, header);
+        add(name, webhook::verify(&secrets, value, &body));
     }
     if let (Some(signature), Some(id), Some(timestamp)) = (
         &args.webhook_signature,
@@ -253,9 +247,9 @@ fn webhook(call: Call<'_>) -> Result<(), Failure> {
         &args.webhook_timestamp,
     ) {
         let headers = StandardHeaders {
-            id,
-            timestamp,
-            signature,
+            id: header_value("webhook-id", id),
+            timestamp: header_value("webhook-timestamp", timestamp),
+            signature: header_value("webhook-signature", signature),
         };
         let now = Clock::System.now().unix_seconds();
         let tolerance = Some(Duration::from_secs(args.tolerance));
@@ -269,6 +263,15 @@ fn webhook(call: Call<'_>) -> Result<(), Failure> {
     call.screen
         .said(&value, |style| lines(&checks, verified, style))?;
     conclude(verified, "The webhook does not verify: do not act on it.")
+}
+
+/// The value of a header. People often copy the whole line.
+fn header_value<'a>(name: &str, typed: &'a str) -> &'a str {
+    let value = match typed.split_once(':') {
+        Some((before, value)) if before.trim().eq_ignore_ascii_case(name) => value,
+        _ => typed,
+    };
+    value.trim()
 }
 
 /// The first secret in the file, or in the environment; `None` when neither is there.
@@ -294,7 +297,8 @@ fn secrets(file: Option<&Path>) -> Result<Vec<Secret>, Failure> {
     };
     let secrets: Vec<Secret> = text
         .lines()
-        .map(|line| line.trim_end_matches('\r'))
+        // Some editors begin a file with a byte order mark.
+        .map(|line| line.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}'))
         .filter(|line| !line.is_empty())
         .map(Secret::new)
         .collect();
@@ -366,6 +370,18 @@ mod tests {
             lines(&checks, false, Style::default()),
             "ok     proofs\nFAILED chain: entry 2\u{fffd}[2J is missing\nNOT VERIFIED."
         );
+    }
+
+    #[test]
+    fn a_header_is_given_as_its_value_or_its_line() {
+        for typed in [
+            "v1,a:b",
+            " v1,a:b ",
+            "webhook-signature: v1,a:b",
+            "Webhook-Signature:v1,a:b",
+        ] {
+            assert_eq!(header_value("webhook-signature", typed), "v1,a:b");
+        }
     }
 
     #[test]

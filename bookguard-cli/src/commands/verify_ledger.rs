@@ -42,7 +42,7 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
         witness_policy,
     } = call.args()?;
     let policy = witness_policy.as_deref().map(trust_policy).transpose()?;
-    let service = call.target().database("ledger verify")?.service();
+    let service = call.target().database()?.service();
     let mut bar = Bar::new();
     let report =
         block_in_place(|| service.verify_ledger(backup, |done, total| bar.draw(done, total)));

@@ -82,6 +82,8 @@ pub struct AnswerRows {
     rows: Vec<Members>,
     /// The whole answer, if it is a list: its rows have members beside them.
     list: Option<Members>,
+    /// The member of a list that holds its rows.
+    member: &'static str,
     /// The flag that asks for the next page of a list. `None` for an answer that is not a list.
     pub next: Option<Option<String>>,
     columns: Vec<String>,
@@ -90,18 +92,18 @@ pub struct AnswerRows {
 }
 
 impl AnswerRows {
-    /// Reads an answer, and takes the columns that were chosen, or all if none was.
+    /// Reads an answer, which is a list if this `member` is one, and takes the columns that were chosen, or all if none was.
     ///
     /// # Errors
     /// [`Failure::Usage`] for an answer that is not an object.
-    pub fn of(json: &str, chosen: &[String]) -> Result<Self, Failure> {
+    pub fn of(json: &str, member: &'static str, chosen: &[String]) -> Result<Self, Failure> {
         let answer: Members = serde_json::from_str(json).map_err(|_| {
             let why = "this answer has no fields: it is not a JSON object; leave out --fields and --output csv";
             Failure::Usage(why.to_owned())
         })?;
-        let data = answer.get("data");
-        let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
-        let (rows, next, list): (Vec<Members>, _, _) = match data {
+        let listed = answer.get(member);
+        let listed = listed.and_then(|rows| serde_json::from_str(rows.get()).ok());
+        let (rows, next, list): (Vec<Members>, _, _) = match listed {
             Some(rows) => (rows, Some(answer.next_page()), Some(answer)),
             None => (vec![answer], None, None),
         };
@@ -122,6 +124,7 @@ impl AnswerRows {
             },
             rows,
             list,
+            member,
             next,
         })
     }
@@ -153,18 +156,24 @@ impl AnswerRows {
         match &self.list {
             None => rows.collect(),
             Some(list) => {
-                let mut data = format!("[{}]", rows.collect::<Vec<_>>().join(","));
-                object(list.0.iter().map(|(name, value)| match name.as_str() {
-                    "data" => ("data", mem::take(&mut data)),
-                    beside => (beside, value.get().to_owned()),
+                let mut rows = format!("[{}]", rows.collect::<Vec<_>>().join(","));
+                object(list.0.iter().map(|(name, value)| {
+                    let text = match name == self.member {
+                        true => mem::take(&mut rows),
+                        false => value.get().to_owned(),
+                    };
+                    (name.as_str(), text)
                 }))
             }
         }
     }
 
     /// The rows as CSV (RFC 4180, with a line feed at each line's end). A cell that a spreadsheet would take for a formula
-    /// begins with an apostrophe.
+    /// begins with an apostrophe. Without columns, as of an empty list, there is nothing to write.
     pub fn csv(&self, with_header: bool) -> String {
+        if self.columns.is_empty() {
+            return String::new();
+        }
         let mut out = csv::Writer::from_writer(Vec::new());
         let header = with_header.then(|| self.columns.clone());
         for line in header.into_iter().chain(self.cells()) {
@@ -215,7 +224,7 @@ mod tests {
 
     fn rows(json: &str, chosen: &[&str]) -> AnswerRows {
         let chosen: Vec<String> = chosen.iter().map(|&name| name.to_owned()).collect();
-        AnswerRows::of(json, &chosen).unwrap()
+        AnswerRows::of(json, "data", &chosen).unwrap()
     }
 
     #[test]
@@ -286,12 +295,28 @@ mod tests {
             (r#"{"data":[]}"#.to_owned(), "id\n".to_owned())
         );
         assert!(empty.missing.is_empty());
+        assert_eq!(rows(r#"{"data":[]}"#, &[]).csv(true), "");
+    }
+
+    #[test]
+    fn a_list_is_the_member_that_the_command_names() {
+        let answer = r#"{"bookingId":"b","items":[{"title":"a","kind":"note"},{"kind":"contract"}],"data":[]}"#;
+        let chosen = ["title".to_owned()];
+        let some = AnswerRows::of(answer, "items", &chosen).unwrap();
+        assert_eq!(
+            (some.json(), some.csv(true)),
+            (
+                r#"{"bookingId":"b","items":[{"title":"a"},{}],"data":[]}"#.to_owned(),
+                "title\na\n\"\"\n".to_owned()
+            )
+        );
+        assert_eq!(some.next, Some(None));
     }
 
     #[test]
     fn an_answer_that_is_not_an_object_is_refused() {
         for json in ["[1]", "\"text\"", "1", "not JSON"] {
-            assert!(AnswerRows::of(json, &[]).is_err(), "{json}");
+            assert!(AnswerRows::of(json, "data", &[]).is_err(), "{json}");
         }
     }
 

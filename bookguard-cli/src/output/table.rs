@@ -400,7 +400,12 @@ mod tests {
 
     #[test]
     fn an_empty_page_says_that_there_are_more() {
-        let shown = |list| of_rows(Style::default(), &AnswerRows::of(list, &[]).unwrap());
+        let shown = |list| {
+            of_rows(
+                Style::default(),
+                &AnswerRows::of(list, "data", &[]).unwrap(),
+            )
+        };
         assert_eq!(shown(r#"{"data":[]}"#), "No rows.");
         assert_eq!(
             shown(r#"{"data":[],"nextCursor":"c"}"#),

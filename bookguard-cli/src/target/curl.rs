@@ -10,10 +10,15 @@ use crate::http;
 /// The command. The key is what `key` expands to in a shell, and is sent in this header.
 pub fn command(request: &Request, header: &str, key: &str) -> String {
     let mut command = "curl".to_owned();
+    let url = request.url().as_str();
+    // Otherwise curl takes them for a pattern of several addresses.
+    if url.contains(['{', '}', '[', ']']) {
+        command.push_str(" --globoff");
+    }
     if request.method() != "GET" {
         let _ = write!(command, " -X {}", request.method());
     }
-    let _ = write!(command, " {}", quoted(request.url().as_str()));
+    let _ = write!(command, " {}", quoted(url));
     let _ = write!(command, " \\\n  -H \"{header}: {key}\"");
     for (name, value) in request.headers() {
         let header = format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()));
@@ -46,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_shell_reads_every_word_as_it_was_meant() {
-        let url = "http://h/v1/bookings?a=b%20c&d=%27";
+        let url = "http://h/v1/bookings?a=b%20c&d=%27&e={f,g}";
         let body = r#"{"name":"O'Hara $(id) `id` \\ \"x\"\n"}"#;
         let mut request = Request::new(reqwest::Method::POST, url.parse().unwrap());
         request
@@ -64,9 +69,10 @@ mod tests {
         assert_eq!(
             words,
             [
+                "--globoff",
                 "-X",
                 "POST",
-                "http://h/v1/bookings?a=b%20c&d=%27",
+                url,
                 "-H",
                 "x-api-key: bgk_x",
                 "-H",

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::bookings::visible;
+use super::cancellations::rule;
 use crate::engine::batch::LoadedBooking;
 use crate::error::Error;
 use crate::input::{amount, shorten};
@@ -39,6 +40,12 @@ impl Operation for EvaluatePolicy {
             QueryParam {
                 name: "asOf",
                 description: "Evaluate as if it were this RFC 3339 instant, not before the event was last moved; now when not given.",
+                form: QueryForm::Instant,
+            },
+            QueryParam {
+                name: "effectiveAt",
+                description: "Evaluate a cancellation that is received now and takes effect at this RFC 3339 instant, as `cancel` would \
+                              record it. Not together with `asOf` or `matrix`.",
                 form: QueryForm::Instant,
             },
             QueryParam {
@@ -90,6 +97,8 @@ impl Operation for EvaluatePolicy {
 
 /// The query's parameters.
 struct EvaluationQuery {
+    /// Whether `at` is the instant of a question or of a cancellation.
+    mode: Mode,
     at: Option<Timestamp>,
     actor: Actor,
     reason: Option<Reason>,
@@ -101,7 +110,19 @@ struct EvaluationQuery {
 impl EvaluationQuery {
     fn read(request: &Request) -> Result<Self, Error> {
         let mut faults = Vec::new();
-        let at = query_instant(request, "asOf", &mut faults);
+        let as_of = query_instant(request, "asOf", &mut faults);
+        let effective_at = query_instant(request, "effectiveAt", &mut faults);
+        for other in ["asOf", "matrix"] {
+            let given = |name| query_value(request, name).is_some();
+            if given("effectiveAt") && given(other) {
+                faults.push(query_fault(
+                    "effectiveAt",
+                    "parameters_conflict",
+                    &format!("cannot be combined with {other}"),
+                    &format!("Leave out effectiveAt or {other}."),
+                ));
+            }
+        }
         let actor = query_choice(request, "canceledBy", Actor::WORDS, &mut faults);
         let reason = query_choice(request, "reason", Reason::WORDS, &mut faults);
         let yes_or_no = [("true", true), ("false", false)];
@@ -131,7 +152,11 @@ impl EvaluationQuery {
             return Err(Error::faults(faults));
         }
         Ok(Self {
-            at,
+            mode: match effective_at {
+                Some(_) => Mode::Cancel,
+                None => Mode::Evaluate,
+            },
+            at: effective_at.or(as_of),
             actor: actor.unwrap_or(Actor::Organizer),
             reason,
             agreed_refund,
@@ -146,7 +171,7 @@ impl EvaluationQuery {
             .map(|digits| amount("?agreedRefund", digits, currency))
             .transpose()?;
         Ok(Question {
-            mode: Mode::Evaluate,
+            mode: self.mode,
             actor: self.actor,
             reason: self.reason,
             at: self.at,
@@ -164,33 +189,48 @@ fn evaluation(
     matrix: bool,
 ) -> Result<PolicyEvaluation, Error> {
     let recorded = state.resolution().map(Resolution::recorded);
+    if question.mode == Mode::Cancel && recorded.is_none() {
+        return Ok(PolicyEvaluation {
+            evaluation: rule::preview(state, question)
+                .map_err(|refusal| refused(refusal, "effectiveAt"))?,
+            matrix: None,
+        });
+    }
+    // What is recorded answers every question.
+    let question = &Question {
+        mode: Mode::Evaluate,
+        ..*question
+    };
+    let at_fault = |refusal| refused(refusal, "asOf");
     let subject = state.subject(&state.terms, recorded.as_ref());
-    let evaluation = policy::evaluate(&subject, question).map_err(refused)?;
-    policy::not_before_last_move(&subject, question).map_err(refused)?;
+    let evaluation = policy::evaluate(&subject, question).map_err(at_fault)?;
+    policy::not_before_last_move(&subject, question).map_err(at_fault)?;
     Ok(PolicyEvaluation {
         evaluation,
         matrix: match matrix && recorded.is_none() {
-            true => Some(policy::matrix(&subject, question).map_err(refused)?),
+            true => Some(policy::matrix(&subject, question).map_err(at_fault)?),
             false => None,
         },
     })
 }
 
-/// Adds the parameter to the policy's refusal.
-fn refused(refusal: Error) -> Error {
+/// Adds the parameter to the policy's refusal; `at` is the one that named the instant.
+fn refused(refusal: Error, at: &str) -> Error {
+    let from_the_start = format!("Send another reason, or an {at} from the start of the event on.");
     let (name, fix) = match &*refusal.code {
+        "effective_at_in_future" => (
+            at,
+            "Send an instant from the booking's creation until now, or leave it out for now.",
+        ),
         "effective_at_before_booking" => (
-            "asOf",
+            at,
             "Send an instant from the booking's creation on, or leave it out for now.",
         ),
         "effective_at_before_reschedule" => (
-            "asOf",
+            at,
             "Send an instant from the last move on, or leave it out for now.",
         ),
-        "no_show_before_event" => (
-            "reason",
-            "Send another reason, or an asOf from the start of the event on.",
-        ),
+        "no_show_before_event" => ("reason", from_the_start.as_str()),
         "agreed_refund_required" => ("agreedRefund", "Add the refund both sides agreed on."),
         "agreed_refund_exceeds_paid" => ("agreedRefund", "Send at most what was paid."),
         _ => return refusal,

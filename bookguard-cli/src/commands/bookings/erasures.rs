@@ -45,11 +45,12 @@ async fn ask_and_erase(call: Call<'_>) -> Result<(), Failure> {
             body: trial.to_string().into_bytes(),
             ..Request::default()
         };
-        let would = call.target().call::<EraseValues>(trial).await?.output;
-        if !would.is_empty() {
-            let style = call.screen.style;
-            consent::ask(&report(&would, style), yes)?;
+        let would = call.target().call::<EraseValues>(trial).await?;
+        if would.output.is_empty() {
+            // Nobody was asked, so nothing is sent that could erase what came since.
+            return call.screen.show(&would, report);
         }
+        consent::ask(&report(&would.output, call.screen.style), yes)?;
     }
     let answer = call.target().call::<EraseValues>(request).await?;
     call.screen.show(&answer, report)
@@ -57,7 +58,7 @@ async fn ask_and_erase(call: Call<'_>) -> Result<(), Failure> {
 
 pub(super) fn erasures() -> CliCommand {
     let about = "Show what was erased of a booking, and why";
-    operation::<ListErasures>("erasures", about, listed)
+    operation::<ListErasures>("erasures", about, listed).rows("erasures")
 }
 
 pub(super) fn holds() -> Declared {

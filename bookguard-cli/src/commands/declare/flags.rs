@@ -250,8 +250,10 @@ impl Flags {
             return Some(format!("--{ONCE}"));
         }
         if let Some(name) = pointer.strip_prefix('?') {
-            let mut query = self.fields.iter().filter(|f| f.place == Place::Query);
-            return query.find(|field| field.name == name).map(Field::shown);
+            // A preview asks with parameters that are called as the members of the body are.
+            let query = self.fields.iter().filter(|f| f.place == Place::Query);
+            let mut fields = query.chain(self.of_body());
+            return fields.find(|field| field.name == name).map(Field::shown);
         }
         let file = matches.try_get_one::<PathBuf>(JSON).ok().flatten();
         let path = pointer.strip_prefix('/').filter(|_| file.is_none())?;

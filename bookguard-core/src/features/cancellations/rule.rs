@@ -36,7 +36,7 @@ impl Command for CancelBooking {
         let booking = &state.booking;
         let cancellation = cancellation(at, self, booking.currency)?;
         let recorded = state.resolution().map(Resolution::recorded);
-        let evaluation = evaluate(state, recorded.as_ref(), &cancellation)
+        let evaluation = evaluate(state, recorded.as_ref(), &cancellation.question())
             .map_err(|refusal| refused(refusal, state))?;
         guard(&self.asked.expected, &evaluation, state, &cancellation)?;
         if let Some(resolution) = state.resolution() {
@@ -194,14 +194,54 @@ fn cancellation(
 fn evaluate(
     state: &LoadedBooking,
     recorded: Option<&Recorded>,
-    cancellation: &Cancellation,
+    question: &Question,
 ) -> Result<Evaluation, Error> {
     let subject = state.subject(&state.terms, recorded);
-    let question = cancellation.question();
-    let evaluation = policy::evaluate(&subject, &question)?;
-    policy::not_before_last_move(&subject, &question)?;
-    policy::not_ahead_of_receipt(&subject, &question)?;
+    let evaluation = policy::evaluate(&subject, question)?;
+    policy::not_before_last_move(&subject, question)?;
+    policy::not_ahead_of_receipt(&subject, question)?;
     Ok(evaluation)
+}
+
+/// What this cancellation of a booking that is not canceled would come to.
+///
+/// # Errors
+/// Those of the cancellation, except that a booking without a policy, and one that can no longer be canceled, are told as such.
+pub(crate) fn preview(state: &LoadedBooking, question: &Question) -> Result<Evaluation, Error> {
+    match evaluate(state, None, question) {
+        Ok(result) => Ok(Evaluation {
+            simulated: true,
+            ..as_quote(state, question, result)
+        }),
+        Err(refusal) if matches!(&*refusal.code, "claim_window_closed" | "policy_missing") => {
+            only_asked(state, question)
+        }
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// The result of a cancellation that is not made, told as a quote; unless the time at which it is received makes a difference.
+fn as_quote(state: &LoadedBooking, question: &Question, result: Evaluation) -> Evaluation {
+    let same = |quote: &Evaluation| {
+        (quote.refund, quote.resolution_path) == (result.refund, result.resolution_path)
+            && quote.review_reasons == result.review_reasons
+    };
+    match only_asked(state, question).ok().filter(same) {
+        Some(quote) => Evaluation {
+            assumptions: result.assumptions,
+            ..quote
+        },
+        None => result,
+    }
+}
+
+/// The answer to a question about the instant of a cancellation, as if it were received then.
+fn only_asked(state: &LoadedBooking, question: &Question) -> Result<Evaluation, Error> {
+    let question = Question {
+        mode: Mode::Evaluate,
+        ..*question
+    };
+    policy::evaluate(&state.subject(&state.terms, None), &question)
 }
 
 /// Refuses a result that differs from the one the caller was shown, even if it is already recorded.
@@ -241,22 +281,14 @@ fn guard(
              \"evaluation\" and cancel again, expecting that."
         ),
     };
-    // Nothing was canceled, so it is told as a quote; unless the time at which the cancellation is received makes a difference.
-    let question = Question {
-        mode: Mode::Evaluate,
-        ..cancellation.question()
+    let shown = match recorded {
+        // Nothing was canceled.
+        None => as_quote(state, &cancellation.question(), evaluation.clone()),
+        Some(_) => evaluation.clone(),
     };
-    let quote = match recorded {
-        None => policy::evaluate(&state.subject(&state.terms, None), &question).ok(),
-        Some(_) => None,
-    };
-    let comes_to_the_same = |quote: &Evaluation| {
-        (quote.refund, quote.resolution_path) == (evaluation.refund, evaluation.resolution_path)
-    };
-    let quote = quote.filter(comes_to_the_same);
     Err(Error::conflict("quote_changed", message).showing(Obstacle {
         resolution_id: recorded.map(|resolution| resolution.resolution_id),
-        evaluation: serde_json::to_string(quote.as_ref().unwrap_or(evaluation)).ok(),
+        evaluation: serde_json::to_string(&shown).ok(),
         ..Obstacle::default()
     }))
 }

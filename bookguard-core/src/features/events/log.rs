@@ -85,7 +85,8 @@ impl Operation for ListEvents {
         tag: "Webhooks",
         summary: "All events in order, as a log to read from",
         description: "Oldest first, by `seq`, which numbers a partner's events without a gap: after 7, seeing 9 means that you \
-                      missed 8. Events of booking.created, booking.protected and resolution.created are listed whether or \
+                      missed 8. After a number beyond the last event, which only a restored backup explains, nothing is read \
+                      (`out_of_range`). Events of booking.created, booking.protected and resolution.created are listed whether or \
                       not an endpoint took them, others only if an endpoint listed their type. Read from `after=0`, continue with \
                       `nextAfter`, and add `wait=30` once `hasMore` is false: the answer comes with the next event, or is \
                       empty after that time. To look at the newest first, read from `before=latest`, and continue with \
@@ -215,18 +216,21 @@ fn page(
     limit: u32,
 ) -> Result<EventLog, Error> {
     let now = session.service.clock().now();
-    let (from, page, secret) = query(session, |reader| {
+    let (from, page, last, secret) = query(session, |reader| {
+        let last = reader.last_event(&filter.partner_id)?;
         let from = match from {
             LogPlace::After(_) => from,
             // From the last event at most, so that whoever goes on from `nextAfter` misses none.
-            LogPlace::Before(number) => {
-                let last = reader.last_event(&filter.partner_id)?;
-                LogPlace::Before(number.min(last.saturating_add(1)))
-            }
+            LogPlace::Before(number) => LogPlace::Before(number.min(last.saturating_add(1))),
         };
         let page = reader.event_log(filter, from, limit)?;
-        Ok((from, page, reader.secret(&filter.partner_id, now)?))
+        Ok((from, page, last, reader.secret(&filter.partner_id, now)?))
     })?;
+    if let LogPlace::After(number) = from
+        && number > last
+    {
+        return Err(beyond(number, last));
+    }
     let secret = secret.ok_or_else(|| no_secret(filter.partner_id))?;
     let data = page.events.iter().map(|event| events::view(event, &secret));
     let (next_after, next_before) = match from {
@@ -239,6 +243,18 @@ fn page(
         next_after,
         next_before,
     })
+}
+
+/// The refusal to read after a number that no event has. The next events get the numbers up to it, and would be missed.
+fn beyond(number: u64, last: u64) -> Error {
+    Error::faults(vec![query_fault(
+        "after",
+        "out_of_range",
+        &format!(
+            "{number} is beyond the last event, {last}: if there was such an event, it was lost, because the service was restored from a backup"
+        ),
+        "Send the seq of the last event from before the loss, 0 for all, or latest for future ones only.",
+    )])
 }
 
 /// The booking and its partner. Another partner's booking, an unknown id and a malformed id get the same answer.

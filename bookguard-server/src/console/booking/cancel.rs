@@ -23,13 +23,8 @@ const NAMES: [&str; 5] = [
     "/note",
     "/agreedRefund",
 ];
-/// The fields that the result depends on, with the parameters of the operation that evaluates it.
-const ASKED: [(&str, &str); 4] = [
-    ("/canceledBy", "canceledBy"),
-    ("/reason", "reason"),
-    ("/effectiveAt", "asOf"),
-    ("/agreedRefund", "agreedRefund"),
-];
+/// The fields that the result depends on, as parameters of the operation that evaluates it.
+const ASKED: [&str; 4] = ["canceledBy", "reason", "effectiveAt", "agreedRefund"];
 
 /// The field of a form that shows a result: without it, only the result is asked for.
 const SHOWN: &str = "/expected/resolutionPath";
@@ -57,8 +52,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     }
 }
 
-/// What the cancellation comes to, if it was refused because that is not what the form said. It is not always what the
-/// evaluation as of another time says: a cancellation that is backdated across a deadline goes to a person.
+/// What the cancellation comes to, if it was refused because that is not what the form said.
 fn result_now(refused: &Error) -> Option<Evaluation> {
     let obstacle = refused.obstacle.as_ref()?;
     let result = obstacle.evaluation.as_deref()?;
@@ -84,7 +78,10 @@ async fn evaluated(user: &User, asked: &Asked) -> Result<Evaluation, Error> {
     let fields = &asked.fields;
     // The note has no part in the result, so the evaluation would not refuse it.
     CancelRequest::read(&fields.body(CancelBooking::ROUTE.body))?;
-    let query = ASKED.map(|(field, name)| (name, fields.get(field).unwrap_or_default()));
+    let query = ASKED.map(|name| {
+        let value = fields.get(&format!("/{name}"));
+        (name, value.unwrap_or_default())
+    });
     let found = user
         .read::<EvaluatePolicy>(&[asked.id(0)], &query)
         .await
@@ -197,11 +194,8 @@ fn confirm(address: &str, fields: &Fields, result: &Evaluation) -> Markup {
 /// The refusal of a query, with its parameters named as the fields are.
 fn in_fields(mut error: Error) -> Error {
     for detail in &mut error.details {
-        let field = ASKED
-            .iter()
-            .find(|(_, name)| detail.pointer.strip_prefix('?') == Some(name));
-        if let Some((field, _)) = field {
-            detail.pointer = (*field).to_owned();
+        if let Some(name) = detail.pointer.strip_prefix('?') {
+            detail.pointer = format!("/{name}");
         }
     }
     error

@@ -17,6 +17,12 @@ async fn a_cancellation_is_looked_at_guarded_made_and_proven() {
         let cancel = format!("bookings cancel {id} --canceled-by organizer");
         let preview = target.json(format!("{cancel} --dry-run")).await;
         assert_eq!(preview["evaluationStatus"], "provisional");
+        let early = target.run(format!(
+            "{cancel} --dry-run --effective-at 2020-01-01T00:00:00Z"
+        ));
+        early
+            .await
+            .ended(5, &["--effective-at: ", "before the booking"]);
         // Without a terminal and without `--yes`, the command refuses and says what would happen.
         let unasked = target.run(&cancel).await;
         unasked.ended(2, &["full_refund", "1,250.50", "for good", "--yes"]);

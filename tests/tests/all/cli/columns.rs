@@ -50,6 +50,10 @@ async fn chosen_fields_are_columns_of_every_form() {
         assert_eq!(one.stdout.lines().count(), 2, "{one:?}");
         let nothing = acme.command("webhook-endpoints list --output csv --fields endpointId");
         assert_eq!(nothing.run().await.stdout, "endpointId\n");
+        let nothing = acme.command("webhook-endpoints list --output csv");
+        assert_eq!(nothing.run().await.stdout, "");
+        let hours = acme.command("activity --output csv --fields from,bookings");
+        assert_eq!(hours.run().await.stdout.lines().count(), 25);
     })
     .await;
 }

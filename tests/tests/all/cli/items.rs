@@ -27,6 +27,10 @@ async fn story(command: impl Fn(&str) -> CommandLine, booking: &str) {
         .await
         .json();
     assert_eq!(list.list("items").len(), 2);
+    let rows = format!("evidence items list {booking} --output csv --fields title,kind");
+    let rows = command(&rows).run().await;
+    let csv = "title,kind\nContract,contract\nRefund,refund\n";
+    assert_eq!((rows.stdout.as_str(), rows.stderr.as_str()), (csv, ""));
 
     let item = added.text("itemId");
     let out = folder.path().join("out.pdf");

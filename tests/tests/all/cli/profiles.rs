@@ -29,6 +29,8 @@ async fn a_server_and_its_key_are_noted_once() {
         let login = |more: &str| of(home, format!("login --url {url} {more}"));
         login("").input(wrong).run().await.refused(4, &["x-api-key"]);
         login("").input("a key").run().await.refused(2, &["holds no key"]);
+        let operators = format!("bgo_{}", &acme.key["bgk_".len()..]);
+        login("").input(operators).run().await.refused(2, &["not the address of the operator interface"]);
         login("--profile a/b").input(acme.key.clone()).run().await.refused(2, &["not a profile's name"]);
         assert_eq!(of(home, "profiles list").run().await.json()["data"], json!([]));
         let noted = login("").input(acme.key.clone()).run().await.json();
@@ -74,13 +76,14 @@ async fn a_server_and_its_key_are_noted_once() {
         std::fs::remove_file(&kept).unwrap();
         let failing = of(home, "partners me").run().await;
         failing.refused(2, &["the credential command", "failed"]);
-        of(home, "profiles remove other").run().await.json();
+        let removed = of(home, "profiles remove other --output table").run().await;
+        removed.said(&["No profile is the default now", "bookguard.db", "profiles default default"]);
         of(home, "profiles remove other").run().await.refused(2, &["there are: default"]);
         // Nothing is the default now, so the command works on the database.
         of(home, "partners list").run().await.refused(1, &["bookguard.db"]);
-        for line in ["ledger verify", "audit prune", "doctor"] {
-            let line = of(home, format!("{line} --profile default"));
-            line.run().await.refused(2, &["--db"]);
+        for line in ["ledger verify", "audit prune", "doctor", "operator-keys list"] {
+            let refused = of(home, format!("{line} --profile default")).run().await;
+            refused.refused(2, &["--db", &format!("\"{line}\" works only on the database")]);
         }
     })
     .await;

@@ -245,8 +245,11 @@ async fn a_list_of_erasures_does_not_stand_for_a_guard_that_was_lost() {
         "bookings erase {booking} --party talent --legal-basis objection --yes --partner {}",
         acme.id
     );
-    let erased = backed.database.command(line).run().await;
+    let erased = backed.database.command(&*line).run().await;
     erased.ended(0, &[]);
+    // Without `--yes`, nobody is asked about nothing, and nothing is sent.
+    let again = backed.database.command(line.replace(" --yes", ""));
+    assert_eq!(again.run().await.json()["dryRun"], true);
     for gone in [backed.guard().as_path(), backed.database.file()] {
         std::fs::remove_file(gone).unwrap();
     }

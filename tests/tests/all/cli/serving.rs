@@ -500,7 +500,12 @@ async fn a_server_to_look_at_has_bookings_of_every_kind_in_a_ledger_that_verifie
         .run()
         .await
         .refused(2, &["exists; --demo makes a new database"]);
-    server.stop().await;
+    let log = server.stop().await;
+    let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+    assert!(
+        log.contains("is suspended") && log.lines().all(is_json),
+        "{log}"
+    );
     let verified = bookguard("ledger verify --db").arg(&db).run().await;
     verified.ended(0, &[]);
     assert!(

@@ -221,16 +221,17 @@ async fn delivered(target: &Target<'_>, booking: &str) -> Vec<Value> {
 async fn received(receiver: &Receiver, secret: &str, folder: &Path) {
     let webhook = receiver.wait_for(2).await.remove(0);
     std::fs::write(folder.join("body.json"), &webhook.body).unwrap();
-    std::fs::write(folder.join("secret"), secret).unwrap();
+    std::fs::write(folder.join("secret"), format!("\u{feff}{secret} \r\n")).unwrap();
     let verify = |flags: &[&str]| {
         let line = bookguard("webhook verify --body body.json").args(flags);
         line.in_folder(folder)
     };
     let header = webhook.header("x-service-signature");
-    let with_file = || verify(&["--secret-file", "secret", "--header", header]).run();
+    let header = format!("X-Service-Signature: {header}");
+    let with_file = || verify(&["--secret-file", "secret", "--header", &header]).run();
     assert_eq!(with_file().await.json()["verified"], true);
     let standard = ["webhook-id", "webhook-timestamp", "webhook-signature"];
-    let standard = standard.map(|name| format!("--{name}={}", webhook.header(name)));
+    let standard = standard.map(|name| format!("--{name}={name}: {}", webhook.header(name)));
     let from_env = verify(&standard.each_ref().map(String::as_str));
     let from_env = from_env.env("BOOKGUARD_WEBHOOK_SECRET", secret);
     assert_eq!(from_env.run().await.json()["verified"], true);

@@ -72,12 +72,8 @@ async fn a_cancellation_that_happened_earlier_comes_to_what_it_came_to_then() {
             .fill(&format!("{page}/cancel"), "/cancel", &typed)
             .await
             .form("/cancel");
-        assert_eq!(shown.value("/expected/refundMinorUnits"), "125050");
-        let changed = browser.submit(&shown).await;
-        changed.is(409);
-        let changed = changed.form("/cancel");
-        assert_eq!(changed.value("/expected/resolutionPath"), "manual_review");
-        browser.submit(&changed).await.leads_to(&page);
+        assert_eq!(shown.value("/expected/resolutionPath"), "manual_review");
+        browser.submit(&shown).await.leads_to(&page);
         let recorded = acme.rows("/v1/resolutions?limit=10").await;
         let recorded = recorded.iter().find(|one| one["bookingId"] == *late);
         recorded

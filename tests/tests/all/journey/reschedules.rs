@@ -104,9 +104,24 @@ async fn what_came_before_a_move_is_neither_asked_about_nor_a_date_to_cancel_on(
         reply.refused(400, code);
         assert_eq!(reply.json()["details"][0]["pointer"], "/effectiveAt");
         assert_eq!(acme.booking(&id).await["status"], "created");
+        let effective = format!("{path}/policy-evaluation?canceledBy=organizer&effectiveAt=");
+        let reply = acme.get(&format!("{effective}2031-05-31T23:59:59Z")).await;
+        reply.refused(400, code);
+        reply.faulty(&[("?effectiveAt", code)]);
+        let both = format!("{effective}2031-06-01T00:00:00Z&asOf=2031-06-01T00:00:00Z&matrix=true");
+        let conflict = ("?effectiveAt", "parameters_conflict");
+        acme.get(&both).await.faulty(&[conflict, conflict]);
+        let quote = acme
+            .get(&format!("{effective}2031-06-01T00:00:00Z"))
+            .await
+            .ok(200);
+        quote.holds(json!({"evaluationStatus": "provisional", "simulated": true}));
         cancel["effectiveAt"] = json!("2031-06-01T00:00:00Z");
         let resolution = acme.cancel(&id, &cancel).await;
         assert_eq!(resolution["status"], "final");
+        for member in ["refund", "resolutionPath", "assumptions", "policy"] {
+            assert_eq!(quote[member], resolution["evaluation"][member], "{member}");
+        }
         // Once it is canceled, every question is answered with what was recorded.
         let recorded = acme
             .get(&format!("{asked}2031-05-31T23:59:59Z"))

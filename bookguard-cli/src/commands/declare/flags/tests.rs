@@ -169,7 +169,8 @@ fn a_fault_is_shown_at_the_flag_that_was_typed_for_it() {
         ("Idempotency-Key", Some("--idempotency-key")),
         ("/talent", None),
         ("/bookingValues", None),
-        ("?bookingValue", None),
+        ("?bookingValue", Some("--value")),
+        ("?limit", None),
         ("", None),
     ] {
         assert_eq!(
