@@ -247,7 +247,7 @@ pub(crate) fn held_elsewhere(
         });
         let is_of = |hold: &&Hold| keeper.is_some_and(|item| item.booking_id == hold.booking_id);
         if let Some(hold) = some.iter().find(is_of) {
-            return Ok(Err(rule::held(hold)));
+            return Ok(Err(rule::held_file(booking_id, hold)));
         }
     }
     Ok(Ok(elsewhere))

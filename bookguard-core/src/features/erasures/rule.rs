@@ -156,12 +156,24 @@ fn is_of(name: Erasable, fact: &Fact, party: ErasedParty) -> bool {
 
 /// The refusal to erase anything of a booking under this hold.
 pub(crate) fn held(hold: &Hold) -> Error {
+    let whose = format!("Booking {} is", hold.booking_id);
+    kept(hold, &whose, "nothing of it is erased")
+}
+
+/// The refusal to delete a file of a booking that another one, which is under this hold, has too.
+pub(crate) fn held_file(booking_id: &BookingId, hold: &Hold) -> Error {
+    let whose = format!(
+        "A file of booking {booking_id} is also evidence of booking {}, which is",
+        hold.booking_id
+    );
+    kept(hold, &whose, "it is not deleted, and nothing was erased")
+}
+
+fn kept(hold: &Hold, whose: &str, rule: &str) -> Error {
     Error::conflict(
         "legal_hold",
         format!(
-            "Booking {} is under the legal hold {}, placed {} by the {}: nothing of it is erased. Release the hold first, if the \
-             matter is over.",
-            hold.booking_id,
+            "{whose} under the legal hold {}, placed {} by the {}: {rule}. Release the hold first, if the matter is over.",
             hold.hold_id,
             hold.placed_at,
             hold.placed_by.word()
