@@ -241,7 +241,7 @@ impl HeldElsewhere {
 impl Plan {
     /// What is told of it.
     pub(super) fn report(&self, booking_id: BookingId, dry_run: bool) -> ErasureReport {
-        ErasureReport {
+        let mut report = ErasureReport {
             booking_id,
             dry_run,
             values: self.values.clone(),
@@ -249,8 +249,11 @@ impl Plan {
             files: self.files.iter().map(|(item_id, _)| *item_id).collect(),
             shares: self.shares.clone(),
             holds: self.holds.clone(),
+            plan_hash: None,
             receipt: None,
-        }
+        };
+        report.plan_hash = dry_run.then(|| report.hash());
+        report
     }
 
     /// Whether nothing is left to erase.
@@ -301,7 +304,7 @@ impl Command for EraseValues {
     /// Erases what was planned, if the booking is still as it was then.
     ///
     /// # Errors
-    /// `not_found`, `legal_hold`, `booking_changed`.
+    /// `not_found`, `legal_hold`, `booking_changed`, `erasure_changed`.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<ErasureReport> {
         let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
         if self.repeats.is_none() {
@@ -326,6 +329,7 @@ impl Command for EraseValues {
         }
         let mut report = self.plan.report(self.booking_id, false);
         let beside = self.beside(batch, &mut report);
+        self.refuse_if_other(&report)?;
         if self.plan.values.is_empty() {
             return Ok((beside, report));
         }
@@ -370,6 +374,24 @@ impl Command for EraseValues {
 }
 
 impl EraseValues {
+    /// Refuses to erase anything but what the caller was shown. If nothing is left, this only repeats an erasure.
+    fn refuse_if_other(&self, report: &ErasureReport) -> Result<(), Error> {
+        let Some(expected) = &self.expected else {
+            return Ok(());
+        };
+        if report.is_empty() || *expected == report.hash() {
+            return Ok(());
+        }
+        Err(Error::conflict(
+            "erasure_changed",
+            format!(
+                "What would be erased of booking {} is not what was expected: something was added, erased or released since. Nothing was \
+                 erased. Ask with dryRun what would go now, and send its planHash as expected.",
+                self.booking_id
+            ),
+        ))
+    }
+
     /// Erases the notes on shares and the texts of holds, which are in no entry.
     fn beside(&self, batch: &BatchState, report: &mut ErasureReport) -> Vec<Change> {
         let mut changes = Vec::new();
