@@ -236,8 +236,16 @@ impl Operation for ListConsoleSessions {
         let partner_id = session.partner_id()?;
         let page = paging(request)?;
         Ok(read::<Self>(move |session| {
+            let now = session.service.clock().now();
             let rows = query(session, |reader| {
-                reader.console_sessions(&partner_id, page.before, page.limit + 1)
+                let mut rows = reader.console_sessions(&partner_id, page.before, page.limit + 1)?;
+                let ids: Vec<ApiKeyId> = rows.iter().map(|row| row.api_key_id).collect();
+                let keys = reader.keys_by_id(&ids)?;
+                for row in &mut rows {
+                    let key = keys.iter().find(|key| key.api_key_id == row.api_key_id);
+                    row.end_with(key.and_then(|key| key.stopped_at(now)));
+                }
+                Ok(rows)
             })?;
             Ok(Page::of(rows, page.limit, |session| {
                 session.console_session_id.to_string()

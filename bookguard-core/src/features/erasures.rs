@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::bookings::owner_of;
+use super::cancellations::digest;
+use super::items::files::digest_of;
 use super::ledger::note_loss;
 use crate::engine::command::Receipt;
 use crate::entropy;
@@ -69,6 +71,8 @@ pub struct EraseValues {
     /// The fact, without its values.
     pub(crate) legal_basis: LegalBasis,
     pub(crate) request_ref: Option<String>,
+    /// The `planHash` that the caller was shown.
+    pub(crate) expected: Option<String>,
     /// When it was erased first, if this repeats it. Holds do not matter then, and what was made later stays.
     pub(crate) repeats: Option<Timestamp>,
     /// Seed of the fact's salts.
@@ -84,6 +88,8 @@ pub struct ErasureRequest {
     pub legal_basis: LegalBasis,
     /// What the partner knows the request by.
     pub request_ref: Option<String>,
+    /// The `planHash` that the caller was shown.
+    pub expected: Option<String>,
     /// Whether to say only what would be erased.
     pub dry_run: bool,
 }
@@ -107,6 +113,9 @@ pub struct ErasureReport {
     pub shares: Vec<ShareId>,
     /// The released holds of which reason or reference is erased.
     pub holds: Vec<HoldId>,
+    /// The hash of all this, to be sent as `expected`; absent once it is erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_hash: Option<String>,
     /// The place of `evidence.erased` in the ledger; absent if no value of an entry was erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
@@ -116,6 +125,17 @@ impl ErasureReport {
     /// Whether nothing was left to erase.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty() && self.shares.is_empty() && self.holds.is_empty()
+    }
+
+    fn hash(&self) -> String {
+        let what = (
+            &self.values,
+            &self.events,
+            &self.files,
+            &self.shares,
+            &self.holds,
+        );
+        digest_of(&serde_json::to_vec(&what).expect("names and ids always serialize"))
     }
 }
 
@@ -142,7 +162,8 @@ impl Operation for EraseValues {
         description: "Erases values from everything that the service stores: the booking, its ledger entries and their salts, its events and \
                       every attempt to deliver them, remembered answers, files, notes on shares, texts of released holds. Deliveries that still wait are dropped. The \
                       ledger keeps digests that nobody can open again, and `evidence.erased` says which values were erased and why. \
-                      Packets made before the erasure verify, and so do those made after it. With `dryRun`, the answer says what would be erased. A legal hold refuses it: \
+                      Packets made before the erasure verify, and so do those made after it. With `dryRun`, the answer says what would be erased. Send its `planHash` as `expected`: if \
+                      anything else would be erased by then, it is refused with 409 `erasure_changed`. A legal hold refuses it: \
                       409 `legal_hold`. Repeating it changes nothing.",
         ..Route::POST
     };
@@ -171,6 +192,7 @@ impl Operation for EraseValues {
             plan,
             legal_basis: asked.legal_basis,
             request_ref: asked.request_ref,
+            expected: asked.expected,
             repeats: None,
             seed: entropy::bytes(),
         };
@@ -247,7 +269,7 @@ pub(crate) fn held_elsewhere(
         });
         let is_of = |hold: &&Hold| keeper.is_some_and(|item| item.booking_id == hold.booking_id);
         if let Some(hold) = some.iter().find(is_of) {
-            return Ok(Err(rule::held(hold)));
+            return Ok(Err(rule::held_file(booking_id, hold)));
         }
     }
     Ok(Ok(elsewhere))
@@ -301,6 +323,12 @@ impl ErasureRequest {
         let request_ref = form
             .about("Your reference for the request. A later erasure can erase it.")
             .optional("requestRef", |v| v.text(limits::REFERENCE_CHARS));
+        let expected = form
+            .about(
+                "The `planHash` of the dry run that the user was shown; if anything else would be erased, nothing is, and the answer is \
+                 409 `erasure_changed`.",
+            )
+            .optional("expected", digest);
         let dry_run = form
             .about("true: answer with what would be erased, and erase nothing.")
             .optional("dryRun", |v| v.boolean());
@@ -329,6 +357,7 @@ impl ErasureRequest {
             what,
             legal_basis: legal_basis?,
             request_ref,
+            expected,
             dry_run: dry_run.unwrap_or(false),
         })
     }
@@ -500,6 +529,7 @@ fn repeat(service: &Service, listed: ListedErasure) -> Result<bool, SettleError>
         plan,
         legal_basis,
         request_ref,
+        expected: None,
         repeats: Some(erased_at),
         seed: entropy::bytes(),
     };
@@ -538,6 +568,7 @@ pub(crate) fn erase_all(
         plan,
         legal_basis: LegalBasis::ContractEnded,
         request_ref,
+        expected: None,
         repeats: None,
         seed: entropy::bytes(),
     };

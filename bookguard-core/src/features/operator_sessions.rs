@@ -179,7 +179,16 @@ impl Operation for ListOperatorSessions {
         let page = paging(request)?;
         Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {
-                reader.operator_sessions(page.before, page.limit + 1)
+                let mut rows = reader.operator_sessions(page.before, page.limit + 1)?;
+                let ids: Vec<OperatorKeyId> = rows.iter().map(|row| row.operator_key_id).collect();
+                let keys = reader.operator_keys_by_id(&ids)?;
+                for row in &mut rows {
+                    let key = keys
+                        .iter()
+                        .find(|key| key.operator_key_id == row.operator_key_id);
+                    row.end_with(key.and_then(|key| key.revoked_at));
+                }
+                Ok(rows)
             })?;
             Ok(Page::of(rows, page.limit, |session| {
                 session.console_session_id.to_string()

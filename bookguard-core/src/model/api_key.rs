@@ -227,9 +227,15 @@ impl ApiKey {
         self.expires_at.map(|end| end.plus_ms(-notice_ms))
     }
 
+    /// When it stopped working, if it has by then.
+    pub fn stopped_at(&self, at: Timestamp) -> Option<Timestamp> {
+        let expired_at = self.expires_at.filter(|end| *end <= at);
+        self.revoked_at.into_iter().chain(expired_at).min()
+    }
+
     /// Whether it opens anything then.
     pub fn works(&self, at: Timestamp) -> bool {
-        self.revoked_at.is_none() && !self.has_expired(at)
+        self.stopped_at(at).is_none()
     }
 }
 

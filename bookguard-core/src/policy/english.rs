@@ -2,6 +2,7 @@
 
 use super::document::{DepositSize, Document, Floor, Policy, Tier};
 use super::explain::percent;
+use super::lint::may_outlast_start;
 use super::outcome::{Outcome, Rounding, Split};
 
 impl Policy {
@@ -33,12 +34,14 @@ fn rules(document: &Document) -> impl Iterator<Item = String> {
         true => "Organizer cancels before the event starts",
         false => "Organizer cancels later, before the event starts",
     };
+    // A tier that ends after the start still applies then.
+    let no_show = match document.organizer.tiers.iter().any(may_outlast_start) {
+        true => "Organizer does not come, or cancels after the start and after the last deadline",
+        false => "Organizer does not come, or cancels after the start",
+    };
     let rules = [
         (late, &document.organizer.late),
-        (
-            "Organizer does not come, or cancels after the start",
-            &document.organizer.no_show,
-        ),
+        (no_show, &document.organizer.no_show),
         ("Talent cancels", &document.talent.cancel),
         ("Talent does not come", &document.talent.no_show),
         ("Partner cancels", &document.partner.cancel),
@@ -214,6 +217,10 @@ mod tests {
         assert_eq!(
             hotel[1],
             "Organizer cancels later, before the event starts: EUR 150.00 is kept, the rest is returned."
+        );
+        assert_eq!(
+            hotel[2],
+            "Organizer does not come, or cancels after the start and after the last deadline: EUR 150.00 is kept, the rest is returned."
         );
     }
 

@@ -127,7 +127,8 @@ fn without_policy(booking: &Subject<'_>, question: &Question) -> Result<Evaluati
     if question.mode == Mode::Cancel {
         return Err(Error::invalid(
             "policy_missing",
-            "The booking has no cancellation policy, so a policy cannot resolve it. Create bookings with \"policy\" or \"policyId\", or set a default.",
+            "The booking was recorded without a cancellation policy, so it cannot be canceled, not even by agreement. Settle it outside; for \
+             later bookings, send \"policy\" or \"policyId\", or set a default.",
         ));
     }
     let at = question

@@ -18,6 +18,11 @@ fn must_follow(tier: &Tier, next: &Tier) -> bool {
     starting_times(tier, next).all(|start| ahead(tier, start) > ahead(next, start))
 }
 
+/// Whether the deadline is at or after the start of the event, for at least one starting time.
+pub(super) fn may_outlast_start(tier: &Tier) -> bool {
+    starting_times(tier, tier).any(|start| ahead(tier, start) <= 0)
+}
+
 /// The starting minutes to compare. Without a cutoff, one is enough.
 fn starting_times(tier: &Tier, next: &Tier) -> std::ops::Range<i64> {
     if tier.cutoff_time.is_none() && next.cutoff_time.is_none() {
@@ -98,6 +103,16 @@ fn order(document: &Document, found: &mut Vec<FieldError>) {
                 "Set the deadlines further apart, or give both a cutoffTime.",
             ));
         }
+    }
+    let organizer = &document.organizer;
+    // If both are the same, it does not matter which of them follows the last tier.
+    if organizer.late != organizer.no_show && organizer.tiers.iter().any(may_outlast_start) {
+        found.push(warning(
+            "/organizer/late",
+            "tier_unreachable",
+            "cannot be reached for some starting times of the event: a tier does not end before the start, and noShow follows it",
+            "Set the last deadline before the start, or let noShow be the same as late.",
+        ));
     }
 }
 
@@ -200,6 +215,23 @@ mod tests {
                     ("deposit_missing", "/organizer/tiers/1/outcome"),
                     ("tier_unreachable", "/organizer/tiers/1"),
                 ],
+            ),
+            // A deadline at the start, or after it, leaves no time for the last step before the start.
+            (
+                r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","outcome":{"refundBps":10000}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                vec![("tier_unreachable", "/organizer/late")],
+            ),
+            (
+                r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"PT6H","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                vec![("tier_unreachable", "/organizer/late")],
+            ),
+            (
+                r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P1D","cutoffTime":"23:59","outcome":{"refundBps":10000}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                vec![],
+            ),
+            (
+                r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
+                vec![],
             ),
             // Half of a value below USD 300 is less than the fixed amount.
             (

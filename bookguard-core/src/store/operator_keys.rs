@@ -5,7 +5,7 @@
 //! put back in an earlier state is genuine, as with API keys.
 
 use super::commit::json;
-use super::conn::{Row, Statement, StoreError};
+use super::conn::{Row, Statement, StoreError, select_in};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
@@ -133,6 +133,16 @@ impl Reader<'_> {
     pub fn operator_key(&mut self, id: &OperatorKeyId) -> Read<Option<OperatorKey>> {
         let row = self.first(operator_keys_where!("WHERE id = $1"), vec![id.into()])?;
         Ok(row.and_then(|row| Some(read(&row, self.seal())?.key)))
+    }
+
+    /// Those of these operator keys that exist, revoked or not. Rows that are not genuine are left out.
+    pub fn operator_keys_by_id(&mut self, ids: &[OperatorKeyId]) -> Read<Vec<OperatorKey>> {
+        let Some(statement) = select_in(SOME, ids) else {
+            return Ok(Vec::new());
+        };
+        let (rows, seal) = (self.ask(statement)?.rows, self.seal());
+        let genuine = rows.iter().filter_map(|row| read(row, seal));
+        Ok(genuine.map(|stored| stored.key).collect())
     }
 
     /// Operator keys, newest first, below `before`. Rows that are not genuine are left out.

@@ -244,6 +244,7 @@ pub(super) fn status(refused: Option<&Error>) -> StatusCode {
         Some(error::Kind::Conflict) => StatusCode::CONFLICT,
         Some(error::Kind::KeyReused) => StatusCode::UNPROCESSABLE_ENTITY,
         Some(error::Kind::RateLimited) => StatusCode::TOO_MANY_REQUESTS,
+        Some(error::Kind::Unavailable) => StatusCode::SERVICE_UNAVAILABLE,
         Some(_) => StatusCode::BAD_REQUEST,
     }
 }

@@ -62,7 +62,12 @@ impl EndpointTests {
             ));
         }
         if under_test.len() >= TESTS_AT_ONCE {
-            return Err(Error::busy());
+            return Err(Error {
+                message: format!(
+                    "{TESTS_AT_ONCE} tests of webhook endpoints are under way on this node, the most at a time. Wait a moment, and test again."
+                ),
+                ..Error::busy()
+            });
         }
         under_test.insert(test.endpoint_id, test.partner_id);
         Ok(EndpointTest {
@@ -129,7 +134,9 @@ mod tests {
         assert_eq!(code(test(1)), Ok(()));
         drop(first);
         let all: Vec<EndpointTest> = (0..64).map(|n| tests.begin(test(n)).unwrap()).collect();
-        assert_eq!(code(test(64)).unwrap_err(), "busy");
+        let refused = tests.begin(test(64)).unwrap_err();
+        assert_eq!(refused.code, "busy");
+        assert!(refused.message.starts_with("64 tests"), "{refused}");
         drop(all);
         assert_eq!(code(test(64)), Ok(()));
     }

@@ -27,7 +27,10 @@ pub(super) fn erase() -> CliCommand {
     let command = carried::<EraseValues>("erase", about, |call| Box::pin(ask_and_erase(call)));
     // `--fields` chooses the members of every answer.
     command.with::<EraseArgs>().flags(|flags| {
-        flags.name("fields", "values");
+        flags
+            .name("fields", "values")
+            .name("expected", "expect-plan")
+            .says("expected", "Erase only what a dry run showed: its planHash");
     })
 }
 
@@ -35,10 +38,10 @@ pub(super) fn erase() -> CliCommand {
 /// [`Failure::Usage`] if nobody can be asked; those of the call.
 async fn ask_and_erase(call: Call<'_>) -> Result<(), Failure> {
     let EraseArgs { yes } = call.args()?;
-    let request = call.request()?;
-    let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let mut request = call.request()?;
+    let mut asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     if !yes && asked["dryRun"] != true {
-        let mut trial = asked;
+        let mut trial = asked.clone();
         trial["dryRun"] = json!(true);
         let trial = Request {
             path: request.path.clone(),
@@ -51,6 +54,13 @@ async fn ask_and_erase(call: Call<'_>) -> Result<(), Failure> {
             return call.screen.show(&would, report);
         }
         consent::ask(&report(&would.output, call.screen.style), yes)?;
+        // The consent is to what was shown.
+        if let Some(hash) = would.output.plan_hash
+            && asked["expected"].is_null()
+        {
+            asked["expected"] = json!(hash);
+            request.body = asked.to_string().into_bytes();
+        }
     }
     let answer = call.target().call::<EraseValues>(request).await?;
     call.screen.show(&answer, report)

@@ -156,12 +156,24 @@ fn is_of(name: Erasable, fact: &Fact, party: ErasedParty) -> bool {
 
 /// The refusal to erase anything of a booking under this hold.
 pub(crate) fn held(hold: &Hold) -> Error {
+    let whose = format!("Booking {} is", hold.booking_id);
+    kept(hold, &whose, "nothing of it is erased")
+}
+
+/// The refusal to delete a file of a booking that another one, which is under this hold, has too.
+pub(crate) fn held_file(booking_id: &BookingId, hold: &Hold) -> Error {
+    let whose = format!(
+        "A file of booking {booking_id} is also evidence of booking {}, which is",
+        hold.booking_id
+    );
+    kept(hold, &whose, "it is not deleted, and nothing was erased")
+}
+
+fn kept(hold: &Hold, whose: &str, rule: &str) -> Error {
     Error::conflict(
         "legal_hold",
         format!(
-            "Booking {} is under the legal hold {}, placed {} by the {}: nothing of it is erased. Release the hold first, if the \
-             matter is over.",
-            hold.booking_id,
+            "{whose} under the legal hold {}, placed {} by the {}: {rule}. Release the hold first, if the matter is over.",
             hold.hold_id,
             hold.placed_at,
             hold.placed_by.word()
@@ -229,7 +241,7 @@ impl HeldElsewhere {
 impl Plan {
     /// What is told of it.
     pub(super) fn report(&self, booking_id: BookingId, dry_run: bool) -> ErasureReport {
-        ErasureReport {
+        let mut report = ErasureReport {
             booking_id,
             dry_run,
             values: self.values.clone(),
@@ -237,8 +249,11 @@ impl Plan {
             files: self.files.iter().map(|(item_id, _)| *item_id).collect(),
             shares: self.shares.clone(),
             holds: self.holds.clone(),
+            plan_hash: None,
             receipt: None,
-        }
+        };
+        report.plan_hash = dry_run.then(|| report.hash());
+        report
     }
 
     /// Whether nothing is left to erase.
@@ -289,7 +304,7 @@ impl Command for EraseValues {
     /// Erases what was planned, if the booking is still as it was then.
     ///
     /// # Errors
-    /// `not_found`, `legal_hold`, `booking_changed`.
+    /// `not_found`, `legal_hold`, `booking_changed`, `erasure_changed`.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<ErasureReport> {
         let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
         if self.repeats.is_none() {
@@ -314,6 +329,7 @@ impl Command for EraseValues {
         }
         let mut report = self.plan.report(self.booking_id, false);
         let beside = self.beside(batch, &mut report);
+        self.refuse_if_other(&report)?;
         if self.plan.values.is_empty() {
             return Ok((beside, report));
         }
@@ -358,6 +374,24 @@ impl Command for EraseValues {
 }
 
 impl EraseValues {
+    /// Refuses to erase anything but what the caller was shown. If nothing is left, this only repeats an erasure.
+    fn refuse_if_other(&self, report: &ErasureReport) -> Result<(), Error> {
+        let Some(expected) = &self.expected else {
+            return Ok(());
+        };
+        if report.is_empty() || *expected == report.hash() {
+            return Ok(());
+        }
+        Err(Error::conflict(
+            "erasure_changed",
+            format!(
+                "What would be erased of booking {} is not what was expected: something was added, erased or released since. Nothing was \
+                 erased. Ask with dryRun what would go now, and send its planHash as expected.",
+                self.booking_id
+            ),
+        ))
+    }
+
     /// Erases the notes on shares and the texts of holds, which are in no entry.
     fn beside(&self, batch: &BatchState, report: &mut ErasureReport) -> Vec<Change> {
         let mut changes = Vec::new();

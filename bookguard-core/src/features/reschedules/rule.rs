@@ -127,11 +127,14 @@ fn admissible(state: &LoadedBooking, now: Timestamp) -> Result<(), Error> {
         ));
     }
     if state.moves.len() >= RESCHEDULES {
+        let way_out = match terms.policy {
+            Some(_) => "Cancel it by agreement and record a new one.",
+            None => "It has no policy, so it cannot be canceled: record a new one beside it.",
+        };
         return Err(Error::conflict(
             "too_many_reschedules",
             format!(
-                "The event of booking {booking_id} was moved {RESCHEDULES} times, which is the most a booking allows. Cancel it by \
-                 agreement and record a new one."
+                "The event of booking {booking_id} was moved {RESCHEDULES} times, which is the most a booking allows. {way_out}"
             ),
         ));
     }

@@ -7,7 +7,7 @@ use bookguard_core::features::erasures::{EraseValues, ErasedParty, ErasureReport
 use maud::{Markup, html};
 
 use super::title;
-use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::form::{self, Draft, Field, Fields, Kind};
 use crate::console::parts::{count, fact, once, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
@@ -18,7 +18,7 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
     page(user, asked, None, None).await
 }
 
-/// Shows what would go when asked for that, and erases when asked to erase.
+/// Shows what would go when asked for that, and erases when asked to erase. If something else would go by then, it is shown first.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     match user.send::<EraseValues>(asked).await {
         Ok(would) if would.dry_run => page(user, asked, None, Some(&would)).await,
@@ -26,6 +26,15 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
             format!("/bookings/{}", asked.id(0)),
             Some("Erased for good. Packets made before the erasure verify, and so do those made after it.".to_owned()),
         )),
+        Err(error) if error.code == "erasure_changed" => {
+            let trial = Asked {
+                path: asked.path.clone(),
+                fields: asked.fields.with("/dryRun", "true").with(Fields::ONCE, ""),
+                now: asked.now,
+            };
+            let would = user.send::<EraseValues>(&trial).await?;
+            page(user, asked, Some(&error), Some(&would)).await
+        }
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error), None).await,
         Err(error) => Err(error),
     }
@@ -111,6 +120,7 @@ fn confirm(address: &str, asked: &Asked, would: &ErasureReport) -> Markup {
                 }
                 p { strong { "This cannot be undone." } " Deliveries of these events that still wait are dropped. The ledger keeps digests that nobody can open again." }
                 @for (name, text) in hidden { input type="hidden" name=(name) value=(text); }
+                @if let Some(hash) = &would.plan_hash { input type="hidden" name="/expected" value=(hash); }
                 (once())
                 button.danger { "Erase it for good" }
             }

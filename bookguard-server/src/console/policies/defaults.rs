@@ -7,7 +7,7 @@ use bookguard_core::model::Scope;
 use bookguard_core::operation::Request;
 use maud::{Markup, html};
 
-use super::{Defaults, EVERY, event_type, show};
+use super::{Defaults, EVERY, defaults_of, event_type, show};
 use crate::console::form::{self, Draft, Field, Kind};
 use crate::console::parts::records;
 use crate::console::user::User;
@@ -73,6 +73,9 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     show::Shown::of(user, asked, id, None).await?;
     let word = asked.fields.get(TYPE).unwrap_or_default();
     let is_removal = asked.fields.get("remove").is_some();
+    if is_removal && let Some(refused) = other_by_now(&defaults_of(user).await?, word, id) {
+        return show::page(user, asked, Some(&refused)).await;
+    }
     let policy = if is_removal {
         "null".to_owned()
     } else {
@@ -96,6 +99,19 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
         }
         Err(error) => Err(error),
     }
+}
+
+/// The refusal to remove a default that somebody has changed since the page was made. The interface removes whatever is the default,
+/// so this is asked just before; what is chosen in between is lost all the same.
+fn other_by_now(defaults: &Defaults, word: &str, id: &str) -> Option<Error> {
+    let other = defaults.get(word).filter(|now| *now != id)?;
+    Some(Error::conflict(
+        "default_changed",
+        format!(
+            "The default for {} is {other} by now, not {id}, and was not removed. Look at the defaults again.",
+            event_type(word)
+        ),
+    ))
 }
 
 /// The refusal with its faults at the field.

@@ -342,7 +342,14 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         browser.submit(&form).await.leads_to(&page);
         let seen = browser.page(&page).await;
         assert!(seen.html.contains("released"), "{}", seen.html);
-        browser.submit(&second).await.leads_to(&page);
+        // What was recorded since would go too, so it is shown before anything goes.
+        let item = json!({"kind": "message", "title": "From Jane", "party": "organizer"});
+        acme.post(&format!("/v1/bookings/{booking}/evidence/items"), &item).await.ok(201);
+        let anew = browser.submit(&second).await;
+        anew.is(409);
+        assert!(anew.html.contains("is not what was expected") && anew.html.contains("Entry 1"), "{}", anew.html);
+        let second = anew.forms().into_iter().find(|form| form.fields.iter().any(|(name, _)| name == "once"));
+        browser.submit(&second.unwrap()).await.leads_to(&page);
         let seen = browser.page(&page).await;
         assert!(!seen.html.contains("Jane Quokka"), "{}", seen.html);
         let shown = acme.booking(&booking).await;

@@ -355,6 +355,23 @@ async fn defaults_are_chosen_and_removed() {
             .filter(|form| form.action.ends_with("/default"))
             .collect();
         assert_eq!(removals.len(), 2);
+        // What a colleague has chosen since is not removed.
+        let choose = async |id: &str| {
+            let chosen = json!({"defaultPolicies": {"*": id}});
+            acme.patch("/v1/partners/me", &chosen).await.ok(200);
+        };
+        choose("moderate").await;
+        let mut old = removals.iter();
+        let old = old.find(|form| form.value("eventType") == "*").unwrap();
+        let refused = browser.submit(old).await;
+        refused.is(409);
+        assert!(
+            refused.html.contains("is moderate by now"),
+            "{}",
+            refused.html
+        );
+        assert_eq!(defaults().await["*"], "moderate");
+        choose("firm").await;
         for form in removals {
             browser.submit(&form).await.leads_to("/policies");
         }

@@ -29,7 +29,7 @@ const OTHER_EXAMPLES: [(&str, &str); 2] = [
     ),
     (
         "NewErasure",
-        r#"{"fields": ["eventType"], "legalBasis": "objection"}"#,
+        r#"{"fields": ["eventType"], "legalBasis": "objection", "expected": "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}"#,
     ),
 ];
 

@@ -210,6 +210,11 @@ async fn a_session_ends_by_request_with_its_key_and_in_time() {
             open(&service, &unopened).await.unwrap_err().code,
             "not_found"
         );
+        let now = json!(Timestamp::from_ms(server.now_ms()).to_string());
+        let mut listed = acme.rows(SESSIONS).await;
+        listed.retain(|session| session["apiKeyId"] == hour["apiKeyId"]);
+        let ends: Vec<&Value> = listed.iter().map(|session| &session["endedAt"]).collect();
+        assert_eq!(ends, [&now, &now], "a session and a link");
 
         // In time: links after ten minutes, sessions after half a day.
         let late = link(&acme, json!({})).await;

@@ -181,7 +181,8 @@ async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
         let elsewhere = acme
             .post(&format!("/v1/bookings/{other}/erasures"), &everything)
             .await;
-        elsewhere.refused(409, "legal_hold").says(&[&booking]);
+        let shared = format!("A file of booking {other} is also evidence of booking {booking}, which is under");
+        elsewhere.refused(409, "legal_hold").says(&[&shared]);
         let hold_path = path(&format!("holds/{}", hold.text("holdId")));
         let released = acme.delete(&hold_path).await.ok(200);
         assert!(released["releasedAt"].is_string());
@@ -202,10 +203,16 @@ async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
         rival.get(&path("erasures")).await.refused(404, "not_found");
         rival.get(&path("holds")).await.refused(404, "not_found");
 
-        let done = acme.post(&path("erasures"), &asked).await.ok(200);
-        assert_eq!(done["values"], would["values"]);
+        // The texts of a hold that was released since would go too, and nobody was shown that.
+        let mut shown = asked.clone();
+        shown["expected"] = would["planHash"].clone();
+        acme.post(&path("erasures"), &shown).await.refused(409, "erasure_changed");
+        let would = acme.post(&path("erasures"), &dry).await.ok(200);
+        shown["expected"] = would["planHash"].clone();
+        let done = acme.post(&path("erasures"), &shown).await.ok(200);
+        assert_eq!((&done["values"], done.list("holds").len()), (&would["values"], 2));
         assert!(done["receipt"]["leafIndex"].is_u64(), "{done}");
-        let again = acme.post(&path("erasures"), &asked).await.ok(200);
+        let again = acme.post(&path("erasures"), &shown).await.ok(200);
         assert_eq!(
             (again.list("values").len(), again.get("receipt")),
             (0, None)
@@ -414,7 +421,13 @@ async fn what_the_operator_holds_only_the_operator_releases() {
     let dry = acme.command(asked).arg("--dry-run").run().await.json();
     let unasked = acme.command(asked).run().await;
     unasked.refused(2, &["--yes"]);
-    let done = acme.command(asked).arg("--yes").run().await.json();
+    let expecting = async |plan: &str| {
+        let erase = acme.command(asked).arg("--yes");
+        erase.arg("--expect-plan").arg(plan).run().await
+    };
+    let other = expecting(&format!("sha256:{}", "0".repeat(64))).await;
+    other.refused(5, &["erasure_changed"]);
+    let done = expecting(dry.text("planHash")).await.json();
     assert_eq!(done["values"], dry["values"]);
     let erasures = acme
         .command(["bookings", "erasures", &booking])

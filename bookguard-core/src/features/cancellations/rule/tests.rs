@@ -307,6 +307,7 @@ fn what_the_design_refuses_is_refused_by_its_code_and_field() {
         (error.kind, &*error.code),
         (Kind::Invalid, "policy_missing")
     );
+    assert!(error.message.contains("Settle it outside"), "{error}");
 }
 
 #[test]

@@ -222,6 +222,7 @@ fn erasing(plan: Plan) -> EraseValues {
         plan,
         legal_basis: LegalBasis::Objection,
         request_ref: None,
+        expected: None,
         repeats: None,
         seed: [3; 32],
     }
@@ -263,6 +264,14 @@ fn a_hold_a_newer_entry_and_another_owner_refuse_it() {
         repeats: Some(at("2026-05-01T00:00:00Z")),
         ..erase
     };
+    let shown = |mut erase: EraseValues| {
+        erase.expected = erase.plan.report(booking_id(), true).plan_hash;
+        erase
+    };
+    let shown_less = |mut erase: EraseValues| {
+        erase.expected = Plan::default().report(booking_id(), true).plan_hash;
+        erase
+    };
     let as_it_is = |erase| erase;
     for (held, change, expected) in [
         (None, as_it_is as fn(EraseValues) -> EraseValues, None),
@@ -271,6 +280,8 @@ fn a_hold_a_newer_entry_and_another_owner_refuse_it() {
         (Some(false), repeated, None),
         (None, rival, Some("not_found")),
         (None, stale, Some("booking_changed")),
+        (None, shown, None),
+        (None, shown_less, Some("erasure_changed")),
     ] {
         let mut work = work_with(state(Some("firm"), BookingStatus::Created));
         if let Some(released) = held {

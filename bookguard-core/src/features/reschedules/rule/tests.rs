@@ -301,11 +301,17 @@ fn a_dry_run_says_what_would_come_of_it_and_changes_nothing() {
 
 #[test]
 fn a_booking_is_moved_only_so_often() {
-    let mut work = work_with(state(Some("firm"), BookingStatus::Created));
-    for n in 0..limits::RESCHEDULES {
-        let date = format!("2027-{:02}-01T19:00", n % 12 + 1);
-        rescheduled(&mut work, BETWEEN, ask_to_reschedule(&date));
+    for (policy, way_out) in [
+        (Some("firm"), "Cancel it by agreement and record a new one."),
+        (None, "it cannot be canceled"),
+    ] {
+        let mut work = work_with(state(policy, BookingStatus::Created));
+        for n in 0..limits::RESCHEDULES {
+            let date = format!("2027-{:02}-01T19:00", n % 12 + 1);
+            rescheduled(&mut work, BETWEEN, ask_to_reschedule(&date));
+        }
+        let error = reschedule(&work, BETWEEN, ask_to_reschedule("2029-01-01")).unwrap_err();
+        assert_eq!(error.code, "too_many_reschedules");
+        assert!(error.message.contains(way_out), "{error}");
     }
-    let error = reschedule(&work, BETWEEN, ask_to_reschedule("2029-01-01")).unwrap_err();
-    assert_eq!(error.code, "too_many_reschedules");
 }

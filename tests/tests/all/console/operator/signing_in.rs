@@ -1,5 +1,6 @@
 //! How people of the operator sign in, and how long that lasts.
 
+use bookguard_core::clock::Clock;
 use bookguard_core::limits::{CONSOLE_LINK_MS, CONSOLE_SESSION_MS};
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Caller;
@@ -58,17 +59,23 @@ async fn an_operator_key_signs_in_until_it_is_revoked() {
         server.advance(1);
         opens_nothing(&busy).await;
 
+        // The command line revokes by the system's clock.
+        server.set_clock(Clock::System.now().ms().max(server.now_ms()));
         let second = operator_key(server, "second").await;
         let browser = signed_in(&operated.url, second.text("operatorKey")).await;
         browser.page("").await;
         let revoke = format!("operator-keys revoke {}", second.text("operatorKeyId"));
-        server
+        let revoked = server
             .database()
             .command(revoke.as_str())
             .run()
             .await
             .json();
         opens_nothing(&browser).await;
+        let people = operated.caller().rows(SESSIONS).await;
+        let mut people = people.iter();
+        let theirs = people.find(|session| session["operatorKeyId"] == second["operatorKeyId"]);
+        assert_eq!(theirs.unwrap()["endedAt"], revoked["revokedAt"]);
     })
     .await;
 }
