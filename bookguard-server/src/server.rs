@@ -603,11 +603,8 @@ pub fn lock(db: &Path) -> Result<File, String> {
         ),
         _ => format!("the lock {} cannot be taken: {e}", path.display()),
     };
-    let file = private::options()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .map_err(|e| fail(&e))?;
+    let opened = private::open_or_make(private::options().append(true), &path);
+    let file = opened.map_err(|e| fail(&e))?;
     match take(&file) {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(format!(

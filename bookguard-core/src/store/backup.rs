@@ -349,10 +349,9 @@ impl Draft {
         let random = hex::encode(entropy::bytes::<{ DRAFT_CHARS / 2 }>());
         let path = with_end(to, &format!(".{random}.part"));
         let mut drafts = Drafts::held()?;
-        private::options()
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
+        let mut options = private::options();
+        let new = options.write(true).create_new(true).open(&path)?;
+        private::hand_over(&new, &path);
         drafts.paths.push(path.clone());
         drafts.is_named = false;
         Ok(Self(path))
