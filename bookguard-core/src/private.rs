@@ -159,6 +159,20 @@ pub fn is_at(_: &File, _: &Path) -> bool {
     true
 }
 
+/// Whether two names are those of one file.
+#[cfg(unix)]
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let identity = |path: &Path| fs::symlink_metadata(path).map(|it| (it.dev(), it.ino()));
+    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Elsewhere, nobody can tell.
+#[cfg(not(unix))]
+pub(crate) fn is_same(_: &Path, _: &Path) -> bool {
+    false
+}
+
 /// Whether two files or folders are on one disk. What cannot be looked up counts as on one.
 #[cfg(unix)]
 pub(crate) fn share_disk(one: &Path, other: &Path) -> bool {

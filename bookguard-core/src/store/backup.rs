@@ -243,7 +243,7 @@ fn cannot_write(to: &Path, error: &io::Error) -> BackupError {
             to.display()
         ),
         io::ErrorKind::PermissionDenied => format!(
-            "this user may not write {} or its folder; name another file",
+            "this user may not write {} or its folder; work as the user that the server runs as, or let this one write there",
             to.display()
         ),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => full(to),
