@@ -239,12 +239,7 @@ impl ErasureList {
 
     /// Opens the file to add to it.
     fn opened(&self) -> io::Result<File> {
-        let mut options = private::options();
-        let file = options
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(&self.path)?;
+        let file = private::open_or_make(private::options().read(true).append(true), &self.path)?;
         private::sync(private::folder(&self.path))?;
         Ok(file)
     }

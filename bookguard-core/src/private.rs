@@ -2,7 +2,8 @@
 //!
 //! Databases, backups, guards and keys hold personal data or must not be forged, so they are created for their owner
 //! alone, whatever the umask. Existing files keep their permissions, because somebody may have chosen them. SQLite
-//! gives a write-ahead log and its index the permissions of their database.
+//! gives a write-ahead log and its index the permissions and the owner of their database; what is made here beside it gets its
+//! owner too, so that a command that root runs leaves nothing that the server may not open.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,6 +16,44 @@ pub fn options() -> OpenOptions {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
 }
+
+/// Opens a file with these options. If it is not there, it is made, for the owner of what it lies beside.
+///
+/// # Errors
+/// Those of the disk.
+pub fn open_or_make(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            options.create(true);
+            let made = options.open(path)?;
+            hand_over(&made, path);
+            Ok(made)
+        }
+        opened => opened,
+    }
+}
+
+/// Gives a new file the owner of the file whose name its own begins with (`b.db.key.erased` that of `b.db`), or of its folder if
+/// there is none. Only root can, and for others the owner is theirs already, or stays.
+#[cfg(unix)]
+pub(crate) fn hand_over(new: &File, path: &Path) {
+    use std::os::unix::fs::{MetadataExt as _, fchown};
+    let shorter = |path: &PathBuf| Some(path.with_extension(""));
+    // A name without an extension may be anything's, such as the program's.
+    let bases = std::iter::successors(Some(path.with_extension("")), shorter)
+        .take_while(|base| base.extension().is_some());
+    let base = bases.filter_map(|base| base.metadata().ok()).last();
+    let Some(owner) = base.or_else(|| folder(path).metadata().ok()) else {
+        return;
+    };
+    if new.metadata().is_ok_and(|new| new.uid() != owner.uid()) {
+        let _ = fchown(new, Some(owner.uid()), Some(owner.gid()));
+    }
+}
+
+/// Elsewhere, files have no such owner.
+#[cfg(not(unix))]
+pub(crate) fn hand_over(_: &File, _: &Path) {}
 
 /// Writes a file as a whole, over whatever was there. Its bytes are then on the disk; its name is only after [`sync`].
 ///
@@ -56,6 +95,7 @@ fn make_by(
 /// Writes a new file to its end, or leaves none.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = options().write(true).create_new(true).open(path)?;
+    hand_over(&file, path);
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     if written.is_err() {
         let _ = fs::remove_file(path);
@@ -117,6 +157,20 @@ pub fn is_at(file: &File, path: &Path) -> bool {
 #[cfg(not(unix))]
 pub fn is_at(_: &File, _: &Path) -> bool {
     true
+}
+
+/// Whether two names are those of one file.
+#[cfg(unix)]
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let identity = |path: &Path| fs::symlink_metadata(path).map(|it| (it.dev(), it.ino()));
+    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Elsewhere, nobody can tell.
+#[cfg(not(unix))]
+pub(crate) fn is_same(_: &Path, _: &Path) -> bool {
+    false
 }
 
 /// Whether two files or folders are on one disk. What cannot be looked up counts as on one.
@@ -250,6 +304,35 @@ mod tests {
             assert_eq!(fs::read(&path).unwrap(), b"first");
             assert_eq!(fs::read(&draft).unwrap(), b"second");
         }
+    }
+
+    #[test]
+    fn what_root_makes_belongs_to_the_owner_of_what_it_lies_beside() {
+        use std::os::unix::fs::{MetadataExt as _, chown};
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("b.db"), "").unwrap();
+        fs::write(at("b"), "").unwrap();
+        if chown(at("b.db"), Some(4711), Some(4712)).is_err() {
+            // Only root can.
+            return;
+        }
+        chown(folder.path(), Some(4713), Some(4713)).unwrap();
+        let own = fs::metadata(at("b")).unwrap().uid();
+        for (name, owner) in [
+            ("b.db.lock", 4711),
+            ("b.db.key.erased", 4711),
+            ("other.db", 4713),
+            // It was there.
+            ("b", own),
+        ] {
+            open_or_make(options().append(true), &at(name)).unwrap();
+            let made = fs::metadata(at(name)).unwrap();
+            assert_eq!(made.uid(), owner, "{name}");
+        }
+        super::make(&at("b.db.key"), &at("b.db.key.0123"), b"key").unwrap();
+        let key = fs::metadata(at("b.db.key")).unwrap();
+        assert_eq!((key.uid(), key.gid()), (4711, 4712));
     }
 
     #[test]

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::clock::Clock;
 use bookguard_core::error::Error;
 use bookguard_core::features::console;
 use bookguard_core::features::erasures;
@@ -12,11 +11,11 @@ use bookguard_core::features::items::files::forget_unfinished_files;
 use bookguard_core::features::shares;
 use bookguard_core::service::Service;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::MissedTickBehavior;
 
 use crate::key_uses::{KeyUses, store_key_uses};
 use crate::retention::{prune_old_events, prune_old_records, tell_expiring_keys};
-use crate::skew::{self, ClockSteps, Skew};
+use crate::skew::Skew;
 
 /// How often expired answers are removed.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
@@ -39,16 +38,18 @@ pub(crate) struct Retention {
 /// Starts the tasks.
 pub(crate) fn start(
     service: &Arc<Service>,
+    skew: &Arc<Skew>,
     retention: Retention,
     uses: &Arc<KeyUses>,
 ) -> Vec<JoinHandle<()>> {
     let its = || Arc::clone(service);
+    let by = || Arc::clone(skew);
     vec![
-        tokio::spawn(keep_house(its(), Skew::default())),
+        tokio::spawn(keep_house(its(), by())),
         tokio::spawn(follow(its())),
         tokio::spawn(watch_storage(its())),
-        tokio::spawn(retain(its(), retention.events)),
-        tokio::spawn(prune_old_records(its(), retention.audit)),
+        tokio::spawn(retain(its(), by(), retention.events)),
+        tokio::spawn(prune_old_records(its(), by(), retention.audit)),
         tokio::spawn(tell_expiring_keys(its())),
         tokio::spawn(store_key_uses(its(), Arc::clone(uses))),
     ]
@@ -57,38 +58,26 @@ pub(crate) fn start(
 /// Every minute, checks the clock, settles erasures, and removes expired answers, shares and sessions, and files that were
 /// never completed. Every second, looks for steps of the clock, settles erasures that are owed, and drops old packets. A store that
 /// does not answer has reported itself, so errors are ignored until the next turn.
-async fn keep_house(service: Arc<Service>, skew: Skew) {
-    let skew = Arc::new(skew);
+async fn keep_house(service: Arc<Service>, skew: Arc<Skew>) {
     let mut turn = tokio::time::interval(HOUSEKEEPING);
     let mut second = tokio::time::interval(FOLLOWING);
     second.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut steps = ClockSteps::default();
     loop {
-        let service = Arc::clone(&service);
+        let (service, skew) = (Arc::clone(&service), Arc::clone(&skew));
         let work: Box<dyn FnOnce() + Send> = tokio::select! {
-            _ = turn.tick() => {
-                let skew = Arc::clone(&skew);
-                Box::new(move || {
-                    skew.look(&service);
-                    drop(forget_old(&service));
+            _ = turn.tick() => Box::new(move || {
+                skew.look(&service);
+                drop(forget_old(&service, &skew));
+                drop(erasures::settle(&service));
+            }),
+            _ = second.tick() => Box::new(move || {
+                skew.watch(&service);
+                // Somebody may have accepted the loss just now.
+                if service.owes_erasures() {
                     drop(erasures::settle(&service));
-                })
-            }
-            _ = second.tick() => {
-                // A clock that is set by hand does not follow elapsed time.
-                if let Clock::System = service.clock()
-                    && let Some(news) = steps.look(Instant::now().into_std(), service.clock().now())
-                {
-                    tracing::warn!("{news}");
                 }
-                Box::new(move || {
-                    // Somebody may have accepted the loss just now.
-                    if service.owes_erasures() {
-                        drop(erasures::settle(&service));
-                    }
-                    service.forget_old_packets();
-                })
-            }
+                service.forget_old_packets();
+            }),
         };
         let _ = tokio::task::spawn_blocking(work).await;
     }
@@ -98,8 +87,8 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
 ///
 /// # Errors
 /// `unavailable` if this node's clock must not judge what is old.
-fn forget_old(service: &Service) -> Result<(), Error> {
-    skew::may_delete_old(service)?;
+fn forget_old(service: &Service, skew: &Skew) -> Result<(), Error> {
+    skew.may_delete_old(service)?;
     drop(service.forget_expired_answers());
     drop(forget_unfinished_files(service));
     drop(shares::forget_old(service));
@@ -135,9 +124,9 @@ async fn watch_storage(service: Arc<Service>) {
 }
 
 /// Prunes old events, unless `days` is 0.
-pub(crate) async fn retain(service: Arc<Service>, days: u32) {
+pub(crate) async fn retain(service: Arc<Service>, skew: Arc<Skew>, days: u32) {
     if days > 0 {
-        prune_old_events(service, days).await;
+        prune_old_events(service, skew, days).await;
     }
 }
 
@@ -156,10 +145,11 @@ mod tests {
              (EXTRACT(EPOCH FROM public.clock_timestamp()) * 1000)::BIGINT, '\\x', '\\x')",
         );
         let remembered = || node.sql("SELECT count(*) FROM answer");
-        assert!(forget_old(&node.service).is_err());
+        let skew = Skew::default();
+        assert!(forget_old(&node.service, &skew).is_err());
         assert_eq!(remembered(), "1");
         node.agree();
-        forget_old(&node.service).unwrap();
+        forget_old(&node.service, &skew).unwrap();
         assert_eq!(remembered(), "0");
     }
 }

@@ -20,7 +20,7 @@ use bookguard_core::service::Service;
 use bookguard_core::store::read::KeyNotice;
 use tokio::time::{Instant, sleep};
 
-use crate::skew;
+use crate::skew::Skew;
 
 /// How often to look when nothing is old: what is old is deleted at most this late.
 const TURN: Duration = Duration::from_secs(60);
@@ -30,13 +30,13 @@ const GAP: Duration = Duration::from_millis(50);
 const AGAIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Prunes events older than `days`; never returns.
-pub(crate) async fn prune_old_events(service: Arc<Service>, days: u32) {
+pub(crate) async fn prune_old_events(service: Arc<Service>, skew: Arc<Skew>, days: u32) {
     let mut again_at = Instant::now();
     loop {
         let began = Instant::now();
         let again = began >= again_at;
         let begin = if again { Begin::Waiting } else { Begin::Next };
-        let pause = match step(&service, days, begin).await {
+        let pause = match step(&service, &skew, days, begin).await {
             Ok(more) => {
                 if again {
                     again_at = began + AGAIN;
@@ -50,10 +50,10 @@ pub(crate) async fn prune_old_events(service: Arc<Service>, days: u32) {
 }
 
 /// Deletes records of the audit older than `days`; never returns.
-pub(crate) async fn prune_old_records(service: Arc<Service>, days: u32) {
+pub(crate) async fn prune_old_records(service: Arc<Service>, skew: Arc<Skew>, days: u32) {
     loop {
         let began = Instant::now();
-        let more = prune_records(&service, days).await;
+        let more = prune_records(&service, &skew, days).await;
         sleep(more.map_or(TURN, |more| pause(began, more))).await;
     }
 }
@@ -103,10 +103,10 @@ fn pause(began: Instant, more: bool) -> Duration {
 }
 
 /// Deletes a page of old records; returns whether there may be more.
-async fn prune_records(service: &Arc<Service>, days: u32) -> Result<bool, Error> {
-    let looking = Arc::clone(service);
+async fn prune_records(service: &Arc<Service>, skew: &Arc<Skew>, days: u32) -> Result<bool, Error> {
+    let (looking, skew) = (Arc::clone(service), Arc::clone(skew));
     let found = tokio::task::spawn_blocking(move || {
-        skew::may_delete_old(&looking)?;
+        skew.may_delete_old(&looking)?;
         let before = old_before(looking.clock().now(), days);
         audit::look(&looking, before, None)
     });
@@ -120,10 +120,15 @@ async fn prune_records(service: &Arc<Service>, days: u32) -> Result<bool, Error>
 }
 
 /// Looks once and prunes what it finds; returns whether there is more.
-async fn step(service: &Arc<Service>, days: u32, begin: Begin) -> Result<bool, Error> {
-    let looking = Arc::clone(service);
+async fn step(
+    service: &Arc<Service>,
+    skew: &Arc<Skew>,
+    days: u32,
+    begin: Begin,
+) -> Result<bool, Error> {
+    let (looking, skew) = (Arc::clone(service), Arc::clone(skew));
     let found = tokio::task::spawn_blocking(move || {
-        skew::may_delete_old(&looking)?;
+        skew.may_delete_old(&looking)?;
         look(&looking, old_before(looking.clock().now(), days), begin)
     });
     let found = found

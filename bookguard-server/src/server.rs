@@ -40,6 +40,7 @@ use crate::probes::{self, Readiness, Stage};
 use crate::proxies::TrustedProxies;
 use crate::router::{Router, Routes};
 use crate::scrape;
+use crate::skew::Skew;
 use crate::stamping;
 use crate::traces::Tracer;
 
@@ -218,6 +219,7 @@ impl Server {
         if let Some(begun) = service.begun().filter(|_| config.db.file().is_none()) {
             tracing::info!("{begun}");
         }
+        let skew = watched(&service).await;
         take_over(&service, lock.is_some()).await;
         let delivering = CourierConfig {
             metrics: Arc::clone(&metrics.delivery),
@@ -260,7 +262,7 @@ impl Server {
             events: config.retention_days,
             audit: config.audit_retention_days,
         };
-        let mut housekeeping = housekeeping::start(&service, retention, &app.keys.uses);
+        let mut housekeeping = housekeeping::start(&service, &skew, retention, &app.keys.uses);
         housekeeping.push(tokio::spawn(checking));
         housekeeping.extend(cosigning::start(&service)?);
         let mapping = mapping::map(Arc::clone(&service), config.map_interval);
@@ -521,6 +523,13 @@ impl Listeners {
     }
 }
 
+/// Begins to watch the clock, before anything is recorded by it.
+async fn watched(service: &Arc<Service>) -> Arc<Skew> {
+    let service = Arc::clone(service);
+    let begun = tokio::task::spawn_blocking(move || Skew::begin(&service)).await;
+    Arc::new(begun.unwrap_or_default())
+}
+
 /// Takes over the deliveries that a server which was killed had begun. `alone`: no other server works on this database.
 ///
 /// A failure does no harm: deliveries not taken back now are taken back when their leases end, and this node's presence is
@@ -602,11 +611,8 @@ pub fn lock(db: &Path) -> Result<File, String> {
         ),
         _ => format!("the lock {} cannot be taken: {e}", path.display()),
     };
-    let file = private::options()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .map_err(|e| fail(&e))?;
+    let opened = private::open_or_make(private::options().append(true), &path);
+    let file = opened.map_err(|e| fail(&e))?;
     match take(&file) {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(format!(

@@ -3,27 +3,85 @@
 //! Leases and due times use the clock of the node that wrote them. Two nodes whose clocks differ by at most `LEASE_SKEW_MS`
 //! never send the same delivery at the same time. With a larger difference a receiver may get a delivery twice and records get
 //! wrong times, and only the operator can correct the clocks. A node whose clock differs that much from the server's deletes
-//! nothing for its age. Invariant: each fault is reported once when it begins and once when it is over.
+//! nothing for its age. A file has no second clock: after a leap forward, the operator has an hour before anything is deleted.
+//! Invariant: each fault is reported once when it begins and once when it is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bookguard_core::clock::Clock;
 use bookguard_core::error::Error;
-use bookguard_core::limits::LEASE_SKEW_MS;
+use bookguard_core::limits::{DAY_MS, LEASE_SKEW_MS};
 use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
 
 /// If each of two nodes is within this of the server, they are within `LEASE_SKEW_MS` of each other.
 const TOLERATED_MS: i64 = LEASE_SKEW_MS / 2;
 
-/// Watches the difference to the database server's clock, and remembers whether it was reported.
+/// Watches the clock: its difference to the database server's, and its steps.
 #[derive(Default)]
 pub(crate) struct Skew {
+    /// Whether the difference was reported.
     told: AtomicBool,
+    steps: Mutex<ClockSteps>,
 }
 
 impl Skew {
+    /// Begins to watch, before this process records anything by its clock. Blocks.
+    pub(crate) fn begin(service: &Service) -> Self {
+        let skew = Self::default();
+        // A clock that is set by hand belongs to a test.
+        if let (Clock::System, Ok(None), Ok(stored)) =
+            (service.clock(), service.clock_ahead_ms(), service.head())
+            && stored.head.size > 0
+            && let Some(news) =
+                skew.steps()
+                    .begin(Instant::now(), service.clock().now(), stored.written)
+        {
+            tracing::info!("{news}");
+        }
+        skew
+    }
+
+    fn steps(&self) -> MutexGuard<'_, ClockSteps> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports whether the clock was set since the last call. Call this about every second. Returns whether to delete nothing for
+    /// its age, because the clock has leapt.
+    pub(crate) fn watch(&self, service: &Service) -> bool {
+        // A clock that is set by hand does not follow elapsed time.
+        let Clock::System = service.clock() else {
+            return false;
+        };
+        let mut steps = self.steps();
+        let now = Instant::now();
+        if let Some(news) = steps.look(now, service.clock().now()) {
+            tracing::warn!("{news}");
+        }
+        steps.is_held(now)
+    }
+
+    /// Fails if this node must not delete anything for its age: by a clock that is ahead, it would delete what is still needed, here
+    /// or by other nodes. Such a clock was reported. Blocks.
+    ///
+    /// # Errors
+    /// `unavailable` if the clock has leapt or does not agree with the database server's, or if the store does not answer.
+    pub(crate) fn may_delete_old(&self, service: &Service) -> Result<(), Error> {
+        if self.watch(service) {
+            return Err(Error::unavailable(
+                "The clock of this machine has leapt forward.",
+            ));
+        }
+        match agrees(service)? {
+            true => Ok(()),
+            false => Err(Error::unavailable(
+                "The clock of this machine does not agree with the database server's.",
+            )),
+        }
+    }
+
     /// Compares the clocks. Blocks. A store that does not answer has reported itself.
     pub(crate) fn look(&self, service: &Service) {
         if let Ok(Some(ahead_ms)) = service.clock_ahead_ms()
@@ -55,24 +113,60 @@ impl Skew {
 /// A clock that moves by this much more or less than the elapsed time was set; NTP corrects smaller differences gradually.
 const STEP_MS: i64 = 2_000;
 
+/// A clock that moves forward by more than this has leapt: what it judges as old may not be.
+const LEAP_MS: i64 = 5 * 60 * 1_000;
+/// At a start, the ledger's last entry may be this old before the clock counts as having leapt.
+const QUIET_MS: i64 = DAY_MS;
+/// For how long nothing is deleted for its age after a leap. By then, somebody can have set the clock right.
+const HOLD: Duration = Duration::from_secs(60 * 60);
+
 /// Notices when the clock is set. Invariant: every step is reported once.
 #[derive(Default)]
-pub(crate) struct ClockSteps(Option<(Instant, Timestamp)>);
+struct ClockSteps {
+    last: Option<(Instant, Timestamp)>,
+    held_until: Option<Instant>,
+}
 
 impl ClockSteps {
+    /// The line to report if at a start the clock shows a time long after the ledger's last entry was `written`.
+    fn begin(&mut self, now: Instant, wall: Timestamp, written: Timestamp) -> Option<String> {
+        let quiet = wall.ms().saturating_sub(written.ms());
+        if quiet <= QUIET_MS {
+            return None;
+        }
+        self.held_until = Some(now + HOLD);
+        Some(format!(
+            "by the clock of this machine, the last entry of the ledger is {} hours old: in case that clock is wrong, nothing is \
+             deleted for its age in the next hour",
+            quiet / (60 * 60 * 1_000)
+        ))
+    }
+
+    /// Whether nothing is to be deleted for its age.
+    fn is_held(&self, now: Instant) -> bool {
+        self.held_until.is_some_and(|until| now < until)
+    }
+
     /// The line to report if the clock, which shows `wall` at `now`, was set since the last call. Call it about every second.
-    pub(crate) fn look(&mut self, now: Instant, wall: Timestamp) -> Option<String> {
-        let (then, said) = self.0.replace((now, wall))?;
+    fn look(&mut self, now: Instant, wall: Timestamp) -> Option<String> {
+        let (then, said) = self.last.replace((now, wall))?;
         let passed = i64::try_from(now.saturating_duration_since(then).as_millis());
         let step = wall.ms() - said.ms() - passed.unwrap_or(i64::MAX);
         if step.abs() < STEP_MS {
             return None;
         }
         let way = if step > 0 { "forward" } else { "back" };
+        let held = match step > LEAP_MS {
+            true => {
+                self.held_until = Some(now + HOLD);
+                " Nothing is deleted for its age in the next hour."
+            }
+            false => "",
+        };
         Some(format!(
             "the clock of this machine was set {way} by {}.{:03} s, or the machine slept: deadlines and records follow it from now \
-             on, and entries of the ledger keep their order. Set it by NTP; `bookguard ledger verify` warns of what no longer fits \
-             together in time",
+             on, and entries of the ledger keep their order.{held} Set it by NTP; `bookguard ledger verify` warns of what no longer \
+             fits together in time",
             step.abs() / 1_000,
             step.abs() % 1_000
         ))
@@ -91,20 +185,6 @@ pub(crate) fn agrees(service: &Service) -> Result<bool, Error> {
     };
     let ahead = service.clock_ahead_ms()?;
     Ok(ahead.is_none_or(|ms| ms.abs() <= LEASE_SKEW_MS))
-}
-
-/// Fails if this node must not delete anything for its age: by a clock that is ahead, it would delete what other nodes still
-/// need. [`Skew`] reports such a clock. Blocks.
-///
-/// # Errors
-/// `unavailable` if the clock does not agree with the database server's, or if the store does not answer.
-pub(crate) fn may_delete_old(service: &Service) -> Result<(), Error> {
-    match agrees(service)? {
-        true => Ok(()),
-        false => Err(Error::unavailable(
-            "The clock of this machine does not agree with the database server's.",
-        )),
-    }
 }
 
 /// How often to look for times in the future although this clock was not set: a node that is gone may have had a wrong clock.
@@ -211,15 +291,19 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_is_told_of_once_by_how_much() {
         let (mut steps, begun) = (ClockSteps::default(), Instant::now());
-        for (passed_ms, wall_ms, says) in [
-            (0, 5_000_000, None),
-            (1_000, 5_001_000, None),
+        for (passed_ms, wall_ms, says, is_held) in [
+            (0, 5_000_000, None, false),
+            (1_000, 5_001_000, None, false),
             // A late look, and a clock that is slewed.
-            (61_000, 5_061_900, None),
-            (62_000, 5_066_900, Some("forward by 4.000 s")),
-            (63_000, 5_067_900, None),
-            (64_000, 1_068_900, Some("back by 4000.000 s")),
-            (65_000, 1_069_900, None),
+            (61_000, 5_061_900, None, false),
+            (62_000, 5_066_900, Some("forward by 4.000 s"), false),
+            (63_000, 5_067_900, None, false),
+            (64_000, 1_068_900, Some("back by 4000.000 s"), false),
+            (65_000, 1_069_900, None, false),
+            // Forward so far that it may be wrong.
+            (66_000, 1_370_901, Some("order. Nothing is deleted"), true),
+            (3_665_999, 4_970_900, None, true),
+            (3_666_000, 4_970_901, None, false),
         ] {
             let now = begun + Duration::from_millis(passed_ms);
             let news = steps.look(now, Timestamp::from_ms(wall_ms));
@@ -228,6 +312,19 @@ mod tests {
                 (Some(says), Some(news)) if news.contains(says) => {}
                 _ => panic!("{passed_ms}: {news:?}"),
             }
+            assert_eq!(steps.is_held(now), is_held, "{passed_ms}");
+        }
+    }
+
+    #[test]
+    fn a_start_long_after_the_last_entry_deletes_nothing_for_an_hour() {
+        let (begun, written) = (Instant::now(), Timestamp::from_ms(5_000_000));
+        for (quiet_ms, is_held) in [(-DAY_MS, false), (DAY_MS, false), (DAY_MS + 1, true)] {
+            let mut steps = ClockSteps::default();
+            let news = steps.begin(begun, written.plus_ms(quiet_ms), written);
+            assert_eq!(news.is_some(), is_held, "{news:?}");
+            assert_eq!(steps.is_held(begun), is_held);
+            assert!(!steps.is_held(begun + HOLD));
         }
     }
 

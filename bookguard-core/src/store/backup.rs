@@ -243,7 +243,7 @@ fn cannot_write(to: &Path, error: &io::Error) -> BackupError {
             to.display()
         ),
         io::ErrorKind::PermissionDenied => format!(
-            "this user may not write {} or its folder; name another file",
+            "this user may not write {} or its folder; work as the user that the server runs as, or let this one write there",
             to.display()
         ),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => full(to),
@@ -349,10 +349,9 @@ impl Draft {
         let random = hex::encode(entropy::bytes::<{ DRAFT_CHARS / 2 }>());
         let path = with_end(to, &format!(".{random}.part"));
         let mut drafts = Drafts::held()?;
-        private::options()
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
+        let mut options = private::options();
+        let new = options.write(true).create_new(true).open(&path)?;
+        private::hand_over(&new, &path);
         drafts.paths.push(path.clone());
         drafts.is_named = false;
         Ok(Self(path))

@@ -405,6 +405,9 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
     statements
         .extend(health.map(|(endpoint_id, health)| endpoints::set_health(endpoint_id, *health)));
     statements.extend(writes.single.iter().cloned());
+    // After the search has moved on.
+    let first = writes.events.iter().map(|event| &event.event_id).min();
+    statements.extend(first.map(retention::met_again));
     statements
 }
 

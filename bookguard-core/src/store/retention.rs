@@ -1,7 +1,8 @@
 //! Finds old events, and remembers how far they were examined.
 //!
-//! Ids are ordered by time, so a search continues where the last one ended and never meets what it has left behind. The
-//! rule (`features::retention::rule`) judges what is found, under the write turn.
+//! Ids are ordered by time, so a search continues where the last one ended and never meets what it has left behind. A node whose clock
+//! is far behind adds an event there; then the search goes back to it. The rule (`features::retention::rule`) judges what is
+//! found, under the write turn.
 
 use super::conn::{Arg, Row, Statement, StoreError};
 use super::load::Loading;
@@ -86,5 +87,13 @@ pub(super) fn swept(sweep: &Sweep) -> Statement<'_> {
             (&sweep.next).into(),
             sweep.waiting.as_ref().map_or(Arg::Null, Into::into),
         ],
+    )
+}
+
+/// Has the search meet events that are added now, of which this is the first, wherever it has come to.
+pub(super) fn met_again(first: &EventId) -> Statement<'_> {
+    Statement::new(
+        "UPDATE sweep SET next = $1, waiting = CASE WHEN waiting < $1 THEN waiting END WHERE id = 1 AND next > $1",
+        vec![first.into()],
     )
 }

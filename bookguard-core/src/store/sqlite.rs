@@ -23,7 +23,7 @@ use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
 use super::{Engine, schema};
 use crate::private;
 pub(super) use copy::{CopyError, Use, copy_into, head_of, look_into, settle};
-pub(super) use upgrade::{change_copy, schema, upgrade, upgrade_copy};
+pub(super) use upgrade::{change_copy, change_placed, schema, upgrade, upgrade_copy};
 
 /// How long the writer waits for the write turn while another process holds it.
 const TURN_MS: u64 = 10_000;
@@ -177,7 +177,7 @@ fn is_sealed(path: &Path) -> bool {
 }
 
 /// Whether no process has the file open for writing, nor did one leave anything behind that belongs to it.
-fn is_at_rest(path: &Path) -> bool {
+pub(super) fn is_at_rest(path: &Path) -> bool {
     !BESIDE.iter().any(|end| with_end(path, end).exists())
 }
 
@@ -325,7 +325,7 @@ fn connect(path: &Path, create: bool, own: [&str; 2]) -> Result<Writer, StoreErr
     if create && !path.exists() {
         // Only its owner can read the file, and so its write-ahead log. If the place is unusable, SQLite reports that
         // below.
-        let _ = private::options().create(true).append(true).open(path);
+        let _ = private::open_or_make(private::options().append(true), path);
     }
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if create {

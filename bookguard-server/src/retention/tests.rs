@@ -52,8 +52,9 @@ async fn a_damaged_event_is_passed_over_and_the_others_are_pruned() {
     store.execute(broken, []).unwrap();
     let broken = "UPDATE event SET body = NULL WHERE seq = 3";
     store.execute(broken, []).unwrap();
+    let skew = Arc::default();
     let pruned = "SELECT COALESCE(SUM(seq), 0) FROM event WHERE pruned_ms IS NOT NULL";
-    assert!(!step(&service, 90, Begin::Waiting).await.unwrap());
+    assert!(!step(&service, &skew, 90, Begin::Waiting).await.unwrap());
     assert_eq!(count(&store, pruned), 1 + 4);
     let sweep = |sql: &str| store.query_row(sql, [], |row| row.get::<_, Vec<u8>>(0));
     assert_eq!(sweep("SELECT waiting FROM sweep"), Ok(id(2)));
@@ -62,9 +63,9 @@ async fn a_damaged_event_is_passed_over_and_the_others_are_pruned() {
     // Once they are repaired, they are pruned with the events that waited.
     let repaired = "UPDATE event SET digest = NULL, body = x'7b7d' WHERE seq IN (2, 3)";
     store.execute(repaired, []).unwrap();
-    step(&service, 90, Begin::Next).await.unwrap();
+    step(&service, &skew, 90, Begin::Next).await.unwrap();
     assert_eq!(count(&store, pruned), 1 + 4);
-    step(&service, 90, Begin::Waiting).await.unwrap();
+    step(&service, &skew, 90, Begin::Waiting).await.unwrap();
     assert_eq!(count(&store, pruned), 1 + 2 + 3 + 4);
 }
 
@@ -111,11 +112,12 @@ async fn a_node_with_a_wrong_clock_prunes_nothing() {
         "SELECT (SELECT count(*) FROM event WHERE pruned_ms IS NULL), \
          (SELECT count(*) FROM audit WHERE id = '\\x{id}')"
     );
-    assert!(step(&service, 400, Begin::Waiting).await.is_err());
-    assert!(prune_records(&service, 400).await.is_err());
+    let skew = Arc::default();
+    assert!(step(&service, &skew, 400, Begin::Waiting).await.is_err());
+    assert!(prune_records(&service, &skew, 400).await.is_err());
     assert_eq!(node.sql(&kept), "1|1");
     node.agree();
-    step(&service, 400, Begin::Waiting).await.unwrap();
-    prune_records(&service, 400).await.unwrap();
+    step(&service, &skew, 400, Begin::Waiting).await.unwrap();
+    prune_records(&service, &skew, 400).await.unwrap();
     assert_eq!(node.sql(&kept), "0|0");
 }

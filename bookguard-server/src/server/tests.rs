@@ -55,7 +55,7 @@ fn booking() -> Value {
 async fn where_events_are_kept_for_ever_nobody_looks_for_old_ones() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(config(&folder)).await.unwrap();
-    let looking = housekeeping::retain(Arc::clone(server.service()), 0);
+    let looking = housekeeping::retain(Arc::clone(server.service()), Arc::default(), 0);
     let ended = tokio::time::timeout(Duration::from_secs(20), looking).await;
     ended.expect("it has nothing to do");
     server.stop().await;

@@ -185,12 +185,23 @@ impl BackupFolder {
         ))
     }
 
-    /// Deletes the oldest backups of the ledger in `made`, but that one.
+    /// Deletes the oldest backups of the ledger in `made`, but that one. Those dated in the future neither count nor are deleted: either
+    /// they would push out newer ones, or the clock is behind and they are the newest.
     fn delete_old(&self, made: &Path, keep: usize, warnings: &mut Vec<String>) -> Vec<PathBuf> {
         let own = sqlite::head_of(made).ok().flatten();
         let is_own = |head: &StoredHead| own.as_ref().is_some_and(|own| head.has_key_of(&own.vkey));
         let mut names = names(&self.path).unwrap_or_default();
         names.retain(|name| time_of(name).is_some());
+        let (all, now) = (names.len(), Clock::System.now());
+        names.retain(|name| time_of(name).is_some_and(|at| !is_ahead(at, now)));
+        if names.len() < all {
+            warnings.push(format!(
+                "{} of the files in {} are dated in the future: they do not count as backups and are not deleted. Set this machine's \
+                 clock, if it is wrong; otherwise delete them once there are newer backups",
+                all - names.len(),
+                self.path.display()
+            ));
+        }
         names.sort_unstable_by(|one, other| other.cmp(one));
         let (mut kept, mut deleted) = (1, Vec::new());
         for file in names.iter().map(|name| self.path.join(name)) {
@@ -227,7 +238,12 @@ impl BackupFolder {
 pub fn newest(folder: &Path, now: Timestamp) -> io::Result<Option<Timestamp>> {
     let names = names(folder)?;
     let made = names.iter().filter_map(|name| time_of(name));
-    Ok(made.filter(|at| *at <= now.plus_ms(CLOCK_SKEW_MS)).max())
+    Ok(made.filter(|at| !is_ahead(*at, now)).max())
+}
+
+/// Whether a backup of this time was made while the clock was ahead.
+fn is_ahead(at: Timestamp, now: Timestamp) -> bool {
+    at > now.plus_ms(CLOCK_SKEW_MS)
 }
 
 /// The newest backup in a folder, if there is one and the folder can be read.

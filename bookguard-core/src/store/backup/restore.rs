@@ -27,6 +27,9 @@ use crate::store::schema::Upgraded;
 use crate::store::sqlite::{self, Use};
 use crate::store::{Database, Store, losses_noted};
 
+/// What the replaced database is called: its name, this, and the time.
+const REPLACED: &str = ".replaced-";
+
 /// A backup that is the database now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
@@ -84,7 +87,7 @@ pub fn restore(
         ));
     }
     // No other process restores it now.
-    sweep(to, |_| true);
+    forget_killed(database);
     require_room(from, to, 0)?;
     let (draft, mut made) = draft_of((from, Use::Still), to, 0, progress)?;
     let not_verified = |why: String| {
@@ -149,24 +152,42 @@ pub fn restore(
     };
     // The list of erasures may show that there is a loss. It stands for no guard: it can be lost on its own.
     let is_known = |lost: &Rollback| lost.cause != RollbackCause::GuardLost;
-    if !restored.lost().is_some_and(is_known) && !restored.is_guarded() {
-        replaced::require_decision(&log, &restored.made.origin, restored.made.size)?;
-    }
+    let is_undecided = !restored.lost().is_some_and(is_known) && !restored.is_guarded();
     let lost = restored.lost();
     if let Some(lost) = lost.filter(|lost| log.guard().is_certain(lost)) {
         note(&draft, std::slice::from_ref(&lost.seen)).map_err(|e| whole(unreadable(&e)))?;
     }
+    let undecided = is_undecided.then(|| note_unknown(&draft, &log, &restored.made));
+    let undecided = undecided.transpose().map_err(|e| whole(unreadable(&e)))?;
     restored.replaced = put_in_place(&draft, to)?;
     drop(turn);
+    if let Some((lacking, noted)) = undecided
+        && !guard_asks(&log, &restored.made, to, &lacking)
+    {
+        restored.report.guard = noted;
+    }
     restored.made.elapsed = began.elapsed();
     Ok(restored)
 }
 
-/// Removes what killed restores of this database left beside it: copies of backups, with what was erased since. The caller
-/// keeps restores away.
+/// Removes what killed restores of this database left beside it: copies of backups, with what was erased since, and second names of
+/// the database. The caller keeps restores away.
 pub fn forget_killed(database: &Database) {
-    if let Some(file) = database.file() {
-        sweep(&resolved(file), |_| true);
+    let Some(file) = database.file() else {
+        return;
+    };
+    let file = &resolved(file);
+    sweep(file, |_| true);
+    let begin = with_end(file, REPLACED);
+    let begin = begin.file_name().unwrap_or_default().as_encoded_bytes();
+    let beside = fs::read_dir(private::folder(file)).into_iter().flatten();
+    for entry in beside.flatten() {
+        let path = entry.path();
+        let is_aside = entry.file_name().as_encoded_bytes().starts_with(begin);
+        // What SQLite kept beside a damaged database may have got that name already.
+        if is_aside && private::is_same(&path, file) && sqlite::is_at_rest(&path) {
+            let _ = fs::remove_file(&path);
+        }
     }
 }
 
@@ -178,6 +199,28 @@ fn note(draft: &Draft, heads: &[PublishedHead]) -> Result<(), StoreError> {
         None => Ok(()),
         Some(lacking) => sqlite::change_copy(&draft.0, losses_noted(&lacking)),
     }
+}
+
+/// Notes in the copy that nobody knows what was published after it. The guard is not told before the copy is the database: until then
+/// it is the old database's. Returns what the copy was noted to lack besides, and what it lacks now.
+fn note_unknown(
+    draft: &Draft,
+    log: &Log,
+    made: &BackedUp,
+) -> Result<(Vec<PublishedHead>, Guarded), StoreError> {
+    let stored = sqlite::head_of(&draft.0)?;
+    let lacking = stored.map_or_else(Vec::new, |stored| stored.lacking);
+    let mut noted = lacking.clone();
+    noted.push(PublishedHead::at_least(&made.origin, made.size));
+    sqlite::change_copy(&draft.0, losses_noted(&noted))?;
+    Ok((lacking, guarded(log, draft)?))
+}
+
+/// Has the guard ask for the decision, and then no longer the new database: whoever removes the guard's file decides that nothing
+/// is lost. If either fails, or this process is killed, the database goes on asking. Returns whether only the guard asks.
+fn guard_asks(log: &Log, made: &BackedUp, to: &Path, lacking: &[PublishedHead]) -> bool {
+    replaced::require_decision(log, &made.origin, made.size).is_ok()
+        && sqlite::change_placed(to, losses_noted(lacking)).is_ok()
 }
 
 /// The file itself, beside which SQLite keeps its files, not beside a link to it.
@@ -215,12 +258,12 @@ fn guarded(log: &Log, draft: &Draft) -> Result<Guarded, StoreError> {
 /// Gives the draft the database's name, and what had it another. Returns that.
 fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError> {
     let at = in_name(Clock::System.now());
-    let mut aside = with_end(to, &format!(".replaced-{at}"));
+    let mut aside = with_end(to, &format!("{REPLACED}{at}"));
     // Another one of the same millisecond stays.
     let mut number = 1;
     while aside.symlink_metadata().is_ok() {
         number += 1;
-        aside = with_end(to, &format!(".replaced-{at}-{number}"));
+        aside = with_end(to, &format!("{REPLACED}{at}-{number}"));
     }
     let cannot = |e: io::Error| cannot_write(to, &e);
     let mut drafts = Drafts::held().map_err(cannot)?;
@@ -237,11 +280,14 @@ fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError
                 return Err(cannot(e));
             }
         }
-        sync_folder(to).map_err(cannot)?;
     }
-    let placed = rename_beside(to, &aside).and_then(|()| fs::rename(&draft.0, to));
+    let placed = sync_folder(to)
+        .and_then(|()| rename_beside(to, &aside))
+        .and_then(|()| fs::rename(&draft.0, to));
     if let Err(error) = placed {
         let _ = rename_beside(&aside, to);
+        // The database has its own name still.
+        let _ = fs::remove_file(&aside);
         return Err(cannot(error));
     }
     drafts.is_named = true;
@@ -335,6 +381,9 @@ mod tests {
             assert_eq!(fs::read_to_string(log).unwrap(), "log");
             let there = fs::read_to_string(&to).unwrap();
             assert_eq!(there, if is_whole { "new" } else { "old" });
+            let names = files(&folder).into_iter().map(|(name, _)| name);
+            let aside = names.filter(|name| name.contains(REPLACED)).count();
+            assert_eq!(aside, if is_whole { 2 } else { 0 });
             let logs = files(&folder).into_iter();
             assert_eq!(logs.filter(|(_, held)| held == "log").count(), 1);
         }

@@ -24,8 +24,7 @@ impl Moving {
     pub(super) fn begin(file: &Path) -> Result<Self, StoreError> {
         let path = beside(file);
         loop {
-            let mut options = private::options();
-            let opened = options.create(true).append(true).open(&path);
+            let opened = private::open_or_make(private::options().append(true), &path);
             let lock = opened.map_err(|e| failed(&path, &e))?;
             lock.lock_shared().map_err(|e| failed(&path, &e))?;
             // Another move may have ended meanwhile and taken the file away.

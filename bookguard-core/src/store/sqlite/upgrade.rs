@@ -101,15 +101,30 @@ pub(in crate::store) fn change_copy(path: &Path, change: Statement<'_>) -> Resul
     copy_writer(path)?.commit(&[change]).map(drop)
 }
 
+/// Changes such a copy once it is the database, durably. A kill leaves it as it was, or changed.
+pub(in crate::store) fn change_placed(
+    path: &Path,
+    change: Statement<'_>,
+) -> Result<(), StoreError> {
+    let mut writer = begun(path, "PRAGMA synchronous = FULL")?;
+    writer.commit(&[change]).map(drop)
+}
+
 /// A transaction that writes such a copy.
 fn copy_writer(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
+    // So nothing is left beside the file, whose name changes.
+    begun(
+        path,
+        "PRAGMA temp_store = MEMORY; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL;",
+    )
+}
+
+/// A transaction over a connection with these settings.
+fn begun(path: &Path, settings: &str) -> Result<Sqlite<Box<Connection>>, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     set_up(&connection)?;
-    // So nothing is left beside the file, whose name changes.
-    connection.execute_batch(
-        "PRAGMA temp_store = MEMORY; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL;",
-    )?;
+    connection.execute_batch(settings)?;
     let mut writer = Sqlite {
         connection: Box::new(connection),
         begin: "BEGIN IMMEDIATE",

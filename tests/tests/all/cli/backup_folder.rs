@@ -96,6 +96,27 @@ async fn the_newest_verified_backups_stay_and_nothing_else_is_touched() {
 }
 
 #[tokio::test]
+async fn backups_of_a_clock_that_was_ahead_push_none_out() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    Serving::start(&database, &[]).await.stop().await;
+    let folder = folder_of(0o700);
+    let first = back_up(&database, 2, folder.path()).await;
+    let ahead = [1, 2].map(|day| format!("bookguard-2126010{day}T000000.000Z.db"));
+    for name in &ahead {
+        std::fs::copy(first.text("file"), folder.path().join(name)).unwrap();
+    }
+    let second = back_up(&database, 2, folder.path()).await;
+    assert_eq!(second["deleted"], json!([]), "{second}");
+    let warnings = second["warnings"].to_string();
+    assert!(warnings.contains("2 of the files in"), "{warnings}");
+    let third = back_up(&database, 2, folder.path()).await;
+    assert_eq!(third["deleted"], json!([first["file"]]), "{third}");
+    let mut left = BTreeSet::from(ahead);
+    left.extend([name(&second), name(&third)]);
+    assert_eq!(names(folder.path()), left);
+}
+
+#[tokio::test]
 async fn a_copy_that_does_not_verify_counts_as_no_backup() {
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::start(&database, &[]).await;

@@ -428,6 +428,35 @@ async fn a_guard_that_was_lost_may_have_known_more_than_a_database_that_shows_no
 }
 
 #[tokio::test]
+async fn the_guard_is_told_that_nobody_knows_of_a_loss_only_once_the_backup_is_the_database() {
+    let (backed, server, _) = Backed::up(0).await;
+    server.stop().await;
+    let folder = backed.database.folder();
+    let key = backed.database.file().with_extension("db.key");
+    // The name that the database would get is longer than a name can be.
+    let long = folder.join("b".repeat(228));
+    std::fs::copy(backed.database.file(), &long).unwrap();
+    let guard = folder.join("long.seen");
+    let line = bookguard("restore --db").arg(&long).arg("--ledger-key");
+    let line = line.arg(&key).arg("--guard-file").arg(&guard);
+    let ran = line.arg(&backed.backup).run().await;
+    ran.refused(1, &["cannot be written"]);
+    assert!(!guard.exists());
+    assert_eq!(backed.bookings(&long).await, 2);
+    // If the guard cannot be told, the database goes on saying it.
+    std::fs::remove_file(backed.guard()).unwrap();
+    let nowhere = folder.join("none").join("lost.seen");
+    let done = backed.restore().arg("--guard-file").arg(nowhere);
+    let done = done.run().await.json();
+    assert_eq!(lost(&done), (4, 4), "{done}");
+    assert!(done.text("next").contains("accept the loss"), "{done}");
+    let server = Serving::start(&backed.database, &[]).await;
+    let health = server.caller().get("/v1/health").await;
+    health.refused(503, "ledger_rolled_back");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_written_while_the_backup_is_checked_is_among_the_loss() {
     let (backed, server, acme) = Backed::up(0).await;
     server.stop().await;
@@ -706,11 +735,18 @@ async fn a_server_removes_what_a_killed_restore_of_its_database_left() {
     let left = |name: &str| database.folder().join(name);
     let own = left("bookguard.db.0123456789ab.part");
     let others = left("other.db.0123456789ab.part");
+    Serving::start(&database, &[]).await.stop().await;
     for file in [&own, &others] {
         std::fs::write(file, "personal data").unwrap();
     }
+    // A name that the database got before the backup got its own, and the database before the last restore.
+    let second = left("bookguard.db.replaced-20260301T020000.000Z");
+    let before = left("bookguard.db.replaced-20260302T020000.000Z");
+    std::fs::hard_link(database.file(), &second).unwrap();
+    std::fs::copy(database.file(), &before).unwrap();
     Serving::start(&database, &[]).await.stop().await;
     assert_eq!((own.exists(), others.exists()), (false, true));
+    assert_eq!((second.exists(), before.exists()), (false, true));
 }
 
 #[tokio::test]

@@ -121,6 +121,21 @@ async fn proven(acme: &Partner, booking: &str) {
 }
 
 #[tokio::test]
+async fn an_event_that_was_made_while_the_clock_was_far_behind_is_pruned_too() {
+    on_every_engine(async |engine| {
+        let (mut server, mut acme) = TestServer::with_partner(engine).await;
+        let first = acme.event_that_is(&acme.book().await, "no_endpoints").await;
+        later(&mut server, 91, &mut acme).await;
+        pruned(&acme, id(&first)).await;
+        server.advance(-100 * DAY_MS);
+        let behind = acme.event_that_is(&acme.book().await, "no_endpoints").await;
+        later(&mut server, 100, &mut acme).await;
+        pruned(&acme, id(&behind)).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_waits_for_a_deleted_endpoint_is_given_up_with_its_event() {
     on_every_engine(async |engine| {
         let (mut server, mut acme) = TestServer::with_partner(engine).await;
