@@ -192,6 +192,23 @@ pub fn folder(file: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
+/// Where a file is or will be, by whatever links it is named: beside that, SQLite keeps what belongs to a database. What cannot be looked
+/// up stays as it was named.
+pub fn resolved(file: &Path) -> PathBuf {
+    if let Ok(file) = file.canonicalize() {
+        return file;
+    }
+    // SQLite makes the file that a link names.
+    let named = match file.read_link() {
+        Ok(target) => folder(file).join(target),
+        Err(_) => file.to_owned(),
+    };
+    match (folder(&named).canonicalize(), named.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => named,
+    }
+}
+
 /// The permissions of a file or folder, if the system has such.
 #[cfg(unix)]
 pub fn mode(path: &Path) -> Option<u32> {

@@ -76,7 +76,7 @@ pub fn restore(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Restored, BackupError> {
     let began = Instant::now();
-    let to = &resolved(file_of(database)?);
+    let to = &private::resolved(file_of(database)?);
     if from.canonicalize().is_ok_and(|from| from == *to) {
         return Err(refused(
             "same_database",
@@ -166,7 +166,7 @@ pub fn restore(
 /// keeps restores away.
 pub fn forget_killed(database: &Database) {
     if let Some(file) = database.file() {
-        sweep(&resolved(file), |_| true);
+        sweep(&private::resolved(file), |_| true);
     }
 }
 
@@ -178,11 +178,6 @@ fn note(draft: &Draft, heads: &[PublishedHead]) -> Result<(), StoreError> {
         None => Ok(()),
         Some(lacking) => sqlite::change_copy(&draft.0, losses_noted(&lacking)),
     }
-}
-
-/// The file itself, beside which SQLite keeps its files, not beside a link to it.
-fn resolved(file: &Path) -> PathBuf {
-    file.canonicalize().unwrap_or_else(|_| file.to_owned())
 }
 
 /// A connection to the database that is replaced, beside which nobody writes, or why it cannot be read.
