@@ -765,8 +765,9 @@ fn kept_files(db: &Database, source: &LedgerKeySource, log: &Log) -> Vec<PathBuf
         log.erasures().path().to_owned(),
     ];
     files.extend(source.path().map(Path::to_owned));
+    let file = db.file().map(private::resolved);
     for end in ["", "-wal", "-shm"] {
-        files.extend(db.file().map(|file| {
+        files.extend(file.as_ref().map(|file| {
             let mut name = file.as_os_str().to_owned();
             name.push(end);
             PathBuf::from(name)

@@ -93,6 +93,8 @@ impl File {
         if !create && is_sealed(path) {
             return Self::sealed(path);
         }
+        // A link may lead elsewhere later, when further connections are opened.
+        let path = &private::resolved(path);
         let mut writer = open_writer(path, create)?;
         // A caller that will write learns this now rather than at its first write. A caller that only looks may
         // continue.
@@ -178,19 +180,24 @@ fn is_sealed(path: &Path) -> bool {
 
 /// Whether no process has the file open for writing, nor did one leave anything behind that belongs to it.
 fn is_at_rest(path: &Path) -> bool {
-    !BESIDE.iter().any(|end| with_end(path, end).exists())
+    !BESIDE.iter().any(|end| beside(path, end).exists())
 }
 
 /// Undoes a change that a process was killed in, as the journal that it left says. Only a connection that may write does
 /// this by itself, and one that only reads fails.
 fn undo_unfinished(path: &Path) -> Result<(), StoreError> {
-    if with_end(path, ROLLBACK_JOURNAL).exists() {
+    if beside(path, ROLLBACK_JOURNAL).exists() {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
         set_up(&connection)?;
         connection.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |_| Ok(()))?;
     }
     Ok(())
+}
+
+/// The file of this end that belongs to a database. It is beside the database itself, not beside a link to that.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    with_end(&private::resolved(path), end)
 }
 
 /// A path with more characters at its end, as those of the files that SQLite keeps beside a database.
@@ -269,10 +276,8 @@ impl Engine for File {
 
 /// The bytes of a database file and its write-ahead log.
 pub(super) fn size(path: &Path) -> u64 {
-    // The log is beside the file itself, not beside a link to it.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let size = |file: &Path| file.metadata().map_or(0, |file| file.len());
-    size(&path) + size(&with_end(&path, "-wal"))
+    size(path) + size(&beside(path, "-wal"))
 }
 
 /// Free bytes on the disk of a file, if known.
@@ -708,6 +713,21 @@ mod tests {
         };
         assert!(!found.to_string().contains("permissions"), "{found}");
         assert_eq!(path.metadata().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_link_to_a_database_in_use_leads_to_what_is_in_its_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let [real, link] = ["real.db", "link.db"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let mut writer = File::open(&real, true).unwrap().writer().unwrap();
+        writer.begin(&[]).unwrap();
+        let policy = "INSERT INTO policy (hash, body) VALUES (x'00', '{}')";
+        writer.commit(&[Statement::new(policy, vec![])]).unwrap();
+        let count = Statement::new("SELECT COUNT(*) FROM policy", vec![]);
+        let mut reader = File::look(&link).unwrap().reader().unwrap();
+        let counted = reader.one(count).unwrap();
+        assert_eq!(counted.rows[0].int(0).unwrap(), 1);
     }
 
     #[test]
