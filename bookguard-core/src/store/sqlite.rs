@@ -209,7 +209,12 @@ pub(super) fn with_end(path: &Path, end: &str) -> PathBuf {
 
 /// The URI under which SQLite opens a file as one that nobody changes.
 fn immutable(path: &Path) -> PathBuf {
-    let mut name = String::from("file:");
+    // Without an empty authority before it, a path that begins with two slashes would be taken for one.
+    let mut name = String::from(if path.starts_with("/") {
+        "file://"
+    } else {
+        "file:"
+    });
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
             b'/' | b'.' | b'-' | b'_' => name.push(char::from(*byte)),
@@ -713,6 +718,18 @@ mod tests {
         };
         assert!(!found.to_string().contains("permissions"), "{found}");
         assert_eq!(path.metadata().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_file_at_rest_is_opened_by_whatever_path_it_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a b?c%20#.db");
+        drop(File::open(&path, true).unwrap());
+        drop(settle(&path).unwrap());
+        for slashes in ["", "/", "//"] {
+            let path = PathBuf::from(format!("{slashes}{}", path.display()));
+            drop(File::sealed(&path).unwrap());
+        }
     }
 
     #[test]
