@@ -97,26 +97,41 @@ pub fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Whether this open file is the one at `path`. What cannot be looked up counts as in its place.
+/// What tells a file from every other, whatever its names are: its disk, and its number there.
+pub(crate) type FileIdentity = (u64, u64);
+
 #[cfg(unix)]
-pub fn is_at(file: &File, path: &Path) -> bool {
+fn identity_of(metadata: &fs::Metadata) -> Option<FileIdentity> {
     use std::os::unix::fs::MetadataExt as _;
-    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    let there = fs::metadata(path).map(identity);
-    match (there, file.metadata().map(identity)) {
-        (Ok(there), Ok(open)) => there == open,
-        (Err(error), _) => !matches!(
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Elsewhere, nobody can tell.
+#[cfg(not(unix))]
+fn identity_of(_: &fs::Metadata) -> Option<FileIdentity> {
+    None
+}
+
+/// Which file is at `path`; `None` if that cannot be looked up.
+pub(crate) fn identity(path: &Path) -> Option<FileIdentity> {
+    identity_of(&fs::metadata(path).ok()?)
+}
+
+/// Whether this open file is the one at `path`. What cannot be looked up counts as in its place.
+pub fn is_at(file: &File, path: &Path) -> bool {
+    let opened = file.metadata().ok();
+    is_still(opened.as_ref().and_then(identity_of), path)
+}
+
+/// Whether the file at `path` is the one that was once known so. What cannot be looked up counts as in its place.
+pub(crate) fn is_still(known: Option<FileIdentity>, path: &Path) -> bool {
+    match fs::metadata(path) {
+        Ok(there) => known.is_none_or(|known| identity_of(&there) == Some(known)),
+        Err(error) => !matches!(
             error.kind(),
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
         ),
-        (Ok(_), Err(_)) => true,
     }
-}
-
-/// Elsewhere, an open file is neither removed nor replaced.
-#[cfg(not(unix))]
-pub fn is_at(_: &File, _: &Path) -> bool {
-    true
 }
 
 /// Whether two files or folders are on one disk. What cannot be looked up counts as on one.
