@@ -291,11 +291,11 @@ impl Service {
         &self.storage
     }
 
-    /// Measures the free disk space, probes whether writing works if that is unknown, and reports states that have
-    /// ended. Call this twice a second. Blocks for as long as a write takes.
+    /// Measures the free disk space, probes whether writing works if that is unknown or the database was replaced, and reports
+    /// states that have ended. Call this twice a second. Blocks for as long as a write takes.
     pub fn watch_storage(&self) {
         self.storage.measured(self.store.free_bytes());
-        if self.storage.wants_probe() {
+        if self.storage.wants_probe() || !self.store.is_in_place() {
             let probe = self.envelope(ProbeStorage);
             // The writer notes the result. If its inbox is full, it is busy with writes that prove as much.
             let _ = self.submit(probe).map(oneshot::Receiver::blocking_recv);

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
 use super::{Engine, schema};
-use crate::private;
+use crate::private::{self, FileIdentity};
 pub(super) use copy::{CopyError, Use, copy_into, head_of, look_into, settle};
 pub(super) use upgrade::{change_copy, schema, upgrade, upgrade_copy};
 
@@ -54,6 +54,8 @@ struct Sqlite<C> {
     inserts: Inserts,
     /// When a due checkpoint last left frames in the write-ahead log.
     held_up: Option<Instant>,
+    /// The file that it must still be when a transaction begins, if that matters.
+    opened: Option<OpenedFile>,
 }
 
 /// The connection that writes.
@@ -67,6 +69,41 @@ pub(super) struct File {
     /// The name readers open: the file's path, or its immutable form.
     reading: PathBuf,
     readers: Pool,
+    /// The file that is written.
+    opened: Option<OpenedFile>,
+}
+
+/// A file as it was opened, and where.
+#[derive(Clone)]
+struct OpenedFile {
+    path: PathBuf,
+    identity: Option<FileIdentity>,
+}
+
+impl OpenedFile {
+    fn at(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            identity: private::identity(path),
+        }
+    }
+
+    fn is_in_place(&self) -> bool {
+        private::is_still(self.identity, &self.path)
+    }
+
+    /// Fails unless the file is in its place. What is written to another is lost with it; and SQLite would apply the log of this
+    /// one to whatever has its name now.
+    fn require_in_place(&self) -> Result<(), StoreError> {
+        if self.is_in_place() {
+            return Ok(());
+        }
+        let path = self.path.display();
+        Err(StoreError::Failed(format!(
+            "{path} was replaced or removed while it was open, so nothing is written any more. Put the file that was there back. If it \
+             is gone, stop the server, delete {path}-wal and {path}-shm, which belong to it, and restore a backup with `bookguard restore`"
+        )))
+    }
 }
 
 impl File {
@@ -111,6 +148,7 @@ impl File {
             path: path.to_owned(),
             reading: path.to_owned(),
             readers: open_readers(path)?,
+            opened: Some(OpenedFile::at(path)),
         })
     }
 
@@ -130,6 +168,7 @@ impl File {
             path: path.to_owned(),
             readers: open_readers(&reading)?,
             reading,
+            opened: None,
         })
     }
 
@@ -232,7 +271,13 @@ impl Engine for File {
             // It reads, and refuses writes.
             return self.checker();
         }
-        Ok(Box::new(open_writer(&self.path, false)?))
+        if let Some(file) = &self.opened {
+            file.require_in_place()?;
+        }
+        Ok(Box::new(Sqlite {
+            opened: self.opened.clone(),
+            ..open_writer(&self.path, false)?
+        }))
     }
 
     /// A file has one writer at a time, so this waits for its turn too, and a batch for the end of this.
@@ -258,6 +303,7 @@ impl Engine for File {
             begin: "BEGIN",
             inserts: Inserts::default(),
             held_up: None,
+            opened: None,
         }))
     }
 
@@ -276,6 +322,10 @@ impl Engine for File {
 
     fn free_bytes(&self) -> Option<u64> {
         free_bytes(&self.path)
+    }
+
+    fn is_in_place(&self) -> bool {
+        self.opened.as_ref().is_none_or(OpenedFile::is_in_place)
     }
 }
 
@@ -368,6 +418,7 @@ fn connect(path: &Path, create: bool, own: [&str; 2]) -> Result<Writer, StoreErr
         begin: "BEGIN IMMEDIATE",
         inserts: Inserts::default(),
         held_up: None,
+        opened: None,
     })
 }
 
@@ -438,6 +489,7 @@ fn open_checker(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
         begin: "BEGIN",
         inserts: Inserts::default(),
         held_up: None,
+        opened: None,
     })
 }
 
@@ -450,6 +502,9 @@ impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
     }
 
     fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        if let Some(file) = &self.opened {
+            file.require_in_place()?;
+        }
         self.execute(self.begin)?;
         let results = self.run(statements);
         if results.is_err() {

@@ -115,6 +115,7 @@ fn copy_writer(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
         begin: "BEGIN IMMEDIATE",
         inserts: Inserts::default(),
         held_up: None,
+        opened: None,
     };
     writer.begin(&[])?;
     Ok(writer)
