@@ -134,6 +134,19 @@ pub(crate) fn is_still(known: Option<FileIdentity>, path: &Path) -> bool {
     }
 }
 
+/// Whether a file has more names than one: hard links, not links to its name.
+#[cfg(unix)]
+pub(crate) fn has_other_names(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata(path).is_ok_and(|file| file.nlink() > 1)
+}
+
+/// Elsewhere, nobody can tell.
+#[cfg(not(unix))]
+pub(crate) fn has_other_names(_: &Path) -> bool {
+    false
+}
+
 /// Whether two files or folders are on one disk. What cannot be looked up counts as on one.
 #[cfg(unix)]
 pub(crate) fn share_disk(one: &Path, other: &Path) -> bool {

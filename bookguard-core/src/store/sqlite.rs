@@ -132,6 +132,10 @@ impl File {
         }
         // A link may lead elsewhere later, when further connections are opened.
         let path = &private::resolved(path);
+        // What is only looked at may have many names, such as a backup of which `rsync --link-dest` makes others.
+        if create {
+            require_one_name(path)?;
+        }
         let mut writer = open_writer(path, create)?;
         // A caller that will write learns this now rather than at its first write. A caller that only looks may
         // continue.
@@ -206,6 +210,20 @@ fn found(path: &Path) -> Result<Option<Metadata>, StoreError> {
         ),
         Err(_) => Ok(None),
     }
+}
+
+/// Fails if the file has other names. SQLite keeps a write-ahead log beside each, and what is in one of them is lost to those who use
+/// another.
+fn require_one_name(path: &Path) -> Result<(), StoreError> {
+    if !private::has_other_names(path) {
+        return Ok(());
+    }
+    let (folder, path) = (private::folder(path).display(), path.display());
+    Err(StoreError::Failed(format!(
+        "{path} has another name too (a hard link), and what is written under one name is lost under the other. Find it with \
+         `find {folder} -samefile {path}`, there or elsewhere on that disk, and remove it; a `bookguard restore` that was killed may have \
+         left {path}.replaced-…"
+    )))
 }
 
 /// Whether this process cannot write the file and no other process has it open for writing. If one had, SQLite's files

@@ -84,7 +84,7 @@ pub fn restore(
         ));
     }
     // No other process restores it now.
-    sweep(to, |_| true);
+    forget_left(to);
     require_room(from, to, 0)?;
     let (draft, mut made) = draft_of((from, Use::Still), to, 0, progress)?;
     let not_verified = |why: String| {
@@ -162,11 +162,32 @@ pub fn restore(
     Ok(restored)
 }
 
-/// Removes what killed restores of this database left beside it: copies of backups, with what was erased since. The caller
-/// keeps restores away.
+/// Removes what killed restores of this database left beside it: copies of backups, with what was erased since, and a second name of
+/// the database. The caller keeps restores away.
 pub fn forget_killed(database: &Database) {
     if let Some(file) = database.file() {
-        sweep(&private::resolved(file), |_| true);
+        forget_left(&private::resolved(file));
+    }
+}
+
+/// As [`forget_killed`]. A second name to which SQLite's files were given stays, because they belong to the database.
+fn forget_left(to: &Path) {
+    sweep(to, |_| true);
+    let itself = private::identity(to).filter(|_| private::has_other_names(to));
+    let (Some(itself), Ok(entries)) = (itself, fs::read_dir(private::folder(to))) else {
+        return;
+    };
+    let begins = with_end(to, ".replaced-");
+    for name in entries.flatten().map(|entry| entry.path()) {
+        let [begins, whole] = [&begins, &name].map(|it| it.as_os_str().as_encoded_bytes());
+        if whole.starts_with(begins)
+            && private::identity(&name) == Some(itself)
+            && !sqlite::BESIDE
+                .iter()
+                .any(|end| with_end(&name, end).exists())
+        {
+            let _ = fs::remove_file(&name);
+        }
     }
 }
 

@@ -713,6 +713,17 @@ async fn a_server_removes_what_a_killed_restore_of_its_database_left() {
     }
     Serving::start(&database, &[]).await.stop().await;
     assert_eq!((own.exists(), others.exists()), (false, true));
+    // Killed before the new database had its name. Any other name is the operator's to remove.
+    let second = left("bookguard.db.replaced-20260301T020000.000Z");
+    let hard = left("hard.db");
+    for name in [&second, &hard] {
+        std::fs::hard_link(database.file(), name).unwrap();
+    }
+    let ran = database.command("serve --listen 127.0.0.1:0").run().await;
+    ran.refused(1, &["bookguard.db has another name", "-samefile"]);
+    assert_eq!((second.exists(), hard.exists()), (false, true));
+    std::fs::remove_file(&hard).unwrap();
+    Serving::start(&database, &[]).await.stop().await;
 }
 
 #[tokio::test]
