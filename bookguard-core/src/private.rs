@@ -137,39 +137,53 @@ pub fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Whether this open file is the one at `path`. What cannot be looked up counts as in its place.
-#[cfg(unix)]
-pub fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    let there = fs::metadata(path).map(identity);
-    match (there, file.metadata().map(identity)) {
-        (Ok(there), Ok(open)) => there == open,
-        (Err(error), _) => !matches!(
-            error.kind(),
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-        ),
-        (Ok(_), Err(_)) => true,
-    }
-}
+/// What tells a file from every other, whatever its names are: its disk, and its number there.
+pub(crate) type FileIdentity = (u64, u64);
 
-/// Elsewhere, an open file is neither removed nor replaced.
-#[cfg(not(unix))]
-pub fn is_at(_: &File, _: &Path) -> bool {
-    true
-}
-
-/// Whether two names are those of one file.
 #[cfg(unix)]
-pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+fn identity_of(metadata: &fs::Metadata) -> Option<FileIdentity> {
     use std::os::unix::fs::MetadataExt as _;
-    let identity = |path: &Path| fs::symlink_metadata(path).map(|it| (it.dev(), it.ino()));
-    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
+    Some((metadata.dev(), metadata.ino()))
 }
 
 /// Elsewhere, nobody can tell.
 #[cfg(not(unix))]
-pub(crate) fn is_same(_: &Path, _: &Path) -> bool {
+fn identity_of(_: &fs::Metadata) -> Option<FileIdentity> {
+    None
+}
+
+/// Which file is at `path`; `None` if that cannot be looked up.
+pub(crate) fn identity(path: &Path) -> Option<FileIdentity> {
+    identity_of(&fs::metadata(path).ok()?)
+}
+
+/// Whether this open file is the one at `path`. What cannot be looked up counts as in its place.
+pub fn is_at(file: &File, path: &Path) -> bool {
+    let opened = file.metadata().ok();
+    is_still(opened.as_ref().and_then(identity_of), path)
+}
+
+/// Whether the file at `path` is the one that was once known so. What cannot be looked up counts as in its place.
+pub(crate) fn is_still(known: Option<FileIdentity>, path: &Path) -> bool {
+    match fs::metadata(path) {
+        Ok(there) => known.is_none_or(|known| identity_of(&there) == Some(known)),
+        Err(error) => !matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        ),
+    }
+}
+
+/// Whether a file has more names than one: hard links, not links to its name.
+#[cfg(unix)]
+pub(crate) fn has_other_names(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata(path).is_ok_and(|file| file.nlink() > 1)
+}
+
+/// Elsewhere, nobody can tell.
+#[cfg(not(unix))]
+pub(crate) fn has_other_names(_: &Path) -> bool {
     false
 }
 
@@ -244,6 +258,23 @@ pub fn readable_folder(folder: &Path) -> Option<String> {
 pub fn folder(file: &Path) -> &Path {
     let folder = file.parent().filter(|f| !f.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
+}
+
+/// Where a file is or will be, by whatever links it is named: beside that, SQLite keeps what belongs to a database. What cannot be looked
+/// up stays as it was named.
+pub fn resolved(file: &Path) -> PathBuf {
+    if let Ok(file) = file.canonicalize() {
+        return file;
+    }
+    // SQLite makes the file that a link names.
+    let named = match file.read_link() {
+        Ok(target) => folder(file).join(target),
+        Err(_) => file.to_owned(),
+    };
+    match (folder(&named).canonicalize(), named.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => named,
+    }
 }
 
 /// The permissions of a file or folder, if the system has such.

@@ -291,11 +291,11 @@ impl Service {
         &self.storage
     }
 
-    /// Measures the free disk space, probes whether writing works if that is unknown, and reports states that have
-    /// ended. Call this twice a second. Blocks for as long as a write takes.
+    /// Measures the free disk space, probes whether writing works if that is unknown or the database was replaced, and reports
+    /// states that have ended. Call this twice a second. Blocks for as long as a write takes.
     pub fn watch_storage(&self) {
         self.storage.measured(self.store.free_bytes());
-        if self.storage.wants_probe() {
+        if self.storage.wants_probe() || !self.store.is_in_place() {
             let probe = self.envelope(ProbeStorage);
             // The writer notes the result. If its inbox is full, it is busy with writes that prove as much.
             let _ = self.submit(probe).map(oneshot::Receiver::blocking_recv);
@@ -765,8 +765,9 @@ fn kept_files(db: &Database, source: &LedgerKeySource, log: &Log) -> Vec<PathBuf
         log.erasures().path().to_owned(),
     ];
     files.extend(source.path().map(Path::to_owned));
+    let file = db.file().map(private::resolved);
     for end in ["", "-wal", "-shm"] {
-        files.extend(db.file().map(|file| {
+        files.extend(file.as_ref().map(|file| {
             let mut name = file.as_os_str().to_owned();
             name.push(end);
             PathBuf::from(name)

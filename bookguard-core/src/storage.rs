@@ -5,7 +5,7 @@
 //! space. If nobody has written lately, `ProbeStorage` tries: it is the smallest command that writes, and takes the
 //! same path as every other. Invariants: nothing here does I/O. A state is reported once when it begins, and once, with
 //! a count, when it has been over for a second. A write that has not failed is probed only if somebody asks for the
-//! node's health or the disk is as good as full.
+//! node's health, the disk is as good as full, or the database file is not in its place.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

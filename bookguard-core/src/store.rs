@@ -92,6 +92,10 @@ trait Engine: Send + Sync {
     fn free_bytes(&self) -> Option<u64> {
         None
     }
+    /// Whether the database is still what was opened, and not replaced or removed, if that can be told.
+    fn is_in_place(&self) -> bool {
+        true
+    }
     /// Whether this thread itself does the work of a read, rather than waiting for another process.
     fn reads_here(&self) -> bool {
         false
@@ -277,6 +281,11 @@ impl Store {
     /// Free bytes on the database's disk; `None` if unknown, as for a server.
     pub fn free_bytes(&self) -> Option<u64> {
         self.engine.free_bytes()
+    }
+
+    /// Whether the database is still what was opened. If it was replaced or removed, every write fails.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.engine.is_in_place()
     }
 
     /// The clock of the machine that keeps the database; `None` if that is this machine.

@@ -626,25 +626,9 @@ pub fn lock(db: &Path) -> Result<File, String> {
 
 /// The lock beside the file itself, by whatever links it was named: a backup is restored there.
 fn lock_path(db: &Path) -> PathBuf {
-    let mut name = resolved(db).into_os_string();
+    let mut name = private::resolved(db).into_os_string();
     name.push(".lock");
     PathBuf::from(name)
-}
-
-/// Where the file is or will be. What cannot be looked up stays as it was named, and is reported when it is opened.
-fn resolved(db: &Path) -> PathBuf {
-    if let Ok(file) = db.canonicalize() {
-        return file;
-    }
-    // SQLite makes the file that a link names.
-    let named = match db.read_link() {
-        Ok(target) => private::folder(db).join(target),
-        Err(_) => db.to_owned(),
-    };
-    match (private::folder(&named).canonicalize(), named.file_name()) {
-        (Ok(folder), Some(name)) => folder.join(name),
-        _ => named,
-    }
 }
 
 /// Takes the lock. A command that checks whether a server runs holds it for a moment, so a refusal is retried.

@@ -26,6 +26,27 @@ fn nothing_is_shown_while_nobody_can_know_whether_erasures_are_owed() {
     assert!(!service.owes_erasures());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_database_that_is_removed_or_replaced_takes_no_writes_until_it_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let [db, aside] = ["b.db", "aside.db"].map(|name| folder.path().join(name));
+    let (service, _) = Service::open(ServiceConfig::of(db.as_path().into())).unwrap();
+    let health = || {
+        service.watch_storage();
+        let refused = service.storage().not_ready();
+        refused.map(|error| error.code.into_owned())
+    };
+    assert_eq!(health(), None);
+    std::fs::rename(&db, &aside).unwrap();
+    assert_eq!(health().as_deref(), Some("storage_failing"));
+    std::fs::write(&db, "").unwrap();
+    assert_eq!(health().as_deref(), Some("storage_failing"));
+    assert_eq!(std::fs::read(&db).unwrap(), b"", "nobody opened it");
+    std::fs::rename(&aside, &db).unwrap();
+    assert_eq!(health(), None);
+}
+
 #[test]
 fn a_change_of_the_guard_is_looked_up_once_however_many_read() {
     const READERS: usize = 4;

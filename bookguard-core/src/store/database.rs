@@ -33,10 +33,18 @@ impl Database {
         }
     }
 
-    /// Refuses a name that looks like an address, because it may hold a password, which a file's name would show; and the name of
-    /// a file that belongs to a database beside it, because that one would be damaged.
+    /// Refuses a name that looks like an address, because it may hold a password, which a file's name would show; one that SQLite
+    /// takes for something else than a file's name; and that of a file that belongs to a database beside it, because that one would
+    /// be damaged.
     pub(super) fn check_name(path: &Path) -> Result<(), String> {
         let name = path.to_string_lossy();
+        if name.is_empty() || name == ":memory:" || name.starts_with("file:") {
+            return Err(
+                "the database must be a file's path, such as bookguard.db, or the address of a PostgreSQL server; nothing, :memory: and a \
+                 file: URI of SQLite are neither. Put ./ before the name of a file that really begins like that"
+                    .to_owned(),
+            );
+        }
         let of = |end| {
             name.strip_suffix(end)
                 .filter(|file| Path::new(file).is_file())
@@ -219,6 +227,13 @@ mod tests {
             ("u:s3cret@h/b", false),
             ("host=h user=u password=s3cret", false),
             ("host=h Password = s3cret", false),
+            ("", false),
+            ("sqlite:", false),
+            (":memory:", false),
+            ("file:b.db", false),
+            ("sqlite:file:b.db?key=s3cret", false),
+            ("./file:b.db", true),
+            ("profile:b.db", true),
             ("./postgre://b", true),
             ("/var/password=.db", true),
             ("sqlite:///var/b.db", true),

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
 use super::{Engine, schema};
-use crate::private;
+use crate::private::{self, FileIdentity};
 pub(super) use copy::{CopyError, Use, copy_into, head_of, look_into, settle};
 pub(super) use upgrade::{change_copy, change_placed, schema, upgrade, upgrade_copy};
 
@@ -54,6 +54,8 @@ struct Sqlite<C> {
     inserts: Inserts,
     /// When a due checkpoint last left frames in the write-ahead log.
     held_up: Option<Instant>,
+    /// The file that it must still be when a transaction begins, if that matters.
+    opened: Option<OpenedFile>,
 }
 
 /// The connection that writes.
@@ -67,6 +69,41 @@ pub(super) struct File {
     /// The name readers open: the file's path, or its immutable form.
     reading: PathBuf,
     readers: Pool,
+    /// The file that is written.
+    opened: Option<OpenedFile>,
+}
+
+/// A file as it was opened, and where.
+#[derive(Clone)]
+struct OpenedFile {
+    path: PathBuf,
+    identity: Option<FileIdentity>,
+}
+
+impl OpenedFile {
+    fn at(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            identity: private::identity(path),
+        }
+    }
+
+    fn is_in_place(&self) -> bool {
+        private::is_still(self.identity, &self.path)
+    }
+
+    /// Fails unless the file is in its place. What is written to another is lost with it; and SQLite would apply the log of this
+    /// one to whatever has its name now.
+    fn require_in_place(&self) -> Result<(), StoreError> {
+        if self.is_in_place() {
+            return Ok(());
+        }
+        let path = self.path.display();
+        Err(StoreError::Failed(format!(
+            "{path} was replaced or removed while it was open, so nothing is written any more. Put the file that was there back. If it \
+             is gone, stop the server, delete {path}-wal and {path}-shm, which belong to it, and restore a backup with `bookguard restore`"
+        )))
+    }
 }
 
 impl File {
@@ -93,6 +130,12 @@ impl File {
         if !create && is_sealed(path) {
             return Self::sealed(path);
         }
+        // A link may lead elsewhere later, when further connections are opened.
+        let path = &private::resolved(path);
+        // What is only looked at may have many names, such as a backup of which `rsync --link-dest` makes others.
+        if create {
+            require_one_name(path)?;
+        }
         let mut writer = open_writer(path, create)?;
         // A caller that will write learns this now rather than at its first write. A caller that only looks may
         // continue.
@@ -109,6 +152,7 @@ impl File {
             path: path.to_owned(),
             reading: path.to_owned(),
             readers: open_readers(path)?,
+            opened: Some(OpenedFile::at(path)),
         })
     }
 
@@ -128,6 +172,7 @@ impl File {
             path: path.to_owned(),
             readers: open_readers(&reading)?,
             reading,
+            opened: None,
         })
     }
 
@@ -167,6 +212,20 @@ fn found(path: &Path) -> Result<Option<Metadata>, StoreError> {
     }
 }
 
+/// Fails if the file has other names. SQLite keeps a write-ahead log beside each, and what is in one of them is lost to those who use
+/// another.
+fn require_one_name(path: &Path) -> Result<(), StoreError> {
+    if !private::has_other_names(path) {
+        return Ok(());
+    }
+    let (folder, path) = (private::folder(path).display(), path.display());
+    Err(StoreError::Failed(format!(
+        "{path} has another name too (a hard link), and what is written under one name is lost under the other. Find it with \
+         `find {folder} -samefile {path}`, there or elsewhere on that disk, and remove it; a `bookguard restore` that was killed may have \
+         left {path}.replaced-…"
+    )))
+}
+
 /// Whether this process cannot write the file and no other process has it open for writing. If one had, SQLite's files
 /// would be beside it.
 ///
@@ -178,19 +237,24 @@ fn is_sealed(path: &Path) -> bool {
 
 /// Whether no process has the file open for writing, nor did one leave anything behind that belongs to it.
 pub(super) fn is_at_rest(path: &Path) -> bool {
-    !BESIDE.iter().any(|end| with_end(path, end).exists())
+    !BESIDE.iter().any(|end| beside(path, end).exists())
 }
 
 /// Undoes a change that a process was killed in, as the journal that it left says. Only a connection that may write does
 /// this by itself, and one that only reads fails.
 fn undo_unfinished(path: &Path) -> Result<(), StoreError> {
-    if with_end(path, ROLLBACK_JOURNAL).exists() {
+    if beside(path, ROLLBACK_JOURNAL).exists() {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
         set_up(&connection)?;
         connection.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |_| Ok(()))?;
     }
     Ok(())
+}
+
+/// The file of this end that belongs to a database. It is beside the database itself, not beside a link to that.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    with_end(&private::resolved(path), end)
 }
 
 /// A path with more characters at its end, as those of the files that SQLite keeps beside a database.
@@ -202,7 +266,12 @@ pub(super) fn with_end(path: &Path, end: &str) -> PathBuf {
 
 /// The URI under which SQLite opens a file as one that nobody changes.
 fn immutable(path: &Path) -> PathBuf {
-    let mut name = String::from("file:");
+    // Without an empty authority before it, a path that begins with two slashes would be taken for one.
+    let mut name = String::from(if path.starts_with("/") {
+        "file://"
+    } else {
+        "file:"
+    });
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
             b'/' | b'.' | b'-' | b'_' => name.push(char::from(*byte)),
@@ -220,7 +289,13 @@ impl Engine for File {
             // It reads, and refuses writes.
             return self.checker();
         }
-        Ok(Box::new(open_writer(&self.path, false)?))
+        if let Some(file) = &self.opened {
+            file.require_in_place()?;
+        }
+        Ok(Box::new(Sqlite {
+            opened: self.opened.clone(),
+            ..open_writer(&self.path, false)?
+        }))
     }
 
     /// A file has one writer at a time, so this waits for its turn too, and a batch for the end of this.
@@ -246,6 +321,7 @@ impl Engine for File {
             begin: "BEGIN",
             inserts: Inserts::default(),
             held_up: None,
+            opened: None,
         }))
     }
 
@@ -265,14 +341,16 @@ impl Engine for File {
     fn free_bytes(&self) -> Option<u64> {
         free_bytes(&self.path)
     }
+
+    fn is_in_place(&self) -> bool {
+        self.opened.as_ref().is_none_or(OpenedFile::is_in_place)
+    }
 }
 
 /// The bytes of a database file and its write-ahead log.
 pub(super) fn size(path: &Path) -> u64 {
-    // The log is beside the file itself, not beside a link to it.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let size = |file: &Path| file.metadata().map_or(0, |file| file.len());
-    size(&path) + size(&with_end(&path, "-wal"))
+    size(path) + size(&beside(path, "-wal"))
 }
 
 /// Free bytes on the disk of a file, if known.
@@ -358,6 +436,7 @@ fn connect(path: &Path, create: bool, own: [&str; 2]) -> Result<Writer, StoreErr
         begin: "BEGIN IMMEDIATE",
         inserts: Inserts::default(),
         held_up: None,
+        opened: None,
     })
 }
 
@@ -428,6 +507,7 @@ fn open_checker(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
         begin: "BEGIN",
         inserts: Inserts::default(),
         held_up: None,
+        opened: None,
     })
 }
 
@@ -440,6 +520,9 @@ impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
     }
 
     fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        if let Some(file) = &self.opened {
+            file.require_in_place()?;
+        }
         self.execute(self.begin)?;
         let results = self.run(statements);
         if results.is_err() {
@@ -708,6 +791,33 @@ mod tests {
         };
         assert!(!found.to_string().contains("permissions"), "{found}");
         assert_eq!(path.metadata().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_file_at_rest_is_opened_by_whatever_path_it_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a b?c%20#.db");
+        drop(File::open(&path, true).unwrap());
+        drop(settle(&path).unwrap());
+        for slashes in ["", "/", "//"] {
+            let path = PathBuf::from(format!("{slashes}{}", path.display()));
+            drop(File::sealed(&path).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_link_to_a_database_in_use_leads_to_what_is_in_its_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let [real, link] = ["real.db", "link.db"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let mut writer = File::open(&real, true).unwrap().writer().unwrap();
+        writer.begin(&[]).unwrap();
+        let policy = "INSERT INTO policy (hash, body) VALUES (x'00', '{}')";
+        writer.commit(&[Statement::new(policy, vec![])]).unwrap();
+        let count = Statement::new("SELECT COUNT(*) FROM policy", vec![]);
+        let mut reader = File::look(&link).unwrap().reader().unwrap();
+        let counted = reader.one(count).unwrap();
+        assert_eq!(counted.rows[0].int(0).unwrap(), 1);
     }
 
     #[test]

@@ -30,6 +30,7 @@ use crate::error::Error;
 use crate::ledger::Hash;
 use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::log::Log;
+use crate::private;
 use arriving::{Vacancy, announce, held, require_no_rows, vacancy, withdraw};
 pub use back::{Reopened, reopen};
 use table::TABLES;
@@ -537,15 +538,8 @@ fn same(a: &Database, b: &Database) -> bool {
 
 /// The path without links and detours, as far as it exists.
 fn resolved(path: &Path) -> PathBuf {
-    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    if let Ok(resolved) = whole.canonicalize() {
-        return resolved;
-    }
-    // The file does not exist yet.
-    match (whole.parent().map(Path::canonicalize), whole.file_name()) {
-        (Some(Ok(folder)), Some(name)) => folder.join(name),
-        _ => whole,
-    }
+    let path = private::resolved(path);
+    std::path::absolute(&path).unwrap_or(path)
 }
 
 fn refused(code: &'static str, message: String) -> TransferError {

@@ -153,8 +153,9 @@ fn database(config: &Config) -> (Diagnosis, Option<(Store, StoredHead)>) {
 fn permissions(config: &Config, needs: &BackupCheck) -> Diagnosis {
     let erasures = ErasureList::beside(&needs.guard_file);
     let mut files = vec![needs.guard_file.clone(), erasures.path().to_owned()];
+    let file = config.db.file().map(private::resolved);
     for end in ["", "-wal", "-shm"] {
-        files.extend(config.db.file().map(|file| {
+        files.extend(file.as_ref().map(|file| {
             let mut name = file.as_os_str().to_owned();
             name.push(end);
             PathBuf::from(name)

@@ -111,7 +111,16 @@ impl BackupFolder {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<KeptBackup, BackupError> {
         let began = Instant::now();
-        file_of(database)?;
+        if let Some(itself) = self.holding(file_of(database)?) {
+            let itself = itself.display();
+            return Err(refused(
+                "same_database",
+                format!(
+                    "{itself} is the database itself, and has a backup's name in the folder of the backups, where it would be deleted as \
+                     an old one. Stop the server, restore {itself} to another place with `bookguard restore`, and serve that"
+                ),
+            ));
+        }
         // Before the database is read: if it is sound, it has what was published until now.
         let published = check.published();
         let name = name_at(Clock::System.now());
@@ -164,6 +173,16 @@ impl BackupFolder {
             deleted,
             warnings,
         })
+    }
+
+    /// The backup that is this database itself, if one is.
+    fn holding(&self, database: &Path) -> Option<PathBuf> {
+        let itself = private::identity(database)?;
+        let names = names(&self.path).unwrap_or_default().into_iter();
+        let mut backups = names
+            .filter(|name| time_of(name).is_some())
+            .map(|name| self.path.join(name));
+        backups.find(|backup| private::identity(backup) == Some(itself))
     }
 
     /// Keeps a copy that did not verify, in place of the last one.

@@ -79,7 +79,7 @@ pub fn restore(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Restored, BackupError> {
     let began = Instant::now();
-    let to = &resolved(file_of(database)?);
+    let to = &private::resolved(file_of(database)?);
     if from.canonicalize().is_ok_and(|from| from == *to) {
         return Err(refused(
             "same_database",
@@ -87,7 +87,7 @@ pub fn restore(
         ));
     }
     // No other process restores it now.
-    forget_killed(database);
+    forget_left(to);
     require_room(from, to, 0)?;
     let (draft, mut made) = draft_of((from, Use::Still), to, 0, progress)?;
     let not_verified = |why: String| {
@@ -170,23 +170,29 @@ pub fn restore(
     Ok(restored)
 }
 
-/// Removes what killed restores of this database left beside it: copies of backups, with what was erased since, and second names of
+/// Removes what killed restores of this database left beside it: copies of backups, with what was erased since, and a second name of
 /// the database. The caller keeps restores away.
 pub fn forget_killed(database: &Database) {
-    let Some(file) = database.file() else {
+    if let Some(file) = database.file() {
+        forget_left(&private::resolved(file));
+    }
+}
+
+/// As [`forget_killed`]. A second name to which SQLite's files were given stays, because they belong to the database.
+fn forget_left(to: &Path) {
+    sweep(to, |_| true);
+    let itself = private::identity(to).filter(|_| private::has_other_names(to));
+    let (Some(itself), Ok(entries)) = (itself, fs::read_dir(private::folder(to))) else {
         return;
     };
-    let file = &resolved(file);
-    sweep(file, |_| true);
-    let begin = with_end(file, REPLACED);
-    let begin = begin.file_name().unwrap_or_default().as_encoded_bytes();
-    let beside = fs::read_dir(private::folder(file)).into_iter().flatten();
-    for entry in beside.flatten() {
-        let path = entry.path();
-        let is_aside = entry.file_name().as_encoded_bytes().starts_with(begin);
-        // What SQLite kept beside a damaged database may have got that name already.
-        if is_aside && private::is_same(&path, file) && sqlite::is_at_rest(&path) {
-            let _ = fs::remove_file(&path);
+    let begins = with_end(to, REPLACED);
+    for name in entries.flatten().map(|entry| entry.path()) {
+        let [begins, whole] = [&begins, &name].map(|it| it.as_os_str().as_encoded_bytes());
+        if whole.starts_with(begins)
+            && private::identity(&name) == Some(itself)
+            && sqlite::is_at_rest(&name)
+        {
+            let _ = fs::remove_file(&name);
         }
     }
 }
@@ -221,11 +227,6 @@ fn note_unknown(
 fn guard_asks(log: &Log, made: &BackedUp, to: &Path, lacking: &[PublishedHead]) -> bool {
     replaced::require_decision(log, &made.origin, made.size).is_ok()
         && sqlite::change_placed(to, losses_noted(lacking)).is_ok()
-}
-
-/// The file itself, beside which SQLite keeps its files, not beside a link to it.
-fn resolved(file: &Path) -> PathBuf {
-    file.canonicalize().unwrap_or_else(|_| file.to_owned())
 }
 
 /// A connection to the database that is replaced, beside which nobody writes, or why it cannot be read.

@@ -195,6 +195,7 @@ pub(in crate::store) fn settle(file: &Path) -> Result<Box<dyn Conn>, StoreError>
         begin: "BEGIN",
         inserts: Inserts::default(),
         held_up: None,
+        opened: None,
     }))
 }
 

@@ -9,7 +9,6 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::with_end;
 use crate::private;
 use crate::store::conn::StoreError;
 
@@ -60,10 +59,9 @@ pub(super) fn is_moving(file: &Path) -> Result<bool, StoreError> {
     }
 }
 
-/// The lock beside the file itself, not beside a link to it.
+/// The file of the lock.
 fn beside(file: &Path) -> PathBuf {
-    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    with_end(&file, ".moving")
+    super::beside(file, ".moving")
 }
 
 fn failed(path: &Path, error: &io::Error) -> StoreError {

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{
     Inserts, Sqlite, Use, free_bytes, immutable, is_foreign, is_sealed, open_checker, open_writer,
-    script, set_up, size, undo_unfinished, with_end,
+    require_one_name, script, set_up, size, undo_unfinished, with_end,
 };
 use crate::clock::Clock;
 use crate::limits::DISK_RESERVE;
@@ -46,6 +46,7 @@ pub(in crate::store) fn schema(path: &Path) -> Result<Option<Schema>, StoreError
 /// Applies the steps that the file lacks. Whoever writes meanwhile waits for the write turn, also while the file is
 /// copied, so that the copy holds everything that was written under the old schema.
 pub(in crate::store) fn upgrade(path: &Path, steps: &[Step]) -> Result<Upgraded, StoreError> {
+    require_one_name(path)?;
     let mut writer = open_writer(path, false)?;
     if writer.connection.is_readonly(rusqlite::MAIN_DB)? {
         return Err(StoreError::ReadOnly);
@@ -130,6 +131,7 @@ fn begun(path: &Path, settings: &str) -> Result<Sqlite<Box<Connection>>, StoreEr
         begin: "BEGIN IMMEDIATE",
         inserts: Inserts::default(),
         held_up: None,
+        opened: None,
     };
     writer.begin(&[])?;
     Ok(writer)

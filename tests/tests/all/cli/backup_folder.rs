@@ -211,6 +211,11 @@ async fn what_makes_no_sense_is_refused_and_leaves_nothing() {
     let line = line.env("BOOKGUARD_BACKUP_FOLDER", folder.path());
     let made = line.run().await.json();
     assert_eq!(names(folder.path()), [name(&made)].into());
+    // Somebody serves a backup where it lies: it would be deleted as one.
+    let line = bookguard("backup --keep 1 --db").arg(made.text("file"));
+    let ran = line.arg(folder.path()).run().await;
+    ran.refused(5, &["same_database", "the database itself"]);
+    assert_eq!(names(folder.path()), [name(&made)].into());
 }
 
 #[tokio::test]

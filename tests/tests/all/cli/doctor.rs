@@ -233,9 +233,13 @@ const FAULTS: [Fault; 28] = [
         "problem",
     ),
     (
-        "others may read the database",
+        "others may replace the file that is the database by a link",
         |it, line| {
-            it.chmod(it.database.file(), 0o644);
+            let disk = it.database.folder().join("disk");
+            fs::create_dir(&disk).unwrap();
+            it.chmod(&disk, 0o777);
+            fs::rename(it.database.file(), disk.join("b.db")).unwrap();
+            std::os::unix::fs::symlink("disk/b.db", it.database.file()).unwrap();
             line
         },
         "permissions",
