@@ -422,10 +422,17 @@ impl Console {
         }
     }
 
-    fn not_signed_in(&self, arrival: &Arrival, error: Error) -> Response {
+    fn not_signed_in(&self, arrival: &Arrival, mut error: Error) -> Response {
         match error.kind {
             Kind::Unauthorized => sign_in::demand(self, arrival),
-            _ => self.refuse(None, error.into()),
+            kind => {
+                // The form is not read, so only the browser still has what was typed.
+                if arrival.is_form && kind == Kind::RateLimited {
+                    error.message +=
+                        " Nothing was sent. Load this page again then to send what you typed.";
+                }
+                self.refuse(None, error.into())
+            }
         }
     }
 

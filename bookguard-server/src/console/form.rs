@@ -14,6 +14,9 @@ use maud::{Markup, html};
 use poem::http::StatusCode;
 use serde_json::value::RawValue;
 
+use super::parts::{once, once_with};
+use crate::refusal::status_of;
+
 /// Named texts, in order: the fields of a form, or the pairs of a query.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fields(Vec<(String, String)>);
@@ -219,11 +222,17 @@ pub(super) fn id_of(name: &str) -> String {
     format!("f{}", name.replace('/', "-"))
 }
 
-/// Whether whoever sent a form can do something about its refusal on the same page.
+/// Whether whoever sent a form can do something about its refusal on the same page: correct it, or send it again later. What was
+/// typed stays there. If the page itself is refused too, such as for want of a scope, only the refusal is shown.
 pub(super) fn is_correctable(error: &Error) -> bool {
     matches!(
         error.kind,
-        error::Kind::Invalid | error::Kind::Conflict | error::Kind::KeyReused
+        error::Kind::Invalid
+            | error::Kind::Conflict
+            | error::Kind::KeyReused
+            | error::Kind::Forbidden
+            | error::Kind::RateLimited
+            | error::Kind::Unavailable
     )
 }
 
@@ -239,13 +248,7 @@ pub(super) fn in_fields(mut error: Error) -> Error {
 
 /// The status of a page with a form that was refused.
 pub(super) fn status(refused: Option<&Error>) -> StatusCode {
-    match refused.map(|error| error.kind) {
-        None => StatusCode::OK,
-        Some(error::Kind::Conflict) => StatusCode::CONFLICT,
-        Some(error::Kind::KeyReused) => StatusCode::UNPROCESSABLE_ENTITY,
-        Some(error::Kind::RateLimited) => StatusCode::TOO_MANY_REQUESTS,
-        Some(_) => StatusCode::BAD_REQUEST,
-    }
+    refused.map_or(StatusCode::OK, |error| status_of(error.kind))
 }
 
 /// A form being filled in: what was typed, and why it was refused.
@@ -378,6 +381,7 @@ impl Draft<'_> {
             div.alert.bad role="alert" tabindex="-1" autofocus {
                 @if error.details.is_empty() {
                     p { (message) }
+                    @if self.kept_key().is_some() { p { "The form keeps its Idempotency-Key: sent again, it counts once." } }
                 } @else {
                     p { (nothing) @if others.len() < error.details.len() { " Correct what is marked below." } }
                     @for detail in others {
@@ -386,6 +390,18 @@ impl Draft<'_> {
                 }
             }
         }
+    }
+
+    /// The hidden field that makes the form count once, with a new key unless the last one may have been received.
+    pub(super) fn once(&self) -> Markup {
+        self.kept_key().map_or_else(once, once_with)
+    }
+
+    /// The key of a form of which nobody knows whether it did something.
+    fn kept_key(&self) -> Option<&str> {
+        let refused = self.refused?;
+        let is_open = refused.kind == error::Kind::Unavailable;
+        self.fields.get(Fields::ONCE).filter(|_| is_open)
     }
 
     /// Hidden fields with what a field held when the form was opened: see [`Fields::changed`]. A refused form keeps them.
@@ -557,6 +573,38 @@ mod tests {
         assert_eq!(kind, "Send a number.");
         let other = told("too_long", "has 3 characters", "Send at most 2.");
         assert_eq!(other, "Has 3 characters. Send at most 2.");
+    }
+
+    #[test]
+    fn a_refused_form_keeps_its_key_if_it_may_have_been_received() {
+        let sent = fields(&[(Fields::ONCE, "0a1b")]);
+        for (kind, status, keeps) in [
+            (error::Kind::Invalid, 400, false),
+            (error::Kind::Forbidden, 403, false),
+            (error::Kind::Conflict, 409, false),
+            (error::Kind::KeyReused, 422, false),
+            (error::Kind::RateLimited, 429, false),
+            (error::Kind::Unavailable, 503, true),
+        ] {
+            let refused = Error::new(kind, "code", "Why.");
+            assert!(is_correctable(&refused), "{kind:?}");
+            assert_eq!(super::status(Some(&refused)).as_u16(), status);
+            let draft = Draft {
+                fields: &sent,
+                refused: Some(&refused),
+            };
+            let once = draft.once().into_string();
+            assert_eq!(once.contains("value=\"0a1b\""), keeps, "{once}");
+            let alert = draft.alert(&[]).into_string();
+            assert_eq!(alert.contains("sent again, it counts once."), keeps);
+        }
+        for kind in [
+            error::Kind::Unauthorized,
+            error::Kind::NotFound,
+            error::Kind::Internal,
+        ] {
+            assert!(!is_correctable(&Error::new(kind, "code", "Why.")));
+        }
     }
 
     #[test]

@@ -61,6 +61,9 @@ impl Frame<'_> {
                     @if let Some(user) = self.user { (self.header(user, part)) }
                     main #main tabindex="-1" {
                         @if let Some(notice) = notice { p.alert.good role="status" { (notice) } }
+                        @if self.user.is_some_and(User::is_suspended) {
+                            p.alert.warn { "Your organization is suspended: you can see everything, and change nothing. Ask the service's operator." }
+                        }
                         (main)
                     }
                 }

@@ -8,7 +8,7 @@ use maud::html;
 
 use super::{packet, resolved, timeline, title};
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{once, price};
+use crate::console::parts::price;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -79,7 +79,7 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
                 (draft.field(&refund)) (draft.field(&by)) (draft.field(&why))
                 p { strong { "A cancellation is decided once." } " The decision cannot be changed." }
                 input type="hidden" name=(DECIDED) value=(resolution.resolution_id);
-                (once())
+                (draft.once())
                 button.first { "Decide" }
             }
             div {

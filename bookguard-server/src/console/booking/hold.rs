@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::title;
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{Tone, badge, once, records, time};
+use crate::console::parts::{Tone, badge, records, time};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -84,7 +84,7 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/hold"))) {
             p { "Until it is released, nothing of the booking is erased, and nothing pruned because it is old." }
             (draft.field(&reason)) (draft.field(&reference))
-            (once())
+            (draft.once())
             button.first { "Place the hold" }
         }
     };

@@ -7,7 +7,7 @@ use maud::html;
 
 use super::title;
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{once, time, words};
+use crate::console::parts::{time, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -72,7 +72,7 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
             p { "The event is on " (time(booking.event_date)) @if let Some(zone) = &booking.time_zone { " (" (zone) ")" } ". " }
             (draft.field(&date)) (draft.field(&zone)) (draft.field(&agreed))
             p.soft { "The schedule of cancellations is made anew from the same policy, and written to the ledger." }
-            (once())
+            (draft.once())
             button.first { "Reschedule" }
         }
     };

@@ -8,7 +8,7 @@ use maud::html;
 
 use super::title;
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{copyable, once, time, words};
+use crate::console::parts::{copyable, time, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -72,7 +72,7 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         (draft.alert(&NAMES))
         form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/share"))) {
             (draft.field(&note)) (draft.field(&expires)) (draft.field(&withhold))
-            (once())
+            (draft.once())
             button.first { "Make the link" }
         }
     };

@@ -8,7 +8,7 @@ use maud::html;
 
 use super::{NAMES, address, description, rate_limit, types};
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{endpoint_badge, once};
+use crate::console::parts::endpoint_badge;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -68,7 +68,7 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
             // Without this, a form with no type chosen would not name the types at all.
             input type="hidden" name="/events" value="";
             (draft.field(&enabled))
-            (once())
+            (draft.once())
             button.first { "Save" }
         }
     };

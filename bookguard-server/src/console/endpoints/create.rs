@@ -7,7 +7,7 @@ use maud::html;
 
 use super::{NAMES, address, description, rate_limit, secret, types};
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{back, once};
+use crate::console::parts::back;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -58,7 +58,7 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
         form.card.narrow method="post" action=(user.link(PATH)) {
             (draft.field(&address(""))) (draft.field(&events)) (draft.field(&description(""))) (draft.field(&rate_limit("")))
             (draft.field(&own))
-            (once())
+            (draft.once())
             button.first { "Add the endpoint" }
         }
     };

@@ -8,7 +8,7 @@ use maud::html;
 use super::secret;
 use crate::console::form::{self, Draft};
 use crate::console::keys::overlap;
-use crate::console::parts::{once, time};
+use crate::console::parts::time;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -41,7 +41,7 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         form.card.narrow method="post" action=(user.link(&format!("/endpoints/{id}/rotate-secret"))) {
             p { (endpoint.url) }
             (overlap(&draft, "The old secret goes on signing for"))
-            (once())
+            (draft.once())
             button.first { "Make a new secret" }
         }
     };

@@ -6,7 +6,6 @@ use maud::html;
 
 use super::{framed, key_page, scope_field, scopes};
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::once;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -43,7 +42,7 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
     let form = html! {
         form.card.narrow method="post" action=(user.link("/keys/new")) {
             (draft.field(&name)) (draft.field(&scope_field(user, &words, "What it may do"))) (draft.field(&expires))
-            (once())
+            (draft.once())
             button.first { "Create the key" }
         }
     };

@@ -8,7 +8,6 @@ use maud::html;
 
 use super::{framed, link_page, scope_field, scopes};
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::once;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -64,7 +63,7 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
                     .about("They are signed out when it is revoked.").required()))
             }
             (draft.field(&scopes))
-            (once())
+            (draft.once())
             button.first { "Make the link" }
         }
     };

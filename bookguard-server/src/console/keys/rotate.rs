@@ -6,7 +6,7 @@ use maud::html;
 
 use super::{framed, key_page, named, overlap};
 use crate::console::form::{self, Draft};
-use crate::console::parts::{once, time};
+use crate::console::parts::time;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -35,7 +35,7 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         form.card.narrow method="post" action=(user.link(&format!("/keys/{}/rotate", asked.id(0)))) {
             p { "The new key has the name and the scopes of " strong { (name) } ". Whoever signed in with the old key is signed out when it ends." }
             (overlap(&draft, "The old key works for"))
-            (once())
+            (draft.once())
             button.first { "Make a new key" }
         }
     };

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use crate::console::form::{self, Draft, Field, Kind};
 use crate::console::keys::{SignIn, link_page, sign_in_line};
-use crate::console::parts::{empty, next_page, once, records};
+use crate::console::parts::{empty, next_page, records};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -92,7 +92,7 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
         form.card.narrow method="post" action=(user.link("/people/new")) {
             p { "They may do here whatever you may, for twelve hours at most, and are signed out when your operator key is revoked." }
             (draft.field(&person))
-            (once())
+            (draft.once())
             button.first { "Make the link" }
         }
     };

@@ -7,7 +7,6 @@ use maud::html;
 
 use super::{account, done, framed, id};
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::once;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -50,7 +49,7 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
     let form = html! {
         form.card.narrow method="post" action=(user.link("/edit")) {
             @for field in &fields { (draft.field(field)) (draft.start(field)) }
-            (once())
+            (draft.once())
             button.first { "Save" }
         }
     };

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::{account, done, framed, id, limit, parts};
 use crate::console::form::{self, Draft, Field, Fields, Kind};
-use crate::console::parts::{grouped, once};
+use crate::console::parts::grouped;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -66,7 +66,7 @@ fn part_form(
             h2 { (label) }
             p { (grouped(&part.used.to_string())) " used of " (limit(part)) }
             (draft.field(&field))
-            (once())
+            (draft.once())
             button.first aria-label={ "Save: " (label) } { "Save" }
         }
     }

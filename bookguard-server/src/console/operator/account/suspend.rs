@@ -6,7 +6,6 @@ use maud::html;
 
 use super::{account, done, framed, id};
 use crate::console::form::{self, Draft};
-use crate::console::parts::once;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -32,7 +31,7 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
             p { "Within five seconds, the keys of " strong { (account(user)?.partner.name) } " can only read: whatever its programs and people ask for \
                 beyond that is refused." }
             p { "Its bookings, evidence and links stay, its webhooks go on, and you can still act for it. You can reinstate it." }
-            (once())
+            (draft.once())
             button.danger { "Suspend the partner" }
         }
     };
