@@ -261,6 +261,15 @@ async fn pages_lead_only_where_the_session_may_go() {
             let forms: Vec<_> = forms.into_keys().collect();
             assert_eq!(forms, ["/sign-out"], "{scope}: {seen:?}");
         }
+        // Without a page of their own, these lead to one that says so.
+        let browser = world.limited(&["bookings:write", "policies:write", "evidence:erase"]);
+        let overview = browser.await.page("").await;
+        is_sound(&overview);
+        assert!(
+            overview.html.contains("You cannot see bookings."),
+            "{}",
+            overview.html
+        );
         // The pages that somebody without any of these scopes can open.
         let url = "https://receiver.example/hook";
         for (scope, page, typed) in [
@@ -270,7 +279,8 @@ async fn pages_lead_only_where_the_session_may_go() {
             ("api-keys:write", "/people/new", ("/person", "Ada")),
         ] {
             let browser = world.limited(&[scope]).await;
-            walk(&browser, &[format!("/console{page}")]).await;
+            let (seen, _) = walk(&browser, &first).await;
+            assert!(seen.contains(&format!("/console{page}")), "{seen:?}");
             let mut done = browser.fill(page, page, &[typed]).await;
             if done.status == 303 {
                 done = browser.get(done.location()).await;
