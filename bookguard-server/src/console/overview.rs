@@ -190,16 +190,18 @@ fn day(user: &User, activity: &Activity) -> Markup {
     });
     let sent = activity.hours.iter().map(|h| Bar {
         label: format!(
-            "{}: {} delivered, {} pending, {} failed",
+            "{}: {} delivered, {} pending, {} failed, {} without an endpoint",
             hour(h),
             h.delivered,
             h.pending,
-            h.failed
+            h.failed,
+            h.no_endpoints
         ),
         pieces: vec![
             (h.delivered, "delivered"),
             (h.pending, "pending"),
             (h.failed, "failed"),
+            (h.no_endpoints, "untaken"),
         ],
     });
     let (booked, sent): (Vec<_>, Vec<_>) = (booked.collect(), sent.collect());
@@ -211,7 +213,7 @@ fn day(user: &User, activity: &Activity) -> Markup {
             html! {
                 td { (hour(h)) }
                 td.amount { (h.bookings) } td.amount { (h.cancellations) }
-                td.amount { (h.delivered) } td.amount { (h.pending) } td.amount { (h.failed) }
+                td.amount { (h.delivered) } td.amount { (h.pending) } td.amount { (h.failed) } td.amount { (h.no_endpoints) }
             }
         })
         .collect();
@@ -233,6 +235,7 @@ fn day(user: &User, activity: &Activity) -> Markup {
                         ("delivered", "delivered", sum(|h| h.delivered)),
                         ("pending", "pending", sum(|h| h.pending)),
                         ("failed", "failed", sum(|h| h.failed)),
+                        ("untaken", "without an endpoint", sum(|h| h.no_endpoints)),
                     ] {
                         li { svg viewBox="0 0 1 1" aria-hidden="true" { rect.(class) width="1" height="1" {} } (number(count)) " " (name) }
                     }
@@ -241,7 +244,7 @@ fn day(user: &User, activity: &Activity) -> Markup {
         }
         details.card {
             summary { "The same hour by hour" }
-            (table("Activity by hour, UTC", &["Hour, UTC", "#Bookings", "#Cancellations", "#Delivered", "#Pending", "#Failed"], &rows))
+            (table("Activity by hour, UTC", &["Hour, UTC", "#Bookings", "#Cancellations", "#Delivered", "#Pending", "#Failed", "#No endpoint"], &rows))
         }
     }
 }

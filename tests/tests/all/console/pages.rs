@@ -216,9 +216,20 @@ async fn who_opens_an_address_that_has_no_page_gets_one_and_a_way_back() {
 }
 
 #[tokio::test]
-async fn the_overview_counts_a_key_when_its_owner_is_told_that_it_expires() {
+async fn the_overview_counts_events_without_an_endpoint_and_keys_that_expire() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
+        // Nothing takes its events, which are counted like all others.
+        acme.book().await;
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let seen = browser.page("").await;
+        for part in [
+            "</svg>1 without an endpoint</li>",
+            " 0 failed, 1 without an endpoint</title>",
+            ">No endpoint</th>",
+        ] {
+            assert!(seen.html.contains(part), "{part}: {}", seen.html);
+        }
         for (name, days) in [("day", 1), ("month", 30)] {
             let ends = Timestamp::from_ms(server.now_ms() + days * DAY_MS);
             acme.post("/v1/api-keys", &json!({"name": name, "expiresAt": ends}))
