@@ -385,7 +385,7 @@ impl Draft<'_> {
                 } @else {
                     p { (nothing) @if others.len() < error.details.len() { " Correct what is marked below." } }
                     @for detail in others {
-                        p { (detail.pointer) " " (detail.message) ". " (detail.fix) }
+                        p { (detail.pointer) " " (with_advice(detail)) }
                     }
                 }
             }
@@ -526,18 +526,30 @@ fn told(fault: &FieldError) -> String {
     match &*fault.code {
         "missing_field" => "This is required.".to_owned(),
         "wrong_type" => fault.fix.clone(),
-        _ => format!("{} {}", capital(&fault.message), fault.fix),
+        _ => capital(&with_advice(fault)),
+    }
+}
+
+/// What is wrong, and what to do about it. A message that was a refusal of its own may say both, in a sentence that begins as the
+/// fix does.
+fn with_advice(fault: &FieldError) -> String {
+    let FieldError { message, fix, .. } = fault;
+    let end = if message.ends_with(['.', '?']) {
+        ""
+    } else {
+        "."
+    };
+    let verb = fix.split(' ').next().unwrap_or_default();
+    match message.contains(&format!(". {verb} ")) {
+        true => format!("{message}{end}"),
+        false => format!("{message}{end} {fix}"),
     }
 }
 
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string());
-    let text = first.unwrap_or_default() + chars.as_str();
-    match text.ends_with('.') {
-        true => text,
-        false => text + ".",
-    }
+    first.unwrap_or_default() + chars.as_str()
 }
 
 #[cfg(test)]
@@ -571,8 +583,30 @@ mod tests {
             "Send a number.",
         );
         assert_eq!(kind, "Send a number.");
-        let other = told("too_long", "has 3 characters", "Send at most 2.");
-        assert_eq!(other, "Has 3 characters. Send at most 2.");
+        for (message, fix, expected) in [
+            (
+                "has 3 characters",
+                "Send at most 2.",
+                "Has 3 characters. Send at most 2.",
+            ),
+            (
+                "The zone \"X\" is unknown. Send a name.",
+                "Send a name.",
+                "The zone \"X\" is unknown. Send a name.",
+            ),
+            (
+                "The zone \"X\" is unknown. Did you mean \"Y\"?",
+                "Send a name.",
+                "The zone \"X\" is unknown. Did you mean \"Y\"? Send a name.",
+            ),
+            (
+                "That is more than 5. Send at most that; more is no refund.",
+                "Send at most what was paid.",
+                "That is more than 5. Send at most that; more is no refund.",
+            ),
+        ] {
+            assert_eq!(told("other", message, fix), expected);
+        }
     }
 
     #[test]
