@@ -40,11 +40,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     };
     let before = fields.get("before").unwrap_or("latest");
     let query = of(before, text("status"), ROWS);
-    let (log, refused) = match user.read::<ListEvents>(&[], &query).await {
-        Ok(log) => (Some(log), None),
-        Err(error) if form::is_correctable(&error) => (None, Some(form::in_fields(error))),
-        Err(error) => return Err(error),
-    };
+    let (log, refused) = form::filtered(user.read::<ListEvents>(&[], &query).await)?;
     // They come first, however many others have happened since.
     let is_first = text("status").is_empty() && fields.get("before").is_none();
     let failed = match is_first && refused.is_none() {

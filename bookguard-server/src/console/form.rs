@@ -236,8 +236,20 @@ pub(super) fn is_correctable(error: &Error) -> bool {
     )
 }
 
+/// What a list found, or why its filter was refused.
+///
+/// # Errors
+/// All others.
+pub(super) fn filtered<T>(found: Result<T, Error>) -> Result<(Option<T>, Option<Error>), Error> {
+    match found {
+        Ok(found) => Ok((Some(found), None)),
+        Err(error) if error.kind == error::Kind::Invalid => Ok((None, Some(in_fields(error)))),
+        Err(error) => Err(error),
+    }
+}
+
 /// The refusal of a query, with its parameters named as the fields are.
-pub(super) fn in_fields(mut error: Error) -> Error {
+fn in_fields(mut error: Error) -> Error {
     for detail in &mut error.details {
         if let Some(name) = detail.pointer.strip_prefix('?') {
             detail.pointer = name.to_owned();

@@ -25,11 +25,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         ("cursor", text("cursor")),
         ("limit", ROWS),
     ];
-    let (found, refused) = match user.read::<ListAllEvents>(&[], &query).await {
-        Ok(found) => (Some(found), None),
-        Err(error) if form::is_correctable(&error) => (None, Some(form::in_fields(error))),
-        Err(error) => return Err(error),
-    };
+    let (found, refused) = form::filtered(user.read::<ListAllEvents>(&[], &query).await)?;
     let statuses = DeliveryStatus::WORDS.map(|(word, _)| (word, words(word)));
     let types = EventType::WORDS.map(|(word, _)| (word, word.to_owned()));
     let draft = Draft {

@@ -25,11 +25,7 @@ pub(in crate::console) async fn list(user: &User, asked: &Asked) -> Result<Answe
         ("cursor", text("cursor")),
         ("limit", ROWS),
     ];
-    let (found, refused) = match user.read::<ListPartners>(&[], &query).await {
-        Ok(found) => (Some(found), None),
-        Err(error) if form::is_correctable(&error) => (None, Some(form::in_fields(error))),
-        Err(error) => return Err(error),
-    };
+    let (found, refused) = form::filtered(user.read::<ListPartners>(&[], &query).await)?;
     let draft = Draft {
         fields,
         refused: refused.as_ref(),

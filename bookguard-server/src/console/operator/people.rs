@@ -15,14 +15,12 @@ use crate::console::{Answer, Asked, Page, Part};
 
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let cursor = asked.fields.get("cursor").unwrap_or_default();
-    let people = user
-        .read::<ListOperatorSessions>(&[], &[("limit", "100"), ("cursor", cursor)])
-        .await?;
-    let rows: Vec<Markup> = people
-        .data
-        .iter()
-        .map(|session| line(user, session, asked.now))
-        .collect();
+    let people = user.read::<ListOperatorSessions>(&[], &[("limit", "100"), ("cursor", cursor)]);
+    let (people, refused) = form::filtered(people.await)?;
+    let draft = Draft {
+        fields: &asked.fields,
+        refused: refused.as_ref(),
+    };
     let main = html! {
         div.title {
             h1 { "People" }
@@ -30,11 +28,18 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         p.lead { "Who signed in here with an operator key or by a link. The keys themselves are made and revoked on the database only, with "
             code { "bookguard operator-keys" } "." }
-        @if rows.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link.")) }
-        @else { section.card { (records("Sign-ins and links, newest first", &["Who", "State", "Until", "Actions"], &rows)) } }
-        (next_page(user, "/people", &asked.fields, "cursor", people.next_cursor.as_deref(), "Older ones"))
+        (draft.alert_of_filter(&[]))
+        @if let Some(people) = &people {
+            @let rows: Vec<Markup> = people.data.iter().map(|session| line(user, session, asked.now)).collect();
+            @if rows.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link.")) }
+            @else { section.card { (records("Sign-ins and links, newest first", &["Who", "State", "Until", "Actions"], &rows)) } }
+            (next_page(user, "/people", &asked.fields, "cursor", people.next_cursor.as_deref(), "Older ones"))
+        }
     };
-    Ok(Page::new(Part::People, "People", main).ok())
+    Ok(Answer::Page(
+        form::status(refused.as_ref()),
+        Page::new(Part::People, "People", main),
+    ))
 }
 
 fn line(user: &User, session: &OperatorSession, now: Timestamp) -> Markup {
