@@ -23,7 +23,7 @@ use poem::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, Heade
 
 use super::form;
 use super::parts::{
-    booking_badge, copyable, delivery_badge, fact, once, price, records, table, time, words,
+    booking_badge, copyable, delivery_badge, fact, once, price, records, time, words,
 };
 use super::schedule::{schedule, sum, sum_of};
 use super::user::User;
@@ -232,8 +232,8 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
         .map(|row| {
             html! {
                 td { (words(row.canceled_by.word())) }
-                td.amount { (sum_of(row.refund, row.evaluation_status)) }
-                td.amount { (sum_of(row.penalty, row.evaluation_status)) }
+                td.amount data-head="goes back:" { (sum_of(row.refund, row.evaluation_status)) }
+                td.amount data-head="is kept:" { (sum_of(row.penalty, row.evaluation_status)) }
                 td { (words(row.resolution_path.word())) }
             }
         })
@@ -248,7 +248,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
             }
             @if !matrix.is_empty() {
                 h3 { "If it were canceled now" }
-                (table("What a cancellation would mean now", &["Canceled by", "#Goes back", "#Is kept", "What happens"], &matrix))
+                (records("What a cancellation would mean now", &["Canceled by", "#Goes back", "#Is kept", "What happens"], &matrix))
             }
         }
     }
