@@ -132,8 +132,7 @@ async fn page(
             (hold::card(user, id, &shown.holds))
         }
     };
-    let status = form::status(refused);
-    Ok(Answer::Page(status, Page::new(Part::Bookings, title, main)))
+    Ok(Page::new(Part::Bookings, title, main).form(refused))
 }
 
 pub(super) fn title(booking: &Booking) -> String {
@@ -340,7 +339,7 @@ pub(super) async fn protect(user: &User, asked: &Asked) -> Result<Answer, Error>
                 "The booking is protected: entry {} of the ledger.",
                 done.receipt.leaf_index
             );
-            Ok(Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told)))
+            Ok(Answer::done(format!("/bookings/{}", asked.id(0)), told))
         }
         Err(error) if form::is_correctable(&error) => {
             page(user, asked.id(0), asked.now, Some(&error)).await

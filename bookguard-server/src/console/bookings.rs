@@ -45,11 +45,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         (filter(user, fields, refused.as_ref()))
         @if let Some(rows) = &rows { (found_rows(user, fields, rows, is_filtered)) }
     };
-    let status = form::status(refused.as_ref());
-    Ok(Answer::Page(
-        status,
-        Page::new(Part::Bookings, "Bookings", main),
-    ))
+    Ok(Page::new(Part::Bookings, "Bookings", main).form(refused.as_ref()))
 }
 
 /// A day that was typed, as the instant at which it begins; anything else as it was typed, for the operation to judge.

@@ -57,10 +57,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         (next_page(user, "/reviews", fields, "cursor", next, "Older cancellations"))
     };
-    Ok(Answer::Page(
-        form::status(refused.as_ref()),
-        Page::new(Part::Reviews, "Reviews", main),
-    ))
+    Ok(Page::new(Part::Reviews, "Reviews", main).form(refused.as_ref()))
 }
 
 fn filter(user: &User, fields: &Fields, refused: Option<&Error>) -> Markup {

@@ -47,7 +47,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     match user.send::<CancelBooking>(asked).await {
         Ok(resolution) => {
             let told = format!("The booking is canceled. {}", resolution.summary);
-            Ok(Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told)))
+            Ok(Answer::done(format!("/bookings/{}", asked.id(0)), told))
         }
         Err(error) if form::is_correctable(&error) => match result_now(&error) {
             None if error.details.is_empty() => preview(user, asked, Some(&error)).await,
@@ -100,10 +100,7 @@ async fn page(
 ) -> Result<Answer, Error> {
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+    let draft = asked.draft(refused);
     let actors: Vec<_> = Actor::WORDS
         .iter()
         .map(|(word, _)| (*word, words(word)))
@@ -146,11 +143,7 @@ async fn page(
             @if let Some(result) = result { (confirm(&address, &draft, result)) }
         }
     };
-    let status = form::status(refused);
-    Ok(Answer::Page(
-        status,
-        Page::new(Part::Bookings, "Cancel a booking", main),
-    ))
+    Ok(Page::new(Part::Bookings, "Cancel a booking", main).form(refused))
 }
 
 /// The cancellation that would be recorded, and the button that records it. The form holds the result as it is shown, so with any
