@@ -16,6 +16,20 @@
 //! | `sign_in`, `overview`, `bookings`, `booking`, `reviews`, `deliveries`, `endpoints`, `policies`, `keys`, `audit` | the pages |
 
 macro_rules! place {
+    // A form: its module's `page` shows it, and what its `send` refuses comes back on that page.
+    ($path:literal, form $($form:ident)::+) => {
+        $crate::console::Place {
+            path: $path,
+            get: Some(|user, asked| Box::pin($($form)::+::page(user, asked, None))),
+            post: Some(|user, asked| Box::pin(async move {
+                let refused = match $($form)::+::send(user, asked).await {
+                    Err(error) if $crate::console::form::is_correctable(&error) => error,
+                    answer => return answer,
+                };
+                $($form)::+::page(user, asked, Some(&refused)).await
+            })),
+        }
+    };
     ($path:literal $(, get $get:path)? $(, post $post:path)?) => {
         #[allow(unused_mut, unused_assignments)]
         {
@@ -70,7 +84,7 @@ use crate::payer::UNKNOWN_ADDRESS;
 use crate::refusal::{ErrorBody, Refusal};
 use crate::router::{Explain, Routes};
 use cookie::{Cookie, Cookies};
-use form::Fields;
+use form::{Draft, Fields};
 use frame::Frame;
 use user::User;
 
@@ -113,6 +127,14 @@ impl Asked {
         self.path.get(place).map_or("", String::as_str)
     }
 
+    /// Its form as it was filled in, and why it was refused.
+    fn draft<'d>(&'d self, refused: Option<&'d Error>) -> Draft<'d> {
+        Draft {
+            fields: &self.fields,
+            refused,
+        }
+    }
+
     /// The same, with the times in these fields as instants.
     fn in_utc(&self, names: &[&str]) -> Self {
         Self {
@@ -140,6 +162,13 @@ enum Answer {
     Go(String, Option<String>),
     /// A response of its own, such as a file.
     Response(Response),
+}
+
+impl Answer {
+    /// Another page, with the sentence that says what was done.
+    fn done(address: impl Into<String>, told: impl Into<String>) -> Self {
+        Self::Go(address.into(), Some(told.into()))
+    }
 }
 
 /// A page.
@@ -179,6 +208,11 @@ impl Page {
     fn ok(self) -> Answer {
         Answer::Page(StatusCode::OK, self)
     }
+
+    /// The page of a form or a filter, with the status of its refusal.
+    fn form(self, refused: Option<&Error>) -> Answer {
+        Answer::Page(form::status(refused), self)
+    }
 }
 
 type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Error>> + Send + 'a>>;
@@ -199,10 +233,10 @@ fn places() -> Vec<Place> {
         place!("/bookings/:bookingId/protect", get booking::confirm, post booking::protect),
         place!("/bookings/:bookingId/cancel", get booking::cancel::ask, post booking::cancel::send),
         place!("/bookings/:bookingId/reschedule", get booking::reschedule::ask, post booking::reschedule::send),
-        place!("/bookings/:bookingId/decide", get booking::decide::ask, post booking::decide::send),
-        place!("/bookings/:bookingId/share", get booking::share::ask, post booking::share::send),
+        place!("/bookings/:bookingId/decide", form booking::decide),
+        place!("/bookings/:bookingId/share", form booking::share),
         place!("/bookings/:bookingId/shares/:shareId/revoke", get booking::share::confirm, post booking::share::revoke),
-        place!("/bookings/:bookingId/hold", get booking::hold::ask, post booking::hold::send),
+        place!("/bookings/:bookingId/hold", form booking::hold),
         place!("/bookings/:bookingId/holds/:holdId/release", get booking::hold::confirm, post booking::hold::release),
         place!("/bookings/:bookingId/erase", get booking::erase::ask, post booking::erase::send),
         place!("/bookings/:bookingId/evidence/:form", get booking::evidence),
@@ -212,11 +246,11 @@ fn places() -> Vec<Place> {
         place!("/deliveries/:eventId", get deliveries::show),
         place!("/deliveries/:eventId/retry", post deliveries::retry),
         place!("/endpoints", get endpoints::list),
-        place!("/endpoints/new", get endpoints::create::ask, post endpoints::create::send),
+        place!("/endpoints/new", form endpoints::create),
         place!("/endpoints/:endpointId", get endpoints::show),
-        place!("/endpoints/:endpointId/change", get endpoints::change::ask, post endpoints::change::send),
+        place!("/endpoints/:endpointId/change", form endpoints::change),
         place!("/endpoints/:endpointId/test", post endpoints::test),
-        place!("/endpoints/:endpointId/rotate-secret", get endpoints::rotate::ask, post endpoints::rotate::send),
+        place!("/endpoints/:endpointId/rotate-secret", form endpoints::rotate),
         place!("/endpoints/:endpointId/remove", get endpoints::remove::ask, post endpoints::remove::send),
         // No policy's id can be the name of a page, so none of these is below `/policies`.
         place!("/new-policy", get policies::editor::ask, post policies::editor::send),
@@ -225,10 +259,10 @@ fn places() -> Vec<Place> {
         place!("/policies/:policyId/change", get policies::editor::ask, post policies::editor::send),
         place!("/policies/:policyId/default", post policies::defaults::send),
         place!("/keys", get keys::list),
-        place!("/keys/new", get keys::create::ask, post keys::create::send),
-        place!("/keys/:apiKeyId/rotate", get keys::rotate::ask, post keys::rotate::send),
-        place!("/keys/:apiKeyId/revoke", get keys::revoke::ask, post keys::revoke::send),
-        place!("/people/new", get keys::invite::ask, post keys::invite::send),
+        place!("/keys/new", form keys::create),
+        place!("/keys/:apiKeyId/rotate", form keys::rotate),
+        place!("/keys/:apiKeyId/revoke", form keys::revoke),
+        place!("/people/new", form keys::invite),
         place!("/people/:consoleSessionId/end", post keys::end),
         place!("/audit", get audit::list),
     ]
@@ -422,10 +456,17 @@ impl Console {
         }
     }
 
-    fn not_signed_in(&self, arrival: &Arrival, error: Error) -> Response {
+    fn not_signed_in(&self, arrival: &Arrival, mut error: Error) -> Response {
         match error.kind {
             Kind::Unauthorized => sign_in::demand(self, arrival),
-            _ => self.refuse(None, error.into()),
+            kind => {
+                // The form is not read, so only the browser still has what was typed.
+                if arrival.is_form && kind == Kind::RateLimited {
+                    error.message +=
+                        " Nothing was sent. Load this page again then to send what you typed.";
+                }
+                self.refuse(None, error.into())
+            }
         }
     }
 

@@ -99,7 +99,7 @@ pub struct Refusal {
 pub struct Fault(pub String);
 
 /// The status for a kind of error.
-fn status_of(kind: Kind) -> StatusCode {
+pub(crate) fn status_of(kind: Kind) -> StatusCode {
     match kind {
         Kind::Invalid => StatusCode::BAD_REQUEST,
         Kind::Unauthorized => StatusCode::UNAUTHORIZED,

@@ -1,12 +1,12 @@
 //! Who changed what.
 
-use bookguard_core::error::{Error, Kind as ErrorKind};
+use bookguard_core::error::Error;
 use bookguard_core::features::audit::ListAudit;
 use bookguard_core::model::{AuditActorKind, AuditRecord, Page as Rows};
 use maud::{Markup, html};
 use poem::http::StatusCode;
 
-use super::form::{self, Draft, Field, Kind, in_fields};
+use super::form::{self, Draft, Field, Kind};
 use super::parts::{empty, next_page, records, time, words};
 use super::user::User;
 use super::{Answer, Asked, Page, Part, Whose};
@@ -30,17 +30,11 @@ pub(super) async fn find(user: &User, asked: &Asked) -> Result<Found, Error> {
         ("cursor", typed.get("cursor").unwrap_or_default()),
     ];
     query.extend(FILTER.map(|name| (name, typed.get(name).unwrap_or_default())));
-    match user.read::<ListAudit>(&[], &query).await {
-        Ok(records) => Ok(Found {
-            records,
-            refused: None,
-        }),
-        Err(error) if error.kind == ErrorKind::Invalid => Ok(Found {
-            records: Rows::of(Vec::new(), 0, |_| String::new()),
-            refused: Some(in_fields(error)),
-        }),
-        Err(error) => Err(error),
-    }
+    let (records, refused) = form::filtered(user.read::<ListAudit>(&[], &query).await)?;
+    Ok(Found {
+        records: records.unwrap_or_else(|| Rows::of(Vec::new(), 0, |_| String::new())),
+        refused,
+    })
 }
 
 impl Found {

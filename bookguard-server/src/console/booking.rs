@@ -23,7 +23,7 @@ use poem::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, Heade
 
 use super::form;
 use super::parts::{
-    booking_badge, copyable, delivery_badge, fact, once, price, records, table, time, words,
+    booking_badge, copyable, delivery_badge, fact, once, price, records, time, words,
 };
 use super::schedule::{schedule, sum, sum_of};
 use super::user::User;
@@ -132,8 +132,7 @@ async fn page(
             (hold::card(user, id, &shown.holds))
         }
     };
-    let status = form::status(refused);
-    Ok(Answer::Page(status, Page::new(Part::Bookings, title, main)))
+    Ok(Page::new(Part::Bookings, title, main).form(refused))
 }
 
 pub(super) fn title(booking: &Booking) -> String {
@@ -232,8 +231,8 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
         .map(|row| {
             html! {
                 td { (words(row.canceled_by.word())) }
-                td.amount { (sum_of(row.refund, row.evaluation_status)) }
-                td.amount { (sum_of(row.penalty, row.evaluation_status)) }
+                td.amount data-head="goes back:" { (sum_of(row.refund, row.evaluation_status)) }
+                td.amount data-head="is kept:" { (sum_of(row.penalty, row.evaluation_status)) }
                 td { (words(row.resolution_path.word())) }
             }
         })
@@ -248,7 +247,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
             }
             @if !matrix.is_empty() {
                 h3 { "If it were canceled now" }
-                (table("What a cancellation would mean now", &["Canceled by", "#Goes back", "#Is kept", "What happens"], &matrix))
+                (records("What a cancellation would mean now", &["Canceled by", "#Goes back", "#Is kept", "What happens"], &matrix))
             }
         }
     }
@@ -340,7 +339,7 @@ pub(super) async fn protect(user: &User, asked: &Asked) -> Result<Answer, Error>
                 "The booking is protected: entry {} of the ledger.",
                 done.receipt.leaf_index
             );
-            Ok(Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told)))
+            Ok(Answer::done(format!("/bookings/{}", asked.id(0)), told))
         }
         Err(error) if form::is_correctable(&error) => {
             page(user, asked.id(0), asked.now, Some(&error)).await

@@ -4,9 +4,8 @@ use bookguard_core::error::{Error, Kind as ErrorKind};
 use bookguard_core::features::bookings::{GetBooking, ListBookings};
 use bookguard_core::model::{Booking, BookingId, BookingStatus, Page as Rows};
 use maud::{Markup, html};
-use poem::http::StatusCode;
 
-use super::form::{Draft, Field, Fields, Kind, in_fields};
+use super::form::{self, Draft, Field, Fields, Kind};
 use super::parts::{booking_badge, empty, next_page, price, records, time, words};
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
@@ -39,30 +38,14 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         ("cursor", text("cursor")),
         ("limit", ROWS),
     ];
-    let found = user.read::<ListBookings>(&[], &query).await;
-    let (rows, refused) = match found {
-        Ok(rows) => (rows, None),
-        Err(error) if error.kind == ErrorKind::Invalid => {
-            (Rows::of(Vec::new(), 0, |_| String::new()), Some(error))
-        }
-        Err(error) => return Err(error),
-    };
+    let (rows, refused) = form::filtered(user.read::<ListBookings>(&[], &query).await)?;
     let is_filtered = FILTER.iter().any(|name| fields.get(name).is_some());
-    let refused = refused.map(in_fields);
     let main = html! {
         div.title { h1 { "Bookings" } }
         (filter(user, fields, refused.as_ref()))
-        @if refused.is_none() { (found_rows(user, fields, &rows, is_filtered)) }
+        @if let Some(rows) = &rows { (found_rows(user, fields, rows, is_filtered)) }
     };
-    let status = if refused.is_some() {
-        StatusCode::BAD_REQUEST
-    } else {
-        StatusCode::OK
-    };
-    Ok(Answer::Page(
-        status,
-        Page::new(Part::Bookings, "Bookings", main),
-    ))
+    Ok(Page::new(Part::Bookings, "Bookings", main).form(refused.as_ref()))
 }
 
 /// A day that was typed, as the instant at which it begins; anything else as it was typed, for the operation to judge.

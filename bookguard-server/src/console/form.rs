@@ -14,6 +14,9 @@ use maud::{Markup, html};
 use poem::http::StatusCode;
 use serde_json::value::RawValue;
 
+use super::parts::{once, once_with};
+use crate::refusal::status_of;
+
 /// Named texts, in order: the fields of a form, or the pairs of a query.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fields(Vec<(String, String)>);
@@ -219,16 +222,34 @@ pub(super) fn id_of(name: &str) -> String {
     format!("f{}", name.replace('/', "-"))
 }
 
-/// Whether whoever sent a form can do something about its refusal on the same page.
+/// Whether whoever sent a form can do something about its refusal on the same page: correct it, or send it again later. What was
+/// typed stays there. If the page itself is refused too, such as for want of a scope, only the refusal is shown.
 pub(super) fn is_correctable(error: &Error) -> bool {
     matches!(
         error.kind,
-        error::Kind::Invalid | error::Kind::Conflict | error::Kind::KeyReused
+        error::Kind::Invalid
+            | error::Kind::Conflict
+            | error::Kind::KeyReused
+            | error::Kind::Forbidden
+            | error::Kind::RateLimited
+            | error::Kind::Unavailable
     )
 }
 
+/// What a list found, or why its filter was refused.
+///
+/// # Errors
+/// All others.
+pub(super) fn filtered<T>(found: Result<T, Error>) -> Result<(Option<T>, Option<Error>), Error> {
+    match found {
+        Ok(found) => Ok((Some(found), None)),
+        Err(error) if error.kind == error::Kind::Invalid => Ok((None, Some(in_fields(error)))),
+        Err(error) => Err(error),
+    }
+}
+
 /// The refusal of a query, with its parameters named as the fields are.
-pub(super) fn in_fields(mut error: Error) -> Error {
+fn in_fields(mut error: Error) -> Error {
     for detail in &mut error.details {
         if let Some(name) = detail.pointer.strip_prefix('?') {
             detail.pointer = name.to_owned();
@@ -239,14 +260,7 @@ pub(super) fn in_fields(mut error: Error) -> Error {
 
 /// The status of a page with a form that was refused.
 pub(super) fn status(refused: Option<&Error>) -> StatusCode {
-    match refused.map(|error| error.kind) {
-        None => StatusCode::OK,
-        Some(error::Kind::Conflict) => StatusCode::CONFLICT,
-        Some(error::Kind::KeyReused) => StatusCode::UNPROCESSABLE_ENTITY,
-        Some(error::Kind::RateLimited) => StatusCode::TOO_MANY_REQUESTS,
-        Some(error::Kind::Unavailable) => StatusCode::SERVICE_UNAVAILABLE,
-        Some(_) => StatusCode::BAD_REQUEST,
-    }
+    refused.map_or(StatusCode::OK, |error| status_of(error.kind))
 }
 
 /// A form being filled in: what was typed, and why it was refused.
@@ -379,14 +393,27 @@ impl Draft<'_> {
             div.alert.bad role="alert" tabindex="-1" autofocus {
                 @if error.details.is_empty() {
                     p { (message) }
+                    @if self.kept_key().is_some() { p { "The form keeps its Idempotency-Key: sent again, it counts once." } }
                 } @else {
                     p { (nothing) @if others.len() < error.details.len() { " Correct what is marked below." } }
                     @for detail in others {
-                        p { (detail.pointer) " " (detail.message) ". " (detail.fix) }
+                        p { (detail.pointer) " " (with_advice(detail)) }
                     }
                 }
             }
         }
+    }
+
+    /// The hidden field that makes the form count once, with a new key unless the last one may have been received.
+    pub(super) fn once(&self) -> Markup {
+        self.kept_key().map_or_else(once, once_with)
+    }
+
+    /// The key of a form of which nobody knows whether it did something.
+    fn kept_key(&self) -> Option<&str> {
+        let refused = self.refused?;
+        let is_open = refused.kind == error::Kind::Unavailable;
+        self.fields.get(Fields::ONCE).filter(|_| is_open)
     }
 
     /// Hidden fields with what a field held when the form was opened: see [`Fields::changed`]. A refused form keeps them.
@@ -511,18 +538,30 @@ fn told(fault: &FieldError) -> String {
     match &*fault.code {
         "missing_field" => "This is required.".to_owned(),
         "wrong_type" => fault.fix.clone(),
-        _ => format!("{} {}", capital(&fault.message), fault.fix),
+        _ => capital(&with_advice(fault)),
+    }
+}
+
+/// What is wrong, and what to do about it. A message that was a refusal of its own may say both, in a sentence that begins as the
+/// fix does.
+fn with_advice(fault: &FieldError) -> String {
+    let FieldError { message, fix, .. } = fault;
+    let end = if message.ends_with(['.', '?']) {
+        ""
+    } else {
+        "."
+    };
+    let verb = fix.split(' ').next().unwrap_or_default();
+    match message.contains(&format!(". {verb} ")) {
+        true => format!("{message}{end}"),
+        false => format!("{message}{end} {fix}"),
     }
 }
 
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string());
-    let text = first.unwrap_or_default() + chars.as_str();
-    match text.ends_with('.') {
-        true => text,
-        false => text + ".",
-    }
+    first.unwrap_or_default() + chars.as_str()
 }
 
 #[cfg(test)]
@@ -546,6 +585,30 @@ mod tests {
     }
 
     #[test]
+    fn what_can_be_corrected_or_sent_later_is_refused_on_the_form() {
+        for (kind, shown) in [
+            (error::Kind::Invalid, Some(StatusCode::BAD_REQUEST)),
+            (error::Kind::Conflict, Some(StatusCode::CONFLICT)),
+            (error::Kind::Forbidden, Some(StatusCode::FORBIDDEN)),
+            (
+                error::Kind::RateLimited,
+                Some(StatusCode::TOO_MANY_REQUESTS),
+            ),
+            (
+                error::Kind::Unavailable,
+                Some(StatusCode::SERVICE_UNAVAILABLE),
+            ),
+            (error::Kind::NotFound, None),
+            (error::Kind::Unauthorized, None),
+            (error::Kind::Internal, None),
+        ] {
+            let refused = Error::new(kind, "code", "No.");
+            let told = is_correctable(&refused).then(|| status(Some(&refused)));
+            assert_eq!(told, shown, "{kind:?}");
+        }
+    }
+
+    #[test]
     fn a_fault_is_told_without_words_of_the_body() {
         let told = |code, message, fix| told(&FieldError::new("/x", code, message, fix));
         let missing = told("missing_field", "is required and missing", "Add \"x\".");
@@ -556,8 +619,62 @@ mod tests {
             "Send a number.",
         );
         assert_eq!(kind, "Send a number.");
-        let other = told("too_long", "has 3 characters", "Send at most 2.");
-        assert_eq!(other, "Has 3 characters. Send at most 2.");
+        for (message, fix, expected) in [
+            (
+                "has 3 characters",
+                "Send at most 2.",
+                "Has 3 characters. Send at most 2.",
+            ),
+            (
+                "The zone \"X\" is unknown. Send a name.",
+                "Send a name.",
+                "The zone \"X\" is unknown. Send a name.",
+            ),
+            (
+                "The zone \"X\" is unknown. Did you mean \"Y\"?",
+                "Send a name.",
+                "The zone \"X\" is unknown. Did you mean \"Y\"? Send a name.",
+            ),
+            (
+                "That is more than 5. Send at most that; more is no refund.",
+                "Send at most what was paid.",
+                "That is more than 5. Send at most that; more is no refund.",
+            ),
+        ] {
+            assert_eq!(told("other", message, fix), expected);
+        }
+    }
+
+    #[test]
+    fn a_refused_form_keeps_its_key_if_it_may_have_been_received() {
+        let sent = fields(&[(Fields::ONCE, "0a1b")]);
+        for (kind, status, keeps) in [
+            (error::Kind::Invalid, 400, false),
+            (error::Kind::Forbidden, 403, false),
+            (error::Kind::Conflict, 409, false),
+            (error::Kind::KeyReused, 422, false),
+            (error::Kind::RateLimited, 429, false),
+            (error::Kind::Unavailable, 503, true),
+        ] {
+            let refused = Error::new(kind, "code", "Why.");
+            assert!(is_correctable(&refused), "{kind:?}");
+            assert_eq!(super::status(Some(&refused)).as_u16(), status);
+            let draft = Draft {
+                fields: &sent,
+                refused: Some(&refused),
+            };
+            let once = draft.once().into_string();
+            assert_eq!(once.contains("value=\"0a1b\""), keeps, "{once}");
+            let alert = draft.alert(&[]).into_string();
+            assert_eq!(alert.contains("sent again, it counts once."), keeps);
+        }
+        for kind in [
+            error::Kind::Unauthorized,
+            error::Kind::NotFound,
+            error::Kind::Internal,
+        ] {
+            assert!(!is_correctable(&Error::new(kind, "code", "Why.")));
+        }
     }
 
     #[test]

@@ -7,9 +7,8 @@ use super::assets::{SCRIPT, STYLE};
 use super::user::User;
 use super::{Console, Part, Whose, operator};
 
-/// The parts, their names, their addresses, and the scope that their pages need.
-const PARTS: [(Part, &str, &str, Scope); 8] = [
-    (Part::Overview, "Overview", "", Scope::BookingsRead),
+/// The parts but the overview, which is everybody's: their names, their addresses, and the scope that their pages need.
+const PARTS: [(Part, &str, &str, Scope); 7] = [
     (Part::Bookings, "Bookings", "/bookings", Scope::BookingsRead),
     (Part::Reviews, "Reviews", "/reviews", Scope::BookingsRead),
     (
@@ -61,6 +60,9 @@ impl Frame<'_> {
                     @if let Some(user) = self.user { (self.header(user, part)) }
                     main #main tabindex="-1" {
                         @if let Some(notice) = notice { p.alert.good role="status" { (notice) } }
+                        @if self.user.is_some_and(User::is_suspended) {
+                            p.alert.warn { "Your organization is suspended: you can see everything, and change nothing. Ask the service's operator." }
+                        }
                         (main)
                     }
                 }
@@ -70,7 +72,8 @@ impl Frame<'_> {
 
     fn header(&self, user: &User, part: Option<Part>) -> Markup {
         let shown = PARTS.iter().filter(|(.., scope)| user.may(*scope));
-        let parts = shown.map(|(part, name, address, _)| (*part, *name, *address));
+        let shown = shown.map(|(part, name, address, _)| (*part, *name, *address));
+        let parts = std::iter::once((Part::Overview, "Overview", "")).chain(shown);
         let operators = self.console.whose == Whose::Operator;
         // Every page about a partner belongs to the part "Partners".
         let whole = user.acting.as_ref().map(|_| Part::Partners).or(part);

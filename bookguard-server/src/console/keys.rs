@@ -12,7 +12,7 @@ use bookguard_core::limits::SECRET_OVERLAP_DEFAULT_MS;
 use bookguard_core::model::{ApiKey, ApiKeyId, ConsoleSession, Scope, Scopes, Timestamp};
 use maud::{Markup, html};
 
-use super::form::{Draft, Field, Kind};
+use super::form::{self, Draft, Field, Kind};
 use super::parts::{Tone, ago, back, badge, button, copyable, empty, next_page, records, time};
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
@@ -22,24 +22,17 @@ const PEOPLE: &str = "people";
 
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let cursor = asked.fields.get("cursor").unwrap_or_default();
-    let keys = user
-        .read::<ListApiKeys>(&[], &[("limit", "100"), ("cursor", cursor)])
-        .await?;
+    let keys = user.read::<ListApiKeys>(&[], &[("limit", "100"), ("cursor", cursor)]);
+    let (keys, no_keys) = form::filtered(keys.await)?;
     let cursor = asked.fields.get(PEOPLE).unwrap_or_default();
-    let people = user
-        .read::<ListConsoleSessions>(&[], &[("limit", "50"), ("cursor", cursor)])
-        .await?;
+    let people = user.read::<ListConsoleSessions>(&[], &[("limit", "50"), ("cursor", cursor)]);
+    let (people, no_people) = form::filtered(people.await)?;
+    let refused = no_keys.or(no_people);
+    let draft = Draft {
+        fields: &asked.fields,
+        refused: refused.as_ref(),
+    };
     let may_write = user.may(Scope::ApiKeysWrite);
-    let key_rows: Vec<Markup> = keys
-        .data
-        .iter()
-        .map(|key| key_line(user, key, asked.now, may_write))
-        .collect();
-    let rows: Vec<Markup> = people
-        .data
-        .iter()
-        .map(|session| person_line(user, session, asked.now, may_write))
-        .collect();
     let main = html! {
         div.title {
             h1 { "Keys and people" }
@@ -48,19 +41,29 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
                 a.button.first href=(user.link("/keys/new")) { "Create a key" }
             }
         }
-        section.card aria-labelledby="keys" {
-            h2 #keys { "API keys" }
-            (records("Every key", &["Name", "May", "Used", "State", "Actions"], &key_rows))
+        (draft.alert_of_filter(&[]))
+        @if let Some(keys) = &keys {
+            @let rows: Vec<Markup> = keys.data.iter().map(|key| key_line(user, key, asked.now, may_write)).collect();
+            section.card aria-labelledby="keys" {
+                h2 #keys { "API keys" }
+                (records("Every key", &["Name", "May", "Used", "State", "Actions"], &rows))
+            }
+            (next_page(user, "/keys", &asked.fields, "cursor", keys.next_cursor.as_deref(), "Older keys"))
         }
-        (next_page(user, "/keys", &asked.fields, "cursor", keys.next_cursor.as_deref(), "Older keys"))
-        section.card aria-labelledby="people" {
-            h2 #people { "People" }
-            @if rows.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link, or sign in with a key.")) }
-            @else { (records("Sign-ins and links", &["Who", "State", "Until", "Actions"], &rows)) }
+        @if let Some(people) = &people {
+            @let rows: Vec<Markup> = people.data.iter().map(|session| person_line(user, session, asked.now, may_write)).collect();
+            section.card aria-labelledby="people" {
+                h2 #people { "People" }
+                @if rows.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link, or sign in with a key.")) }
+                @else { (records("Sign-ins and links", &["Who", "State", "Until", "Actions"], &rows)) }
+            }
+            (next_page(user, "/keys", &asked.fields, PEOPLE, people.next_cursor.as_deref(), "Older sign-ins"))
         }
-        (next_page(user, "/keys", &asked.fields, PEOPLE, people.next_cursor.as_deref(), "Older sign-ins"))
     };
-    Ok(Page::new(Part::Keys, "Keys and people", main).ok())
+    Ok(Answer::Page(
+        form::status(refused.as_ref()),
+        Page::new(Part::Keys, "Keys and people", main),
+    ))
 }
 
 fn key_line(user: &User, key: &ApiKey, now: Timestamp, may_write: bool) -> Markup {

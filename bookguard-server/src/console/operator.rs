@@ -43,7 +43,7 @@ fn places() -> Vec<Place> {
         place!("/partners", get partners::list),
         place!("/deliveries", get deliveries::list),
         place!("/people", get people::list),
-        place!("/people/new", get people::ask, post people::send),
+        place!("/people/new", form people),
         place!("/people/:consoleSessionId/end", post people::end),
         place!("/system", get system::show),
         place!("/audit", get audit::list),
@@ -55,10 +55,10 @@ fn account_places() -> Vec<Place> {
     vec![
         place!("", get account::show),
         place!("/approve", post account::approve),
-        place!("/suspend", get account::suspend::ask, post account::suspend::send),
+        place!("/suspend", form account::suspend),
         place!("/reinstate", post account::reinstate),
-        place!("/edit", get account::edit::ask, post account::edit::send),
-        place!("/quota", get account::quota::ask, post account::quota::send),
+        place!("/edit", form account::edit),
+        place!("/quota", form account::quota),
     ]
 }
 

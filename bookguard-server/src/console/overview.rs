@@ -17,6 +17,33 @@ use super::{Answer, Asked, Page, Part};
 
 /// How many reviews are named.
 const NAMED: &str = "5";
+/// Pages to which only the list of what they change leads, with their own scope and that of the list.
+const WRITING: [(Scope, Scope, &str, &str); 4] = [
+    (
+        Scope::WebhooksWrite,
+        Scope::WebhooksRead,
+        "/endpoints/new",
+        "Add an endpoint",
+    ),
+    (
+        Scope::WebhooksWrite,
+        Scope::WebhooksRead,
+        "/deliveries/recover",
+        "Send many events again",
+    ),
+    (
+        Scope::ApiKeysWrite,
+        Scope::ApiKeysRead,
+        "/keys/new",
+        "Create a key",
+    ),
+    (
+        Scope::ApiKeysWrite,
+        Scope::ApiKeysRead,
+        "/people/new",
+        "Invite somebody",
+    ),
+];
 
 pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let (reviews, are_more) = match user.may(Scope::BookingsRead) {
@@ -39,9 +66,26 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
             h2 #now { (user.told("What needs you now", "What needs the partner now")) }
             (to_do(user, asked.now, (&reviews, are_more), &endpoints, activity.as_ref()))
         }
+        (unlisted(user))
         @if let Some(activity) = &activity { (day(user, activity)) }
     };
     Ok(Page::new(Part::Overview, "Overview", main).ok())
+}
+
+/// The pages that write and to which no list leads, for want of its scope.
+fn unlisted(user: &User) -> Markup {
+    let pages = WRITING
+        .iter()
+        .filter(|(own, list, ..)| user.may(*own) && !user.may(*list));
+    let pages: Vec<_> = pages.collect();
+    html! {
+        @if !pages.is_empty() {
+            section.card aria-labelledby="unlisted" {
+                h2 #unlisted { "What you may do" }
+                div.actions { @for (.., address, name) in pages { a.button href=(user.link(address)) { (name) } } }
+            }
+        }
+    }
 }
 
 /// Cancellations that wait for a person, each with its booking, and whether there are more.
@@ -77,15 +121,22 @@ fn to_do(
     });
     let unheard = activity.is_some() && endpoints.iter().all(|endpoint| !endpoint.enabled);
     if reviews.is_empty() && failing.is_empty() && expiring == 0 && failed == 0 && !unheard {
-        return empty(
-            user.told("Nothing waits for you.", "Nothing waits for the partner."),
-            match activity {
-                Some(_) => {
-                    "Cancellations to decide, endpoints that fail and keys that expire appear here."
-                }
-                None => "Cancellations to decide appear here.",
-            },
-        );
+        let nothing = user.told("Nothing waits for you.", "Nothing waits for the partner.");
+        return match (user.may(Scope::BookingsRead), activity.is_some()) {
+            (true, true) => empty(
+                nothing,
+                "Cancellations to decide, endpoints that fail and keys that expire appear here.",
+            ),
+            (true, false) => empty(nothing, "Cancellations to decide appear here."),
+            (false, true) => empty(
+                nothing,
+                "Endpoints that fail and keys that expire appear here. To see bookings, you need the scope bookings:read.",
+            ),
+            (false, false) => empty(
+                "You cannot see bookings.",
+                "For that you need the scope bookings:read. Ask whoever gave you your key or link.",
+            ),
+        };
     }
     html! {
         ul.todo {
@@ -139,16 +190,18 @@ fn day(user: &User, activity: &Activity) -> Markup {
     });
     let sent = activity.hours.iter().map(|h| Bar {
         label: format!(
-            "{}: {} delivered, {} pending, {} failed",
+            "{}: {} delivered, {} pending, {} failed, {} without an endpoint",
             hour(h),
             h.delivered,
             h.pending,
-            h.failed
+            h.failed,
+            h.no_endpoints
         ),
         pieces: vec![
             (h.delivered, "delivered"),
             (h.pending, "pending"),
             (h.failed, "failed"),
+            (h.no_endpoints, "untaken"),
         ],
     });
     let (booked, sent): (Vec<_>, Vec<_>) = (booked.collect(), sent.collect());
@@ -160,7 +213,7 @@ fn day(user: &User, activity: &Activity) -> Markup {
             html! {
                 td { (hour(h)) }
                 td.amount { (h.bookings) } td.amount { (h.cancellations) }
-                td.amount { (h.delivered) } td.amount { (h.pending) } td.amount { (h.failed) }
+                td.amount { (h.delivered) } td.amount { (h.pending) } td.amount { (h.failed) } td.amount { (h.no_endpoints) }
             }
         })
         .collect();
@@ -182,6 +235,7 @@ fn day(user: &User, activity: &Activity) -> Markup {
                         ("delivered", "delivered", sum(|h| h.delivered)),
                         ("pending", "pending", sum(|h| h.pending)),
                         ("failed", "failed", sum(|h| h.failed)),
+                        ("untaken", "without an endpoint", sum(|h| h.no_endpoints)),
                     ] {
                         li { svg viewBox="0 0 1 1" aria-hidden="true" { rect.(class) width="1" height="1" {} } (number(count)) " " (name) }
                     }
@@ -190,7 +244,7 @@ fn day(user: &User, activity: &Activity) -> Markup {
         }
         details.card {
             summary { "The same hour by hour" }
-            (table("Activity by hour, UTC", &["Hour, UTC", "#Bookings", "#Cancellations", "#Delivered", "#Pending", "#Failed"], &rows))
+            (table("Activity by hour, UTC", &["Hour, UTC", "#Bookings", "#Cancellations", "#Delivered", "#Pending", "#Failed", "#No endpoint"], &rows))
         }
     }
 }

@@ -218,8 +218,12 @@ pub(super) fn back(user: &User, scope: Scope, address: &str, label: &str) -> Mar
 
 /// The hidden field that makes a form count once.
 pub(super) fn once() -> Markup {
-    let token = hex::encode(entropy::bytes::<16>());
-    html! { input type="hidden" name=(Fields::ONCE) value=(token); }
+    once_with(&hex::encode(entropy::bytes::<16>()))
+}
+
+/// The same with this key.
+pub(super) fn once_with(key: &str) -> Markup {
+    html! { input type="hidden" name=(Fields::ONCE) value=(key); }
 }
 
 /// A form that is one button.

@@ -8,7 +8,7 @@ use bookguard_core::policy::{Resolution, ResolutionStatus};
 use maud::{Markup, html};
 
 use super::booking::title;
-use super::form::{Draft, Field, Fields, Kind};
+use super::form::{self, Draft, Field, Fields, Kind};
 use super::parts::{Tone, ago, badge, empty, next_page, price, records, time, words};
 use super::schedule::sum;
 use super::user::User;
@@ -31,41 +31,41 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let status = if chosen == "all" { "" } else { chosen };
     let cursor = fields.get("cursor").unwrap_or_default();
     let query = [("status", status), ("cursor", cursor), ("limit", ROWS)];
-    let found = user.read::<ListResolutions>(&[], &query).await?;
+    let (found, refused) = form::filtered(user.read::<ListResolutions>(&[], &query).await)?;
     let mut rows = Vec::new();
-    for resolution in &found.data {
+    for resolution in found.as_ref().map_or(&[][..], |found| &found.data) {
         let id = resolution.booking_id.to_string();
         let booking = user.read::<GetBooking>(&[&id], &[]).await?;
         rows.push(line(user, resolution, &booking, asked.now));
     }
-    let next = found.next_cursor.as_deref();
+    let next = found
+        .as_ref()
+        .and_then(|found| found.next_cursor.as_deref());
     let main = html! {
         div.title { h1 { "Reviews" } }
         p.lead { "Cancellations that the policy leaves to a person. A booking stays canceled while it waits; what goes back is open until \
             somebody decides." }
-        (filter(user, fields))
+        (filter(user, fields, refused.as_ref()))
         @if !rows.is_empty() {
             section.card { (records("Cancellations, the newest booking first", &["Booking", "Canceled by", "#Value", "#Goes back", "State"], &rows)) }
         } @else if next.is_some() {
             (empty("Nothing found among the newest cancellations.", "A search covers one part at a time: go on to search older ones."))
-        } @else if chosen == WAITING {
+        } @else if refused.is_some() {} @else if chosen == WAITING {
             (empty("No cancellation waits for a decision.", "If a policy cannot settle a cancellation by itself, it appears here."))
         } @else {
             (empty("No cancellation matches.", html! { a href=(user.link("/reviews?status=all")) { "Show all cancellations" } }))
         }
         (next_page(user, "/reviews", fields, "cursor", next, "Older cancellations"))
     };
-    Ok(Page::new(Part::Reviews, "Reviews", main).ok())
+    Ok(Page::new(Part::Reviews, "Reviews", main).form(refused.as_ref()))
 }
 
-fn filter(user: &User, fields: &Fields) -> Markup {
-    let draft = Draft {
-        fields,
-        refused: None,
-    };
+fn filter(user: &User, fields: &Fields, refused: Option<&Error>) -> Markup {
+    let draft = Draft { fields, refused };
     let statuses = STATUSES.map(|(word, text)| (word, text.to_owned()));
     let state = Field::new("status", "State", Kind::Choice(&statuses)).value(WAITING);
     html! {
+        (draft.alert_of_filter(&["status"]))
         form.filter role="search" action=(user.link("/reviews")) {
             (draft.field(&state.required()))
             button.first { "Show" }

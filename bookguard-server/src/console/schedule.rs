@@ -5,7 +5,7 @@ use bookguard_core::policy::{EvaluationStatus, Rule, Segment};
 use maud::{Markup, html};
 
 use super::chart::{Step, steps};
-use super::parts::{money, table, time, words};
+use super::parts::{money, records, time, words};
 
 /// The steps of a schedule for a booking of this value in minor units; the one that applies now is marked.
 pub(super) fn schedule(segments: &[Segment], value: i64, now: Timestamp) -> Markup {
@@ -14,16 +14,16 @@ pub(super) fn schedule(segments: &[Segment], value: i64, now: Timestamp) -> Mark
         .iter()
         .map(|segment| {
             html! {
-                td { (time(segment.to)) @if is_current(segment) { " " strong { "now" } } }
-                td.amount { (sum(segment.refund)) }
-                td.amount { (sum(segment.penalty)) }
+                td data-head="until" { (time(segment.to)) @if is_current(segment) { " " strong { "now" } } }
+                td.amount data-head="goes back:" { (sum(segment.refund)) }
+                td.amount data-head="is kept:" { (sum(segment.penalty)) }
                 td { (rule(segment.rule_id)) }
             }
         })
         .collect();
     html! {
         (drawn(segments, value, now))
-        (table("What goes back if the organizer cancels", &["Until", "#Goes back", "#Is kept", "Rule"], &rows))
+        (records("What goes back if the organizer cancels", &["Until", "#Goes back", "#Is kept", "Rule"], &rows))
     }
 }
 

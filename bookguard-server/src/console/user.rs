@@ -68,6 +68,11 @@ impl User {
         self.session.signed_in()?.person.as_deref()
     }
 
+    /// Whether the person's partner is suspended, so that they can only read.
+    pub(super) fn is_suspended(&self) -> bool {
+        self.session.require_standing().is_err()
+    }
+
     /// Lets the operator act for a partner from here on.
     ///
     /// # Errors

@@ -10,8 +10,8 @@ use bookguard_core::policy::{Actor, Evaluation, EvaluationStatus, Reason};
 use maud::{Markup, html};
 
 use super::{sum, title};
-use crate::console::form::{self, Draft, Field, Fields, Kind};
-use crate::console::parts::{fact, once, words};
+use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::parts::{fact, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -42,7 +42,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     match user.send::<CancelBooking>(asked).await {
         Ok(resolution) => {
             let told = format!("The booking is canceled. {}", resolution.summary);
-            Ok(Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told)))
+            Ok(Answer::done(format!("/bookings/{}", asked.id(0)), told))
         }
         Err(error) if form::is_correctable(&error) => match result_now(&error) {
             None if error.details.is_empty() => preview(user, asked, Some(&error)).await,
@@ -97,10 +97,7 @@ async fn page(
 ) -> Result<Answer, Error> {
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+    let draft = asked.draft(refused);
     let actors: Vec<_> = Actor::WORDS
         .iter()
         .map(|(word, _)| (*word, words(word)))
@@ -140,22 +137,18 @@ async fn page(
                 (by) (reason) (effective) (agreed) (note)
                 button { "Show what it comes to" }
             }
-            @if let Some(result) = result { (confirm(&address, &asked.fields, result)) }
+            @if let Some(result) = result { (confirm(&address, &draft, result)) }
         }
     };
-    let status = form::status(refused);
-    Ok(Answer::Page(
-        status,
-        Page::new(Part::Bookings, "Cancel a booking", main),
-    ))
+    Ok(Page::new(Part::Bookings, "Cancel a booking", main).form(refused))
 }
 
 /// The cancellation that would be recorded, and the button that records it. The form holds the result as it is shown, so with any
 /// other result nothing happens.
-fn confirm(address: &str, fields: &Fields, result: &Evaluation) -> Markup {
+fn confirm(address: &str, draft: &Draft<'_>, result: &Evaluation) -> Markup {
     let mut hidden: Vec<(&str, String)> = NAMES
         .iter()
-        .map(|name| (*name, fields.get(name).unwrap_or_default().to_owned()))
+        .map(|name| (*name, draft.fields.get(name).unwrap_or_default().to_owned()))
         .collect();
     if let Some(refund) = result.refund.map(Amount::minor) {
         hidden.push(("/expected/refundMinorUnits", refund.to_string()));
@@ -185,7 +178,7 @@ fn confirm(address: &str, fields: &Fields, result: &Evaluation) -> Markup {
             }
             p { strong { "This cannot be undone." } " The cancellation and its result are written to the ledger. No money is moved." }
             @for (name, value) in &hidden { @if !value.is_empty() { input type="hidden" name=(name) value=(value); } }
-            (once())
+            (draft.once())
             button.danger { "Cancel the booking" }
         }
     }

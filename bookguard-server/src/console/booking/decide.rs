@@ -7,8 +7,8 @@ use bookguard_core::model::Scope;
 use maud::html;
 
 use super::{packet, resolved, timeline, title};
-use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{once, price};
+use crate::console::form::{Field, Kind};
+use crate::console::parts::price;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -16,27 +16,24 @@ const NAMES: [&str; 3] = ["/refund", "/decidedBy", "/rationale"];
 /// The field that says which resolution the form is about.
 const DECIDED: &str = "resolution";
 
-pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None).await
-}
-
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let booking = user.read::<GetBooking>(&[asked.id(0)], &[]).await?;
     let newest = booking.resolution_id.map(|id| id.to_string());
     // The decision makes another one the newest, but a form that is sent twice is about the same one.
     let pending = asked.fields.get(DECIDED).map(str::to_owned).or(newest);
     let pending = pending.ok_or_else(|| Error::not_found("resolution"))?;
-    match user.send_to::<DecideResolution>(&[&pending], asked).await {
-        Ok(decided) => {
-            let told = format!("Decided. {}", decided.summary);
-            Ok(Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told)))
-        }
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
-        Err(error) => Err(error),
-    }
+    let decided = user.send_to::<DecideResolution>(&[&pending], asked).await?;
+    Ok(Answer::done(
+        format!("/bookings/{}", asked.id(0)),
+        format!("Decided. {}", decided.summary),
+    ))
 }
 
-async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+pub(in crate::console) async fn page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+) -> Result<Answer, Error> {
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
     let resolution = booking
@@ -45,10 +42,7 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
     let resolution = user
         .read::<GetResolution>(&[&resolution.to_string()], &[])
         .await?;
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+    let draft = asked.draft(refused);
     let paid = booking
         .amount_paid
         .as_ref()
@@ -79,7 +73,7 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
                 (draft.field(&refund)) (draft.field(&by)) (draft.field(&why))
                 p { strong { "A cancellation is decided once." } " The decision cannot be changed." }
                 input type="hidden" name=(DECIDED) value=(resolution.resolution_id);
-                (once())
+                (draft.once())
                 button.first { "Decide" }
             }
             div {
@@ -98,8 +92,5 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
             }
         }
     };
-    Ok(Answer::Page(
-        form::status(refused),
-        Page::new(Part::Reviews, "Decide a cancellation", main),
-    ))
+    Ok(Page::new(Part::Reviews, "Decide a cancellation", main).form(refused))
 }

@@ -8,8 +8,8 @@ use bookguard_core::model::Scope;
 use maud::{Markup, html};
 
 use super::title;
-use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{Tone, badge, once, records, time};
+use crate::console::form::{self, Field, Kind};
+use crate::console::parts::{Tone, badge, records, time};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -49,29 +49,23 @@ pub(super) fn card(user: &User, id: &str, holds: &[Hold]) -> Markup {
     }
 }
 
-pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None).await
-}
-
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.submit::<PlaceHold>(asked).await {
-        Ok(()) => Ok(back(asked, "The booking is under a legal hold.")),
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
-        Err(error) => Err(error),
-    }
+    user.submit::<PlaceHold>(asked).await?;
+    Ok(back(asked, "The booking is under a legal hold."))
 }
 
 fn back(asked: &Asked, told: &str) -> Answer {
-    Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told.to_owned()))
+    Answer::done(format!("/bookings/{}", asked.id(0)), told)
 }
 
-async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+pub(in crate::console) async fn page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+) -> Result<Answer, Error> {
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+    let draft = asked.draft(refused);
     let reason = Field::new("/reason", "Why?", Kind::Text)
         .about("It is in no packet and no share: whoever is given evidence need not know of it.")
         .required();
@@ -84,12 +78,11 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/hold"))) {
             p { "Until it is released, nothing of the booking is erased, and nothing pruned because it is old." }
             (draft.field(&reason)) (draft.field(&reference))
-            (once())
+            (draft.once())
             button.first { "Place the hold" }
         }
     };
-    let page = Page::new(Part::Bookings, "Place a hold", main);
-    Ok(Answer::Page(form::status(refused), page))
+    Ok(Page::new(Part::Bookings, "Place a hold", main).form(refused))
 }
 
 pub(in crate::console) async fn confirm(user: &User, asked: &Asked) -> Result<Answer, Error> {
@@ -116,10 +109,7 @@ async fn release_page(
         .iter()
         .find(|hold| hold.hold_id.to_string() == hold_id);
     let hold = hold.ok_or_else(|| Error::not_found("hold"))?;
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+    let draft = asked.draft(refused);
     let main = html! {
         p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
         div.title { h1 { "Release the hold on " (title(&booking)) } }
@@ -131,6 +121,5 @@ async fn release_page(
             button.danger { "Release the hold" }
         }
     };
-    let page = Page::new(Part::Bookings, "Release a hold", main);
-    Ok(Answer::Page(form::status(refused), page))
+    Ok(Page::new(Part::Bookings, "Release a hold", main).form(refused))
 }

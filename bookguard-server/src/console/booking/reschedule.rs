@@ -6,8 +6,8 @@ use bookguard_core::features::reschedules::RescheduleBooking;
 use maud::html;
 
 use super::title;
-use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{once, time, words};
+use crate::console::form::{self, Field, Kind};
+use crate::console::parts::{time, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -19,11 +19,10 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     match user.submit::<RescheduleBooking>(asked).await {
-        Ok(()) => {
-            let told =
-                "The event has another date now; the earlier one stays in the ledger.".to_owned();
-            Ok(Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told)))
-        }
+        Ok(()) => Ok(Answer::done(
+            format!("/bookings/{}", asked.id(0)),
+            "The event has another date now; the earlier one stays in the ledger.",
+        )),
         Err(error) if form::is_correctable(&error) => {
             page(user, asked, Some(&as_typed(error))).await
         }
@@ -46,10 +45,7 @@ fn as_typed(mut error: Error) -> Error {
 async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+    let draft = asked.draft(refused);
     let sides = ["organizer", "talent", "partner"].map(|word| (word, words(word)));
     let date = Field::new("/eventDate", "New date and time", Kind::Local)
         .about("Where the event takes place.")
@@ -72,13 +68,9 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
             p { "The event is on " (time(booking.event_date)) @if let Some(zone) = &booking.time_zone { " (" (zone) ")" } ". " }
             (draft.field(&date)) (draft.field(&zone)) (draft.field(&agreed))
             p.soft { "The schedule of cancellations is made anew from the same policy, and written to the ledger." }
-            (once())
+            (draft.once())
             button.first { "Reschedule" }
         }
     };
-    let status = form::status(refused);
-    Ok(Answer::Page(
-        status,
-        Page::new(Part::Bookings, "Reschedule a booking", main),
-    ))
+    Ok(Page::new(Part::Bookings, "Reschedule a booking", main).form(refused))
 }

@@ -7,26 +7,16 @@ use bookguard_core::features::shares::{CreateShare, RevokeShare};
 use maud::html;
 
 use super::title;
-use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{copyable, once, time, words};
+use crate::console::form::{Field, Kind};
+use crate::console::parts::{copyable, time, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
 const NAMES: [&str; 3] = ["/note", "/expiresIn", "/withhold"];
 
-pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None).await
-}
-
 /// Shows the link once, on the page that answers: it is stored nowhere.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let made = match user.send::<CreateShare>(asked).await {
-        Ok(made) => made,
-        Err(error) if form::is_correctable(&error) => {
-            return page(user, asked, Some(&error)).await;
-        }
-        Err(error) => return Err(error),
-    };
+    let made = user.send::<CreateShare>(asked).await?;
     let main = html! {
         div.title { h1 { "The link" } }
         section.card.narrow {
@@ -39,13 +29,14 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     Ok(Page::new(Part::Bookings, "Link to the evidence", main).ok())
 }
 
-async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+pub(in crate::console) async fn page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+) -> Result<Answer, Error> {
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+    let draft = asked.draft(refused);
     let lasts = [
         ("P1D", "A day"),
         ("P7D", "A week"),
@@ -72,15 +63,11 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         (draft.alert(&NAMES))
         form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/share"))) {
             (draft.field(&note)) (draft.field(&expires)) (draft.field(&withhold))
-            (once())
+            (draft.once())
             button.first { "Make the link" }
         }
     };
-    let status = form::status(refused);
-    Ok(Answer::Page(
-        status,
-        Page::new(Part::Bookings, "Share the evidence", main),
-    ))
+    Ok(Page::new(Part::Bookings, "Share the evidence", main).form(refused))
 }
 
 pub(in crate::console) async fn confirm(user: &User, asked: &Asked) -> Result<Answer, Error> {
@@ -99,8 +86,6 @@ pub(in crate::console) async fn confirm(user: &User, asked: &Asked) -> Result<An
 
 pub(in crate::console) async fn revoke(user: &User, asked: &Asked) -> Result<Answer, Error> {
     user.submit::<RevokeShare>(asked).await?;
-    Ok(Answer::Go(
-        format!("/bookings/{}", asked.id(0)),
-        Some("The link is revoked.".to_owned()),
-    ))
+    let told = "The link is revoked.";
+    Ok(Answer::done(format!("/bookings/{}", asked.id(0)), told))
 }

@@ -7,7 +7,7 @@ use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::{EndpointId, Recovery, RecoveryStatus, Scope, Unreceived};
 use maud::{Markup, html};
 
-use crate::console::form::{self, Draft, Field, Fields, Kind};
+use crate::console::form::{self, Field, Fields, Kind};
 use crate::console::parts::{Tone, back, badge, fact, grouped, once, table, time, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
@@ -42,7 +42,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
                 true => " The list below shows how far that has got.",
                 false => "",
             };
-            Ok(Answer::Go(PATH.to_owned(), Some(told(&begun) + list)))
+            Ok(Answer::done(PATH, told(&begun) + list))
         }
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error), None).await,
         Err(error) => Err(error),
@@ -71,10 +71,7 @@ async fn page(
         }
         false => Vec::new(),
     };
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+    let draft = asked.draft(refused);
     let day_ago = asked.now.plus_ms(-DAY_MS).to_utc();
     let day_ago = day_ago.format("%Y-%m-%dT%H:%M").to_string();
     let statuses = Unreceived::WORDS.map(|(word, _)| (word, words(word)));
@@ -125,10 +122,7 @@ async fn page(
             }
         }
     };
-    Ok(Answer::Page(
-        form::status(refused),
-        Page::new(Part::Deliveries, "Send many events again", main),
-    ))
+    Ok(Page::new(Part::Deliveries, "Send many events again", main).form(refused))
 }
 
 /// Whether the counted events could not be sent yet, because another recovery runs: a long count is one itself.

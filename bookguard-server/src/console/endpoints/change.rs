@@ -7,14 +7,10 @@ use bookguard_core::operation::Operation as _;
 use maud::html;
 
 use super::{NAMES, address, description, rate_limit, types};
-use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{endpoint_badge, once};
+use crate::console::form::{Field, Kind};
+use crate::console::parts::endpoint_badge;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
-
-pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None).await
-}
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let changed = asked.changed(&NAMES);
@@ -22,23 +18,18 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
         true => "Nothing was changed.",
         false => "The endpoint is changed.",
     };
-    match user.submit::<UpdateEndpoint>(&changed).await {
-        Ok(()) => Ok(Answer::Go(
-            format!("/endpoints/{}", asked.id(0)),
-            Some(told.to_owned()),
-        )),
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
-        Err(error) => Err(error),
-    }
+    user.submit::<UpdateEndpoint>(&changed).await?;
+    Ok(Answer::done(format!("/endpoints/{}", asked.id(0)), told))
 }
 
-async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+pub(in crate::console) async fn page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+) -> Result<Answer, Error> {
     let id = asked.id(0);
     let endpoint = user.read::<GetEndpoint>(&[id], &[]).await?;
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+    let draft = asked.draft(refused);
     let types = types();
     let listed: Vec<&str> = endpoint.events.iter().map(|known| known.word()).collect();
     let listed = listed.join(" ");
@@ -68,12 +59,9 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
             // Without this, a form with no type chosen would not name the types at all.
             input type="hidden" name="/events" value="";
             (draft.field(&enabled))
-            (once())
+            (draft.once())
             button.first { "Save" }
         }
     };
-    Ok(Answer::Page(
-        form::status(refused),
-        Page::new(Part::Endpoints, "Change an endpoint", main),
-    ))
+    Ok(Page::new(Part::Endpoints, "Change an endpoint", main).form(refused))
 }

@@ -6,45 +6,32 @@ use bookguard_core::model::Scope;
 use maud::html;
 
 use super::{NAMES, address, description, rate_limit, secret, types};
-use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{back, once};
+use crate::console::form::{Field, Kind};
+use crate::console::parts::back;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
 const PATH: &str = "/endpoints/new";
 
-pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None)
-}
-
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send::<CreateEndpoint>(asked).await {
-        Ok(kept) => {
-            let id = kept.endpoint.endpoint_id.to_string();
-            match &kept.secret {
-                Some(own) => Ok(secret(user, &id, own, html! {})),
-                None => {
-                    let (next, told) = match user.may(Scope::WebhooksRead) {
-                        true => (
-                            format!("/endpoints/{id}"),
-                            "The endpoint is added. Send it a test.",
-                        ),
-                        false => (PATH.to_owned(), "The endpoint is added."),
-                    };
-                    Ok(Answer::Go(next, Some(told.to_owned())))
-                }
-            }
-        }
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
-        Err(error) => Err(error),
-    }
+    let kept = user.send::<CreateEndpoint>(asked).await?;
+    let id = kept.endpoint.endpoint_id.to_string();
+    Ok(match &kept.secret {
+        Some(own) => secret(user, &id, own, html! {}),
+        None if user.may(Scope::WebhooksRead) => Answer::done(
+            format!("/endpoints/{id}"),
+            "The endpoint is added. Send it a test.",
+        ),
+        None => Answer::done(PATH, "The endpoint is added."),
+    })
 }
 
-fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+pub(in crate::console) async fn page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+) -> Result<Answer, Error> {
+    let draft = asked.draft(refused);
     let types = types();
     let events = Field::new("/events", "What it receives", Kind::Choices(&types))
         .value("booking.created booking.protected resolution.created");
@@ -58,12 +45,9 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
         form.card.narrow method="post" action=(user.link(PATH)) {
             (draft.field(&address(""))) (draft.field(&events)) (draft.field(&description(""))) (draft.field(&rate_limit("")))
             (draft.field(&own))
-            (once())
+            (draft.once())
             button.first { "Add the endpoint" }
         }
     };
-    Ok(Answer::Page(
-        form::status(refused),
-        Page::new(Part::Endpoints, "Add an endpoint", main),
-    ))
+    Ok(Page::new(Part::Endpoints, "Add an endpoint", main).form(refused))
 }

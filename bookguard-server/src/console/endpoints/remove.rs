@@ -24,8 +24,5 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     user.submit::<DeleteEndpoint>(asked).await?;
-    Ok(Answer::Go(
-        "/endpoints".to_owned(),
-        Some("The endpoint is removed.".to_owned()),
-    ))
+    Ok(Answer::done("/endpoints", "The endpoint is removed."))
 }

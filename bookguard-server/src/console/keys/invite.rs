@@ -7,37 +7,28 @@ use bookguard_core::model::Scope;
 use maud::html;
 
 use super::{framed, link_page, scope_field, scopes};
-use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::once;
+use crate::console::form::{Field, Kind};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
 const NAMES: [&str; 3] = ["/person", "/apiKeyId", "/scopes"];
 
-pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None).await
-}
-
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send::<CreateConsoleLink>(asked).await {
-        Ok(made) => {
-            let shown = (made.person.as_str(), made.expires_at, made.url.as_str());
-            let next = match user.may(Scope::ApiKeysRead) {
-                true => (user.link("/keys"), "To keys and people"),
-                false => (user.link(""), "To the overview"),
-            };
-            Ok(link_page(Part::Keys, shown, next))
-        }
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
-        Err(error) => Err(error),
-    }
+    let made = user.send::<CreateConsoleLink>(asked).await?;
+    let shown = (made.person.as_str(), made.expires_at, made.url.as_str());
+    let next = match user.may(Scope::ApiKeysRead) {
+        true => (user.link("/keys"), "To keys and people"),
+        false => (user.link(""), "To the overview"),
+    };
+    Ok(link_page(Part::Keys, shown, next))
 }
 
-async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+pub(in crate::console) async fn page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+) -> Result<Answer, Error> {
+    let draft = asked.draft(refused);
     // Whoever has no key of the partner's names the one with which the session acts.
     let keys = match user.acting {
         Some(_) => Some(working_keys(user, asked).await?),
@@ -64,15 +55,12 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
                     .about("They are signed out when it is revoked.").required()))
             }
             (draft.field(&scopes))
-            (once())
+            (draft.once())
             button.first { "Make the link" }
         }
     };
     let main = framed(user, "Invite somebody", draft.alert(&NAMES), form);
-    Ok(Answer::Page(
-        form::status(refused),
-        Page::new(Part::Keys, "Invite somebody", main),
-    ))
+    Ok(Page::new(Part::Keys, "Invite somebody", main).form(refused))
 }
 
 /// The partner's keys that work, of the newest, by their ids.

@@ -66,10 +66,7 @@ fn page(user: &User, refused: Option<&Error>) -> Result<Answer, Error> {
             (table("Quota and use", &["What", "#Used", "#Quota", "#Share"], &uses(quota)))
         }
     };
-    Ok(Answer::Page(
-        form::status(refused),
-        Page::new(Part::Partners, &partner.name, main),
-    ))
+    Ok(Page::new(Part::Partners, &partner.name, main).form(refused))
 }
 
 /// Each part of a quota, by its member in the operation's body and its name.
@@ -143,7 +140,7 @@ pub(super) async fn reinstate(user: &User, asked: &Asked) -> Result<Answer, Erro
 
 /// Back to the account, with what was done.
 fn done(what: &str) -> Answer {
-    Answer::Go(String::new(), Some(what.to_owned()))
+    Answer::done("", what)
 }
 
 /// A page below the account.

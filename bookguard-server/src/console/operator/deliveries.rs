@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::{Names, about, names_of, partner_link};
 use crate::console::deliveries::{FILTER, last_answer};
-use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::form::{self, Field, Kind};
 use crate::console::parts::{delivery_badge, empty, next_page, records, time, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
@@ -25,17 +25,10 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         ("cursor", text("cursor")),
         ("limit", ROWS),
     ];
-    let (found, refused) = match user.read::<ListAllEvents>(&[], &query).await {
-        Ok(found) => (Some(found), None),
-        Err(error) if form::is_correctable(&error) => (None, Some(form::in_fields(error))),
-        Err(error) => return Err(error),
-    };
+    let (found, refused) = form::filtered(user.read::<ListAllEvents>(&[], &query).await)?;
     let statuses = DeliveryStatus::WORDS.map(|(word, _)| (word, words(word)));
     let types = EventType::WORDS.map(|(word, _)| (word, word.to_owned()));
-    let draft = Draft {
-        fields,
-        refused: refused.as_ref(),
-    };
+    let draft = asked.draft(refused.as_ref());
     let events = found.as_ref().map_or(&[][..], |found| &found.data);
     let names = names_of(user, events.iter().filter_map(|event| event.partner_id)).await?;
     let rows: Vec<Markup> = events
@@ -62,11 +55,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         (next_page(user, PATH, fields, "cursor", next, "Older events"))
     };
-    let status = form::status(refused.as_ref());
-    Ok(Answer::Page(
-        status,
-        Page::new(Part::Deliveries, "Deliveries", main),
-    ))
+    Ok(Page::new(Part::Deliveries, "Deliveries", main).form(refused.as_ref()))
 }
 
 fn line(user: &User, names: &Names, event: &Event) -> Markup {

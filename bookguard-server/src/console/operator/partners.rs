@@ -6,7 +6,7 @@ use bookguard_core::model::{Partner, PartnerStatus};
 use maud::{Markup, html};
 
 use super::{about, partner_badge};
-use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::form::{self, Field, Kind};
 use crate::console::parts::{empty, next_page, records, time, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
@@ -25,15 +25,8 @@ pub(in crate::console) async fn list(user: &User, asked: &Asked) -> Result<Answe
         ("cursor", text("cursor")),
         ("limit", ROWS),
     ];
-    let (found, refused) = match user.read::<ListPartners>(&[], &query).await {
-        Ok(found) => (Some(found), None),
-        Err(error) if form::is_correctable(&error) => (None, Some(form::in_fields(error))),
-        Err(error) => return Err(error),
-    };
-    let draft = Draft {
-        fields,
-        refused: refused.as_ref(),
-    };
+    let (found, refused) = form::filtered(user.read::<ListPartners>(&[], &query).await)?;
+    let draft = asked.draft(refused.as_ref());
     let statuses = PartnerStatus::WORDS.map(|(word, _)| (word, words(word)));
     let main = html! {
         div.title { h1 { "Partners" } }
@@ -59,8 +52,7 @@ pub(in crate::console) async fn list(user: &User, asked: &Asked) -> Result<Answe
             (next_page(user, PATH, fields, "cursor", next, "Older partners"))
         }
     };
-    let page = Page::new(Part::Partners, "Partners", main);
-    Ok(Answer::Page(form::status(refused.as_ref()), page))
+    Ok(Page::new(Part::Partners, "Partners", main).form(refused.as_ref()))
 }
 
 fn line(user: &User, partner: &Partner) -> Markup {

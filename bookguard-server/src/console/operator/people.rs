@@ -7,22 +7,17 @@ use bookguard_core::features::operator_sessions::{
 use bookguard_core::model::{OperatorSession, Timestamp};
 use maud::{Markup, html};
 
-use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::form::{self, Field, Kind};
 use crate::console::keys::{SignIn, link_page, sign_in_line};
-use crate::console::parts::{empty, next_page, once, records};
+use crate::console::parts::{empty, next_page, records};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let cursor = asked.fields.get("cursor").unwrap_or_default();
-    let people = user
-        .read::<ListOperatorSessions>(&[], &[("limit", "100"), ("cursor", cursor)])
-        .await?;
-    let rows: Vec<Markup> = people
-        .data
-        .iter()
-        .map(|session| line(user, session, asked.now))
-        .collect();
+    let people = user.read::<ListOperatorSessions>(&[], &[("limit", "100"), ("cursor", cursor)]);
+    let (people, refused) = form::filtered(people.await)?;
+    let draft = asked.draft(refused.as_ref());
     let main = html! {
         div.title {
             h1 { "People" }
@@ -30,11 +25,15 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         p.lead { "Who signed in here with an operator key or by a link. The keys themselves are made and revoked on the database only, with "
             code { "bookguard operator-keys" } "." }
-        @if rows.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link.")) }
-        @else { section.card { (records("Sign-ins and links, newest first", &["Who", "State", "Until", "Actions"], &rows)) } }
-        (next_page(user, "/people", &asked.fields, "cursor", people.next_cursor.as_deref(), "Older ones"))
+        (draft.alert_of_filter(&[]))
+        @if let Some(people) = &people {
+            @let rows: Vec<Markup> = people.data.iter().map(|session| line(user, session, asked.now)).collect();
+            @if rows.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link.")) }
+            @else { section.card { (records("Sign-ins and links, newest first", &["Who", "State", "Until", "Actions"], &rows)) } }
+            (next_page(user, "/people", &asked.fields, "cursor", people.next_cursor.as_deref(), "Older ones"))
+        }
     };
-    Ok(Page::new(Part::People, "People", main).ok())
+    Ok(Page::new(Part::People, "People", main).form(refused.as_ref()))
 }
 
 fn line(user: &User, session: &OperatorSession, now: Timestamp) -> Markup {
@@ -52,36 +51,22 @@ fn line(user: &User, session: &OperatorSession, now: Timestamp) -> Markup {
 
 pub(super) async fn end(user: &User, asked: &Asked) -> Result<Answer, Error> {
     user.submit::<EndOperatorSession>(asked).await?;
-    Ok(Answer::Go(
-        "/people".to_owned(),
-        Some("The sign-in is ended.".to_owned()),
-    ))
-}
-
-pub(super) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None)
+    Ok(Answer::done("/people", "The sign-in is ended."))
 }
 
 pub(super) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send::<CreateOperatorLink>(asked).await {
-        Ok(made) => {
-            let shown = (made.person.as_str(), made.expires_at, made.url.as_str());
-            Ok(link_page(
-                Part::People,
-                shown,
-                (user.link("/people"), "To the people"),
-            ))
-        }
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
-        Err(error) => Err(error),
-    }
+    let made = user.send::<CreateOperatorLink>(asked).await?;
+    let shown = (made.person.as_str(), made.expires_at, made.url.as_str());
+    let next = (user.link("/people"), "To the people");
+    Ok(link_page(Part::People, shown, next))
 }
 
-fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+pub(super) async fn page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+) -> Result<Answer, Error> {
+    let draft = asked.draft(refused);
     let person = Field::new("/person", "Who is it for?", Kind::Text)
         .about("Their name: the audit shows it with everything they do.")
         .required();
@@ -92,12 +77,9 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
         form.card.narrow method="post" action=(user.link("/people/new")) {
             p { "They may do here whatever you may, for twelve hours at most, and are signed out when your operator key is revoked." }
             (draft.field(&person))
-            (once())
+            (draft.once())
             button.first { "Make the link" }
         }
     };
-    Ok(Answer::Page(
-        form::status(refused),
-        Page::new(Part::People, "Invite somebody", main),
-    ))
+    Ok(Page::new(Part::People, "Invite somebody", main).form(refused))
 }

@@ -5,7 +5,7 @@ use bookguard_core::policy::Policy;
 use maud::{Markup, html};
 
 use super::fields::{leaves, ordered};
-use crate::console::parts::table;
+use crate::console::parts::records;
 
 /// One of two versions.
 pub(super) struct Side<'s> {
@@ -103,10 +103,11 @@ pub(super) fn shown(before: &Side<'_>, after: &Side<'_>) -> Markup {
     if members.is_empty() {
         return html! { p { "They say the same." } };
     }
+    let (before_name, after_name) = (&before.name, &after.name);
     let rows = members.iter().map(|(pointer, before, after)| html! {
         td { code { (pointer) } }
-        td { @match before { Some(text) => code { (text) }, None => span.soft { "not there" } } }
-        td { @match after { Some(text) => code { (text) }, None => span.soft { "not there" } } }
+        td data-head={ (before_name) ":" } { @match before { Some(text) => code { (text) }, None => span.soft { "not there" } } }
+        td data-head={ (after_name) ":" } { @match after { Some(text) => code { (text) }, None => span.soft { "not there" } } }
         td { @match (before, after) { (None, _) => "Added", (_, None) => "Removed", _ => "Changed" } }
     });
     let rows: Vec<Markup> = rows.collect();
@@ -121,7 +122,7 @@ pub(super) fn shown(before: &Side<'_>, after: &Side<'_>) -> Markup {
             }
         }
         h3 { "Members" }
-        (table("Members that differ", &["Member", &before.name, &after.name, "Change"], &rows))
+        (records("Members that differ", &["Member", before_name, after_name, "Change"], &rows))
     }
 }
 

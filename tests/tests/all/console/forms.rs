@@ -437,11 +437,21 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
             ("/bookings?eventFrom=2026-99-99", "eventFrom"),
             ("/deliveries?status=soon", "status"),
             ("/audit?since=soon", "since"),
+            ("/reviews?status=soon", "status"),
         ] {
             let seen = world.browser.get(address).await;
             seen.is(400);
             is_sound(&seen);
             assert_eq!(seen.field(faulty).get("aria-invalid"), Some("true"));
+        }
+        // A list without a filter says what is wrong with its address, and shows the other one beside it.
+        for (address, other) in [("/keys?cursor=x", "people"), ("/keys?people=x", "keys")] {
+            let seen = world.browser.get(address).await;
+            is_sound(seen.is(400));
+            let tags = seen.tags();
+            let ids: Vec<_> = tags.iter().filter_map(|tag| tag.get("id")).collect();
+            assert!(ids.contains(&other), "{}", seen.html);
+            assert!(seen.html.contains("is not a cursor of this list."));
         }
         assert_eq!(world.state().await, before);
 

@@ -168,7 +168,18 @@ async fn every_page_is_sound_leads_to_others_and_changes_nothing() {
             .filter(|path| !reached.contains(path))
             .collect();
         assert_eq!(unreached, [] as [&str; 0], "links lead to every page");
-        walk(&world.browser, &entries(&world)).await;
+        let entries = entries(&world);
+        walk(&world.browser, &entries).await;
+        // On a small screen, no figure of these is cut off: each row is a block, and says what its figures are.
+        let compared = entries.iter().find(|address| address.contains("against="));
+        let booking = format!("/bookings/{}", world.acme.booking);
+        for (address, head) in [(&booking, "goes back:"), (compared.unwrap(), "Version 1:")] {
+            let seen = world.browser.page(address).await;
+            let tags = seen.tags();
+            let has = |name, value| tags.iter().any(|tag| tag.get(name) == Some(value));
+            assert!(has("data-head", head), "{}", seen.html);
+            assert!(!has("class", "scroll"), "{}", seen.html);
+        }
         assert_eq!(world.state().await, before);
     })
     .await;
@@ -216,9 +227,20 @@ async fn who_opens_an_address_that_has_no_page_gets_one_and_a_way_back() {
 }
 
 #[tokio::test]
-async fn the_overview_counts_a_key_when_its_owner_is_told_that_it_expires() {
+async fn the_overview_counts_events_without_an_endpoint_and_keys_that_expire() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
+        // Nothing takes its events, which are counted like all others.
+        acme.book().await;
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let seen = browser.page("").await;
+        for part in [
+            "</svg>1 without an endpoint</li>",
+            " 0 failed, 1 without an endpoint</title>",
+            ">No endpoint</th>",
+        ] {
+            assert!(seen.html.contains(part), "{part}: {}", seen.html);
+        }
         for (name, days) in [("day", 1), ("month", 30)] {
             let ends = Timestamp::from_ms(server.now_ms() + days * DAY_MS);
             acme.post("/v1/api-keys", &json!({"name": name, "expiresAt": ends}))
@@ -261,6 +283,15 @@ async fn pages_lead_only_where_the_session_may_go() {
             let forms: Vec<_> = forms.into_keys().collect();
             assert_eq!(forms, ["/sign-out"], "{scope}: {seen:?}");
         }
+        // Without a page of their own, these lead to one that says so.
+        let browser = world.limited(&["bookings:write", "policies:write", "evidence:erase"]);
+        let overview = browser.await.page("").await;
+        is_sound(&overview);
+        assert!(
+            overview.html.contains("You cannot see bookings."),
+            "{}",
+            overview.html
+        );
         // The pages that somebody without any of these scopes can open.
         let url = "https://receiver.example/hook";
         for (scope, page, typed) in [
@@ -270,7 +301,8 @@ async fn pages_lead_only_where_the_session_may_go() {
             ("api-keys:write", "/people/new", ("/person", "Ada")),
         ] {
             let browser = world.limited(&[scope]).await;
-            walk(&browser, &[format!("/console{page}")]).await;
+            let (seen, _) = walk(&browser, &first).await;
+            assert!(seen.contains(&format!("/console{page}")), "{seen:?}");
             let mut done = browser.fill(page, page, &[typed]).await;
             if done.status == 303 {
                 done = browser.get(done.location()).await;

@@ -178,6 +178,12 @@ async fn somebody_whose_partner_has_asked_too_much_can_sign_out() {
         browser.get("").await;
     }
     browser.get("").await.is(429);
+    let refused = browser.post("/keys/new", &[("/name", "till")]).await;
+    assert!(
+        refused.is(429).html.contains("Load this page again"),
+        "{}",
+        refused.html
+    );
     browser.submit(&form).await.leads_to("/sign-in");
     server.advance(10_000);
     opens_nothing(&copy).await;

@@ -262,11 +262,8 @@ pub fn operator_places() -> Places {
 fn places_in(source: &'static str) -> Places {
     let rows = source.lines().filter_map(|line| {
         let (path, handlers) = line.trim().strip_prefix("place!(\"")?.split_once('"')?;
-        Some((
-            path,
-            handlers.contains(", get "),
-            handlers.contains(", post "),
-        ))
+        let has = |kind: &str| handlers.contains(kind) || handlers.contains(", form ");
+        Some((path, has(", get "), has(", post ")))
     });
     rows.collect()
 }

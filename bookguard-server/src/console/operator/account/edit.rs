@@ -6,16 +6,11 @@ use bookguard_core::operation::Operation as _;
 use maud::html;
 
 use super::{account, done, framed, id};
-use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::once;
+use crate::console::form::{Field, Kind};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
 const NAMES: [&str; 3] = ["/name", "/contactEmail", "/website"];
-
-pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None)
-}
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let changed = asked.changed(&NAMES);
@@ -24,18 +19,16 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
         false => "The partner is changed.",
     };
     let sent = user.submit_to::<EditPartner>(&[&id(user)?], &changed);
-    match sent.await {
-        Ok(()) => Ok(done(told)),
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
-        Err(error) => Err(error),
-    }
+    sent.await?;
+    Ok(done(told))
 }
 
-fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+pub(in crate::console) async fn page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+) -> Result<Answer, Error> {
+    let draft = asked.draft(refused);
     let partner = &account(user)?.partner;
     let site = partner.website.as_deref().unwrap_or_default();
     let fields = [
@@ -50,13 +43,10 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
     let form = html! {
         form.card.narrow method="post" action=(user.link("/edit")) {
             @for field in &fields { (draft.field(field)) (draft.start(field)) }
-            (once())
+            (draft.once())
             button.first { "Save" }
         }
     };
     let main = framed(user, "Edit the partner", draft.alert(&NAMES), form)?;
-    Ok(Answer::Page(
-        form::status(refused),
-        Page::new(Part::Partners, "Edit the partner", main),
-    ))
+    Ok(Page::new(Part::Partners, "Edit the partner", main).form(refused))
 }

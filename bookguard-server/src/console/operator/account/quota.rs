@@ -8,39 +8,31 @@ use bookguard_core::model::QuotaUse;
 use maud::{Markup, html};
 
 use super::{account, done, framed, id, limit, parts};
-use crate::console::form::{self, Draft, Field, Fields, Kind};
-use crate::console::parts::{grouped, once};
+use crate::console::form::{Draft, Field, Fields, Kind};
+use crate::console::parts::grouped;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
-pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None)
-}
-
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.submit_to::<SetQuota>(&[&id(user)?], asked).await {
-        Ok(()) => Ok(done("The quota is changed.")),
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
-        Err(error) => Err(error),
-    }
+    let sent = user.submit_to::<SetQuota>(&[&id(user)?], asked);
+    sent.await?;
+    Ok(done("The quota is changed."))
 }
 
-fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+pub(in crate::console) async fn page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+) -> Result<Answer, Error> {
     let parts = parts(&account(user)?.quota);
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+    let draft = asked.draft(refused);
     let names = parts.map(|(name, ..)| name);
     let forms = html! {
         p.lead { "Beyond its quota, a partner can add nothing new. Existing bookings are protected, canceled and delivered as before." }
         div.grid { @for part in parts { (part_form(user, &draft, part)) } }
     };
     let main = framed(user, "Change the quota", draft.alert(&names), forms)?;
-    Ok(Answer::Page(
-        form::status(refused),
-        Page::new(Part::Partners, "Change the quota", main),
-    ))
+    Ok(Page::new(Part::Partners, "Change the quota", main).form(refused))
 }
 
 fn part_form(
@@ -66,7 +58,7 @@ fn part_form(
             h2 { (label) }
             p { (grouped(&part.used.to_string())) " used of " (limit(part)) }
             (draft.field(&field))
-            (once())
+            (draft.once())
             button.first aria-label={ "Save: " (label) } { "Save" }
         }
     }

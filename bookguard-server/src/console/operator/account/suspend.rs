@@ -5,40 +5,30 @@ use bookguard_core::features::partners::account::SuspendPartner;
 use maud::html;
 
 use super::{account, done, framed, id};
-use crate::console::form::{self, Draft};
-use crate::console::parts::once;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
-pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None)
-}
-
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.submit_to::<SuspendPartner>(&[&id(user)?], asked).await {
-        Ok(()) => Ok(done("The partner is suspended.")),
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
-        Err(error) => Err(error),
-    }
+    let sent = user.submit_to::<SuspendPartner>(&[&id(user)?], asked);
+    sent.await?;
+    Ok(done("The partner is suspended."))
 }
 
-fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+pub(in crate::console) async fn page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+) -> Result<Answer, Error> {
+    let draft = asked.draft(refused);
     let form = html! {
         form.card.narrow method="post" action=(user.link("/suspend")) {
             p { "Within five seconds, the keys of " strong { (account(user)?.partner.name) } " can only read: whatever its programs and people ask for \
                 beyond that is refused." }
             p { "Its bookings, evidence and links stay, its webhooks go on, and you can still act for it. You can reinstate it." }
-            (once())
+            (draft.once())
             button.danger { "Suspend the partner" }
         }
     };
     let main = framed(user, "Suspend the partner", draft.alert(&[]), form)?;
-    Ok(Answer::Page(
-        form::status(refused),
-        Page::new(Part::Partners, "Suspend the partner", main),
-    ))
+    Ok(Page::new(Part::Partners, "Suspend the partner", main).form(refused))
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Operated, operator_key, signed_in};
 use crate::console::browser::Browser;
+use crate::console::pages::is_sound;
 
 #[tokio::test]
 async fn the_operator_lets_partners_in_and_keeps_them_out() {
@@ -33,6 +34,16 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             .await
             .refused(403, "partner_suspended");
         assert!(browser.page("").await.html.contains("Suspended"));
+        let (theirs, told) = (&operated.world.browser, "Your organization is suspended");
+        let hold = format!("/bookings/{}/hold", operated.world.acme.booking);
+        let refused = theirs.fill(&hold, "/hold", &[("/reason", "A claim")]).await;
+        is_sound(refused.is(403));
+        assert_eq!(refused.field("/reason").get("value"), Some("A claim"));
+        assert!(
+            refused.html.contains(told) && refused.html.contains("role=\"alert\""),
+            "{}",
+            refused.html
+        );
         // The operator still acts for it.
         let booking = operated.acme(&format!("/bookings/{}", operated.world.acme.booking));
         browser
@@ -47,6 +58,7 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             .await
             .leads_to(&operated.acme(""));
         acme.get("/v1/bookings").await.ok(200);
+        assert!(!theirs.page("").await.html.contains(told));
         browser.post(&operated.acme("/approve"), &[]).await.is(409);
 
         // Its record and its quota.
