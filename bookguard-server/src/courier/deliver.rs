@@ -301,13 +301,13 @@ fn ended(attempt: &Attempt, patience: Duration) -> Ended {
     }
 }
 
-/// The report of an endpoint whose status changed. The dispatcher reports endpoints that are gone.
+/// The report of an endpoint whose status changed.
 fn turned(
     endpoint_id: EndpointId,
     from: EndpointStatus,
     health: &EndpointHealth,
 ) -> Option<String> {
-    use EndpointStatus::{Active, Failing, Suspended};
+    use EndpointStatus::{Active, Failing, Gone, Suspended};
     let failures = health.failures;
     let since = health
         .failing_since
@@ -320,6 +320,10 @@ fn turned(
         (_, Suspended) => Some(format!(
             "webhook endpoint {endpoint_id} is suspended: it has failed {failures} times in a row since {since}. Its \
              deliveries wait, and now and then a single one tests whether it is back"
+        )),
+        (_, Gone) => Some(format!(
+            "webhook endpoint {endpoint_id} answered 410 Gone and is disabled. The delivery that it answered so is given up; \
+             the others wait until its partner enables it"
         )),
         (Suspended, Active) => Some(format!(
             "webhook endpoint {endpoint_id} is back: it takes deliveries again, and what waited for it is sent"
@@ -357,6 +361,14 @@ fn unsent(now: Timestamp, class: FailureClass, why: &str) -> Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_endpoint_that_is_gone_is_reported_and_what_waits_for_it_is_not_lost() {
+        use EndpointStatus::{Active, Gone};
+        let endpoint_id = EndpointId::from_bytes([7; 16]);
+        let line = turned(endpoint_id, Active, &EndpointHealth::of(Gone)).unwrap();
+        assert!(line.contains("the others wait"), "{line}");
+    }
 
     #[test]
     fn an_attempt_that_keeps_its_place_to_the_end_times_out_though_the_fault_is_ours() {
