@@ -115,6 +115,9 @@ pub struct Endpoint {
     pub unverified_since: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
+    /// When its address was last changed. Absent if it never was, or only by a version before this member existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_at: Option<Timestamp>,
 }
 
 impl Endpoint {

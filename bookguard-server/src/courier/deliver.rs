@@ -122,14 +122,14 @@ impl DeliveryContext {
         // could end after another node has begun one.
         let is_recalled = self.outbox.is_recalled(&delivery.event_id);
         let is_late = !self.in_time(&delivery, self.service.clock().now());
-        let destination = match known {
+        let known = match known {
             _ if is_recalled || is_late => Err(Ended::Unsent),
-            KnownReceiver::Open(_, destination) => Ok(Some(destination)),
+            KnownReceiver::Open(endpoint, destination) => Ok(Some((endpoint, destination))),
             KnownReceiver::Unknown => Ok(None),
             KnownReceiver::Closed => Err(Ended::Closed),
         };
-        let destination = match destination {
-            Ok(destination) => destination,
+        let known = match known {
+            Ok(known) => known,
             Err(ended) => {
                 completion.sent(ended, 0);
                 return self.give_back(vec![delivery.held()]).await;
@@ -140,8 +140,10 @@ impl DeliveryContext {
                 .began(delivery.begun, self.service.clock().now());
         }
         let (event_id, body) = (&delivery.event_id, &delivery.body);
+        let destination = known.map(|(_, destination)| destination);
         let attempting = self.attempt_within(patience, event_id, body, destination);
-        let attempt = ASKER.scope(seat.asker(), attempting).await;
+        let mut attempt = ASKER.scope(seat.asker(), attempting).await;
+        attempt.url = known.map(|(endpoint, _)| endpoint.url.clone());
         let ended = ended(&attempt, patience);
         self.metrics.attempted(attempt.class);
         completion.sent(ended, attempt.duration_ms);
@@ -355,6 +357,7 @@ fn unsent(now: Timestamp, class: FailureClass, why: &str) -> Attempt {
         response_sha256: None,
         retry_after_ms: None,
         uncharged: false,
+        url: None,
     }
 }
 

@@ -112,6 +112,7 @@ impl Command for UpdateEndpoint {
         if let Some(url) = other {
             refuse_duplicate(&batch.partners[&partner_id].endpoints, url)?;
             new.url.clone_from(url);
+            new.moved_at = Some(at);
         }
         if let Some(events) = &update.events {
             new.events.clone_from(events);
