@@ -61,7 +61,7 @@ pub struct Needs {
     pub events: Vec<EventId>,
     /// Events whose deliveries are needed.
     pub deliveries: Vec<EventId>,
-    /// Endpoints whose health is needed.
+    /// Endpoints whose health and address are needed.
     pub health: Vec<EndpointId>,
     /// Events for which to find out whether their waiting deliveries are for a deleted endpoint, and whether a hold keeps them.
     pub deleted: Vec<EventId>,

@@ -20,8 +20,8 @@ use crate::webhook::{DatedSecret, Keyring, Secret, SecretTerm};
 pub(super) const OF_PARTNERS: &str = "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
      WHERE partner_id IN ({}) AND deleted_ms IS NULL";
 
-/// The health of several endpoints.
-pub(super) const HEALTH: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint WHERE id IN ({}) AND deleted_ms IS NULL";
+/// The health of several endpoints, and their documents.
+pub(super) const HEALTH: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint WHERE id IN ({}) AND deleted_ms IS NULL";
 
 /// When the secrets of several owners were made and when each takes over.
 pub(super) const TERMS: &str = "SELECT owner, made_ms, from_ms FROM secret WHERE owner IN ({})";
@@ -130,6 +130,19 @@ pub(super) fn read_health(
     row: &Row,
 ) -> Result<(), StoreError> {
     work.health.insert(row.id(0)?, health(row, 1)?);
+    Ok(())
+}
+
+/// As [`read_health`], with the address. One that cannot be read is left out, so that it keeps no delivery from being settled.
+pub(super) fn read_receiver(
+    work: &mut BatchState,
+    loading: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
+    read_health(work, loading, row)?;
+    if let Ok(endpoint) = row.json::<Endpoint>(6) {
+        work.addresses.insert(row.id(0)?, endpoint.url);
+    }
     Ok(())
 }
 

@@ -192,7 +192,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
     ask(
         keys_in(endpoints::HEALTH, &needs.health),
-        endpoints::read_health,
+        endpoints::read_receiver,
     );
     ask_recoveries(needs, &mut ask);
     ask(

@@ -244,6 +244,9 @@ impl BatchState {
                 state.endpoints.push((**endpoint).clone());
             }),
             Change::EndpointChanged { endpoint, .. } => {
+                if let Some(url) = self.addresses.get_mut(&endpoint.endpoint_id) {
+                    url.clone_from(&endpoint.url);
+                }
                 self.with_endpoint(&endpoint.endpoint_id, |known| known.clone_from(endpoint));
             }
             Change::EndpointHealthChanged {
@@ -332,6 +335,7 @@ impl BatchState {
         }
         self.due.remove(&endpoint_id);
         self.health.remove(&endpoint_id);
+        self.addresses.remove(&endpoint_id);
     }
 }
 
