@@ -110,7 +110,7 @@ impl DeliveryContext {
         let Turn {
             delivery,
             seat,
-            patience,
+            mut patience,
         } = turn;
         let mut completion = CompletionGuard {
             seat,
@@ -138,6 +138,13 @@ impl DeliveryContext {
         if delivery.attempts == 0 && !delivery.failing {
             self.metrics
                 .began(delivery.begun, self.service.clock().now());
+        }
+        if let Some((endpoint, _)) = known
+            && endpoint.moved_at != seat.moved_at
+        {
+            // How long the former address took says nothing about this one.
+            completion.seat.moved_at = endpoint.moved_at;
+            patience = self.attempt_time;
         }
         let (event_id, body) = (&delivery.event_id, &delivery.body);
         let destination = known.map(|(_, destination)| destination);
