@@ -56,6 +56,21 @@ pub(crate) fn after(
     }
 }
 
+/// The health of an endpoint that is added at `at`. If it is unverified, and its partner last deleted another such endpoint at
+/// `deleted`, it waits for the two turns that tests of that one may have taken. Otherwise, deleting an endpoint and adding
+/// another would send sooner.
+pub(crate) fn added(
+    health: EndpointHealth,
+    at: Timestamp,
+    deleted: Option<Timestamp>,
+) -> EndpointHealth {
+    let next = deleted.map(|deleted| deleted.min(at).plus_ms(2 * UNVERIFIED_MS));
+    EndpointHealth {
+        probe_at: health.unverified_since.and(next).filter(|next| *next > at),
+        ..health
+    }
+}
+
 /// Whether an attempt can be the one that suspends its endpoint.
 pub(crate) fn may_suspend(attempt: &Attempt) -> bool {
     !matches!(
