@@ -42,6 +42,10 @@ async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
         server.advance(6 * SECOND);
         let event = acme.event_that_is(&booking, "delivered").await;
         assert_eq!(event["deliveries"][0]["url"], new.url());
+        let event = acme.event(&event).await;
+        let attempts = event.list("attempts").iter();
+        let urls: Vec<&str> = attempts.map(|attempt| attempt.text("url")).collect();
+        assert_eq!(urls, [old.url(), new.url()]);
         assert_eq!((old.received().len(), new.received().len()), (1, 1));
         // A change of address is checked against the address rules again.
         let path = format!("/v1/webhook-endpoints/{endpoint}");
