@@ -76,6 +76,10 @@ pub struct BatchState {
     pub limits: HashMap<EndpointId, Option<u32>>,
     /// The health of the endpoints whose deliveries are claimed or settled. Deleted endpoints are left out.
     pub health: HashMap<EndpointId, EndpointHealth>,
+    /// The addresses of those whose deliveries are settled, as far as they can be read.
+    pub addresses: HashMap<EndpointId, String>,
+    /// When partners last deleted an endpoint that had not accepted anything, if they add one and that was lately.
+    pub unverified_deleted: HashMap<PartnerId, Timestamp>,
     /// The terms of secrets that commands replace, by owner, in the order in which they were made.
     pub secrets: HashMap<[u8; 16], Vec<SecretTerm>>,
     /// The recoveries that commands continue, and those that count when a partner begins one; with their owners.

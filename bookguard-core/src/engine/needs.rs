@@ -15,6 +15,8 @@ pub struct Needs {
     pub now: Timestamp,
     /// Partners, with their endpoints.
     pub partners: Vec<PartnerId>,
+    /// Partners that add an endpoint, of which it is needed when they last deleted an unverified one.
+    pub adding: Vec<PartnerId>,
     /// Partners whose keys that work are loaded.
     pub key_owners: Vec<PartnerId>,
     /// Partners whose policies a command puts or chooses among.
@@ -61,7 +63,7 @@ pub struct Needs {
     pub events: Vec<EventId>,
     /// Events whose deliveries are needed.
     pub deliveries: Vec<EventId>,
-    /// Endpoints whose health is needed.
+    /// Endpoints whose health and address are needed.
     pub health: Vec<EndpointId>,
     /// Events for which to find out whether their waiting deliveries are for a deleted endpoint, and whether a hold keeps them.
     pub deleted: Vec<EventId>,
@@ -99,6 +101,7 @@ impl Needs {
     /// Removes duplicates and sorts each list.
     pub(crate) fn normalize(&mut self) {
         distinct(&mut self.partners);
+        distinct(&mut self.adding);
         distinct(&mut self.key_owners);
         distinct(&mut self.policy_owners);
         distinct(&mut self.secret_owners);

@@ -174,7 +174,8 @@ pub struct PacketDelivery {
     pub event_type: RecordedEventType,
     /// The endpoint; null if the event has no delivery.
     pub endpoint_id: Option<EndpointId>,
-    /// Scheme and host of the endpoint's address. The rest may hold a token and is shown to the partner only.
+    /// Scheme and host of the address that the last attempt went to or, before the first, of the endpoint's: `unknown://` if the
+    /// service does not know it any more. The rest may hold a token and is shown to the partner only.
     pub url: Option<String>,
     /// The delivery's status.
     pub status: DeliveryStatus,
@@ -199,6 +200,9 @@ pub struct PacketAttempt {
     /// Why it failed; null if the receiver accepted.
     pub error: Option<String>,
 }
+
+/// What a packet shows of an address that the service does not know: a scheme that there is not, and no host.
+pub const UNKNOWN_ADDRESS: &str = "unknown://";
 
 /// The part of an endpoint's address that any reader of a packet may see: scheme, host and port. User, path and query may
 /// hold tokens. An address without a scheme shows nothing.
@@ -337,7 +341,7 @@ impl<'de> Deserialize<'de> for SealedPacket {
 
 #[cfg(test)]
 mod tests {
-    use super::shown_address;
+    use super::{UNKNOWN_ADDRESS, shown_address};
 
     #[test]
     fn of_an_address_a_packet_shows_scheme_host_and_port() {
@@ -355,6 +359,7 @@ mod tests {
             ("https://example.com/s3cret@other", "https://example.com"),
             ("https://example.com\\s3cret", "https://example.com"),
             ("s3cret", ""),
+            (UNKNOWN_ADDRESS, UNKNOWN_ADDRESS),
         ] {
             assert_eq!(shown_address(url), shown, "{url}");
         }

@@ -12,6 +12,9 @@ use crate::webhook::{Attempt, FailureClass, Phase};
 pub struct AttemptRecord {
     /// The endpoint.
     pub endpoint_id: EndpointId,
+    /// The address it went to; absent in a test, and in attempts of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// Its number, from 1.
     pub number: u32,
     /// When it began.
@@ -45,6 +48,7 @@ impl AttemptRecord {
     pub fn of(endpoint_id: EndpointId, number: u32, attempt: &Attempt) -> Self {
         Self {
             endpoint_id,
+            url: attempt.url.clone(),
             number,
             started_at: Timestamp::from_ms(attempt.started_at),
             duration_ms: attempt.duration_ms,

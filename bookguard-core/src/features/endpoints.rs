@@ -86,6 +86,7 @@ impl Operation for CreateEndpoint {
             next_probe_at: None,
             unverified_since: session.service.verifies_endpoints().then_some(at),
             created_at: at,
+            moved_at: None,
         };
         Ok(write(
             at,

@@ -79,7 +79,10 @@ pub(crate) fn view(event: &StoredEvent, secret: &Secret) -> Result<Event, Error>
         Content::Whole(body) => (payload(event, body)?, Some(sign_body(secret, body)), None),
         Content::Pruned(pruned) => (Value::Null, None, Some(pruned)),
     };
-    let deliveries: Vec<Delivery> = event.deliveries.iter().map(delivery).collect();
+    let deliveries = event.deliveries.iter();
+    let deliveries: Vec<Delivery> = deliveries
+        .map(|stored| delivery(&event.event_id, stored))
+        .collect();
     Ok(Event {
         event_id: event.event_id,
         partner_id: None,
@@ -113,13 +116,13 @@ fn payload(event: &StoredEvent, body: &[u8]) -> Result<Value, Error> {
     Ok(envelope["payload"].take())
 }
 
-fn delivery(stored: &StoredDelivery) -> Delivery {
+fn delivery(event_id: &EventId, stored: &StoredDelivery) -> Delivery {
     let last = stored.attempts.last();
     // A lease means that the attempt is being made now; its end is not the next attempt's time.
     let next = stored.state.due.filter(|_| stored.state.lease.is_none());
     Delivery {
         endpoint_id: stored.endpoint_id,
-        url: stored.url.clone(),
+        url: stored.receiver(event_id).unwrap_or(&stored.url).to_owned(),
         status: stored.state.phase.into(),
         attempts: stored.state.attempts,
         next_attempt_at: next,

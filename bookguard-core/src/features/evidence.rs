@@ -17,7 +17,7 @@ use crate::evidence::StoredEntry;
 use crate::evidence::facts::Logged;
 use crate::evidence::packet::{
     Completeness, CompletenessStep, LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery,
-    PacketEntry, PacketTimestamp, evaluate, shown_address,
+    PacketEntry, PacketTimestamp, UNKNOWN_ADDRESS, evaluate, shown_address,
 };
 use crate::evidence::summary::{SummaryInput, Wording, summarize};
 use crate::evidence::withheld::withhold;
@@ -616,7 +616,11 @@ fn deliveries(event: &StoredEvent, settled: &[Logged<Notification>]) -> Vec<Pack
     }
     let shown = |delivery: &StoredDelivery| PacketDelivery {
         endpoint_id: Some(delivery.endpoint_id),
-        url: Some(shown_address(&delivery.url)),
+        url: Some(shown_address(
+            delivery
+                .receiver(&event.event_id)
+                .unwrap_or(UNKNOWN_ADDRESS),
+        )),
         status: delivery.state.phase.into(),
         attempts: delivery.state.attempts,
         recorded: settled

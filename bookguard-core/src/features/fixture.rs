@@ -78,6 +78,7 @@ pub(crate) fn endpoint(n: u8, events: &[EventType]) -> Endpoint {
         next_probe_at: None,
         unverified_since: None,
         created_at: NOW,
+        moved_at: None,
     }
 }
 
@@ -229,6 +230,7 @@ pub(crate) fn attempt(class: Option<FailureClass>) -> Attempt {
         response_sha256: None,
         retry_after_ms: None,
         uncharged: false,
+        url: None,
     }
 }
 

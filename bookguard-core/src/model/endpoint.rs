@@ -105,7 +105,8 @@ pub struct Endpoint {
     /// When the first of them was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
-    /// When a single delivery is tried again at a suspended endpoint, or at an unverified one that failed or was tested.
+    /// When a single delivery is tried again at a suspended endpoint, or at an unverified one that failed, was tested, or was added
+    /// soon after another was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_probe_at: Option<Timestamp>,
     /// When deliveries to this address began, while none has been accepted; after a change of address, when every node
@@ -115,6 +116,9 @@ pub struct Endpoint {
     pub unverified_since: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
+    /// When its address was last changed. Absent if it never was, or only by a version before this member existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_at: Option<Timestamp>,
 }
 
 impl Endpoint {

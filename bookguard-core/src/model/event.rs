@@ -146,7 +146,7 @@ impl DeliveryStatus {
 pub struct Delivery {
     /// The endpoint.
     pub endpoint_id: EndpointId,
-    /// The endpoint's address.
+    /// The address that the last attempt went to; the endpoint's if there was none, or if that is not known any more.
     pub url: String,
     /// The delivery's status.
     pub status: DeliveryStatus,

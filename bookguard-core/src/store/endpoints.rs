@@ -10,8 +10,8 @@ use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
 use crate::limits::{
-    LEASE_MS, LEASE_SKEW_MS, MOVED_MS, PROBE_MAX_MS, PROBE_MS, PROBE_SHARE, SECRETS_VALID,
-    WARNING_FAILURES,
+    HOUR_MS, LEASE_MS, LEASE_SKEW_MS, MOVED_MS, PROBE_MAX_MS, PROBE_MS, PROBE_SHARE, SECRETS_VALID,
+    UNVERIFIED_MS, WARNING_FAILURES,
 };
 use crate::model::{Endpoint, EndpointHealth, EndpointId, EndpointStatus, PartnerId, Timestamp};
 use crate::webhook::{DatedSecret, Keyring, Secret, SecretTerm};
@@ -20,8 +20,8 @@ use crate::webhook::{DatedSecret, Keyring, Secret, SecretTerm};
 pub(super) const OF_PARTNERS: &str = "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
      WHERE partner_id IN ({}) AND deleted_ms IS NULL";
 
-/// The health of several endpoints.
-pub(super) const HEALTH: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint WHERE id IN ({}) AND deleted_ms IS NULL";
+/// The health of several endpoints, and their documents.
+pub(super) const HEALTH: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint WHERE id IN ({}) AND deleted_ms IS NULL";
 
 /// When the secrets of several owners were made and when each takes over.
 pub(super) const TERMS: &str = "SELECT owner, made_ms, from_ms FROM secret WHERE owner IN ({})";
@@ -35,6 +35,11 @@ const AHEAD: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverifi
 /// The health of endpoints whose address is marked unverified since a time in the future.
 const UNVERIFIED_AHEAD: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint \
      WHERE unverified_ms IS NOT NULL AND unverified_ms > $1 AND deleted_ms IS NULL ORDER BY unverified_ms LIMIT $2";
+
+/// The endpoints that a partner deleted lately without their having accepted anything. Those that had waited for that for longer
+/// than an hour are left out, so that few rows are read.
+const UNVERIFIED_DELETED: &str = "SELECT partner_id, deleted_ms FROM endpoint \
+     WHERE unverified_ms IS NOT NULL AND unverified_ms > $1 AND partner_id = $2 AND deleted_ms > $3";
 
 const SECRETS: &str = "SELECT owner, made_ms, from_ms, sealed FROM secret WHERE owner IN ({})";
 
@@ -124,12 +129,46 @@ pub(super) fn unverified_ahead(now: i64, most: i64) -> Statement<'static> {
     Statement::new(UNVERIFIED_AHEAD, vec![latest.into(), most.into()])
 }
 
+/// Asks for the endpoints that a partner deleted so lately that those it adds wait.
+pub(super) fn unverified_deleted(partner_id: &PartnerId, now: i64) -> Statement<'static> {
+    let args = vec![
+        now.saturating_sub(HOUR_MS).into(),
+        partner_id.as_bytes().to_vec().into(),
+        now.saturating_sub(2 * UNVERIFIED_MS).into(),
+    ];
+    Statement::new(UNVERIFIED_DELETED, args)
+}
+
+pub(super) fn read_unverified_deleted(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
+    let deleted = Timestamp::from_ms(row.int(1)?);
+    let last = work.unverified_deleted.entry(row.id(0)?).or_insert(deleted);
+    *last = deleted.max(*last);
+    Ok(())
+}
+
 pub(super) fn read_health(
     work: &mut BatchState,
     _: &Loading<'_>,
     row: &Row,
 ) -> Result<(), StoreError> {
     work.health.insert(row.id(0)?, health(row, 1)?);
+    Ok(())
+}
+
+/// As [`read_health`], with the address. One that cannot be read is left out, so that it keeps no delivery from being settled.
+pub(super) fn read_receiver(
+    work: &mut BatchState,
+    loading: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
+    read_health(work, loading, row)?;
+    if let Ok(endpoint) = row.json::<Endpoint>(6) {
+        work.addresses.insert(row.id(0)?, endpoint.url);
+    }
     Ok(())
 }
 
@@ -173,11 +212,12 @@ fn document(endpoint: &Endpoint) -> String {
 /// Adds an endpoint.
 pub(super) fn added<'a>(partner_id: &'a PartnerId, endpoint: &'a Endpoint) -> Statement<'a> {
     Statement::new(
-        "INSERT INTO endpoint (id, partner_id, status, failures, unverified_ms, body) VALUES ($1, $2, $3, 0, $4, $5)",
+        "INSERT INTO endpoint (id, partner_id, status, failures, probe_ms, unverified_ms, body) VALUES ($1, $2, $3, 0, $4, $5, $6)",
         vec![
             (&endpoint.endpoint_id).into(),
             partner_id.into(),
             number(endpoint.status).into(),
+            endpoint.next_probe_at.map(Timestamp::ms).into(),
             endpoint.unverified_since.map(Timestamp::ms).into(),
             document(endpoint).into(),
         ],

@@ -12,7 +12,7 @@ use super::endpoints;
 use super::load::{content, delivery, event_type};
 use super::read::{Read, Reader};
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
-use crate::limits::{ATTEMPTS_SHOWN, EVENTS_EXAMINED};
+use crate::limits::{ATTEMPTS_SHOWN, EVENTS_EXAMINED, MOVED_MS};
 use crate::model::{
     BookingId, DeliveryStatus, EndpointId, EventId, EventType, PartnerId, Timestamp,
 };
@@ -71,8 +71,10 @@ pub struct StoredEvent {
 pub struct StoredDelivery {
     /// The endpoint.
     pub endpoint_id: EndpointId,
-    /// The endpoint's address.
+    /// The endpoint's address now.
     pub url: String,
+    /// When the endpoint got it, if not from the start.
+    pub moved_at: Option<Timestamp>,
     /// The state of the delivery.
     pub state: DeliveryState,
     /// When the delivery itself is due. If the endpoint has not accepted anything yet, the delivery then waits for its
@@ -139,6 +141,20 @@ impl StoredDelivery {
     pub fn numbered(&self) -> impl Iterator<Item = (u32, &Attempt)> {
         let read = self.attempts.len() as u32;
         (self.state.attempts.saturating_sub(read) + 1..).zip(&self.attempts)
+    }
+
+    /// The address that the last attempt went to, or, before the first attempt, the endpoint's. `None` if no attempt that was
+    /// read says so, and the endpoint's address changed since the last attempt, or may have.
+    pub fn receiver(&self, event_id: &EventId) -> Option<&str> {
+        let last = self.attempts.last();
+        if let Some(url) = last.and_then(|last| last.url.as_deref()) {
+            return Some(url);
+        }
+        // No attempt was made before the event happened.
+        let began = last.map_or(event_id.made_at().ms(), |last| last.started_at);
+        let is_there = |moved_at: Timestamp| moved_at.ms() + MOVED_MS <= began;
+        let is_same = self.state.attempts == 0 || self.moved_at.is_none_or(is_there);
+        is_same.then_some(self.url.as_str())
     }
 }
 
@@ -411,6 +427,7 @@ fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
         endpoint_id: row.id(1)?,
         due: state.due.and(own.or(state.due)),
         url: endpoint.url,
+        moved_at: endpoint.moved_at,
         state,
         attempts: Vec::new(),
     })
@@ -427,4 +444,57 @@ fn event(row: &Row) -> Read<StoredEvent> {
         content: content(row, 6)?,
         deliveries: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::fixture::{attempt, delivery as state, id};
+
+    #[test]
+    fn a_delivery_names_the_address_of_its_last_attempt_and_none_that_it_cannot_know() {
+        const OLD: &str = "https://old.example/";
+        const NEW: &str = "https://new.example/";
+        let tried = |at: i64, url: Option<&str>| {
+            let mut attempt = attempt(None);
+            attempt.started_at = at;
+            attempt.url = url.map(str::to_owned);
+            attempt
+        };
+        let later = MOVED_MS + 1;
+        // (attempts made, those that were read, when the address was changed, what is named), for an event of the moment 0
+        for (made, attempts, moved_ms, named) in [
+            (0, vec![], None, Some(NEW)),
+            (0, vec![], Some(1), Some(NEW)),
+            (1, vec![tried(0, Some(OLD))], Some(1), Some(OLD)),
+            (
+                2,
+                vec![tried(0, Some(OLD)), tried(2, Some(NEW))],
+                Some(1),
+                Some(NEW),
+            ),
+            // The attempt says nothing, or is pruned.
+            (1, vec![tried(0, None)], None, Some(NEW)),
+            (1, vec![tried(0, None)], Some(1), None),
+            (1, vec![tried(MOVED_MS, None)], Some(1), None),
+            (1, vec![tried(later, None)], Some(1), Some(NEW)),
+            (1, vec![], None, Some(NEW)),
+            (1, vec![], Some(1), None),
+            (1, vec![], Some(-MOVED_MS), Some(NEW)),
+        ] {
+            let told = format!("{made} {attempts:?} {moved_ms:?}");
+            let stored = StoredDelivery {
+                endpoint_id: id(7),
+                url: NEW.to_owned(),
+                moved_at: moved_ms.map(Timestamp::from_ms),
+                state: DeliveryState {
+                    attempts: made,
+                    ..state(DeliveryPhase::Delivered, None, None)
+                },
+                due: None,
+                attempts,
+            };
+            assert_eq!(stored.receiver(&id(5)), named, "{told}");
+        }
+    }
 }

@@ -92,6 +92,10 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         keys_in(endpoints::OF_PARTNERS, &needs.partners),
         endpoints::read_of_partner,
     );
+    for partner_id in &needs.adding {
+        let deleted = endpoints::unverified_deleted(partner_id, now);
+        ask(Some(deleted), endpoints::read_unverified_deleted);
+    }
     ask(
         keys_in(endpoints::TERMS, &needs.secret_owners),
         endpoints::read_term,
@@ -192,7 +196,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
     ask(
         keys_in(endpoints::HEALTH, &needs.health),
-        endpoints::read_health,
+        endpoints::read_receiver,
     );
     ask_recoveries(needs, &mut ask);
     ask(

@@ -44,6 +44,9 @@ pub struct Attempt {
     /// rules decide that when the attempt is settled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub uncharged: bool,
+    /// The address it went to. `None` if that could not be read, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
 }
 
 /// The steps of an attempt, in order.
@@ -281,6 +284,7 @@ mod tests {
             response_sha256: Some("e3".into()),
             retry_after_ms: Some(1500),
             uncharged: false,
+            url: None,
         };
         let json = serde_json::to_string(&attempt).unwrap();
         assert_eq!(

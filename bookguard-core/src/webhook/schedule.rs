@@ -120,6 +120,7 @@ mod tests {
             response_sha256: None,
             retry_after_ms,
             uncharged: false,
+            url: None,
         }
     }
 

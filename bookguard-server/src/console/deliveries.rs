@@ -213,12 +213,14 @@ async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, 
 
 /// An attempt, and what the receiver answered.
 fn tried(event: &Event, attempt: &AttemptRecord) -> Markup {
-    let url = event
+    let delivery = event
         .deliveries
         .iter()
         .find(|delivery| delivery.endpoint_id == attempt.endpoint_id);
+    let of_delivery = delivery.map(|delivery| &delivery.url);
+    let url = attempt.url.as_ref().or(of_delivery);
     html! {
-        td { (time(attempt.started_at)) small { (attempt.duration_ms) " ms" @if let Some(delivery) = url { ", " (delivery.url) } } }
+        td { (time(attempt.started_at)) small { (attempt.duration_ms) " ms" @if let Some(url) = url { ", " (url) } } }
         td { (outcome(attempt)) }
         td { (answer(attempt)) }
     }

@@ -110,7 +110,7 @@ impl DeliveryContext {
         let Turn {
             delivery,
             seat,
-            patience,
+            mut patience,
         } = turn;
         let mut completion = CompletionGuard {
             seat,
@@ -122,14 +122,14 @@ impl DeliveryContext {
         // could end after another node has begun one.
         let is_recalled = self.outbox.is_recalled(&delivery.event_id);
         let is_late = !self.in_time(&delivery, self.service.clock().now());
-        let destination = match known {
+        let known = match known {
             _ if is_recalled || is_late => Err(Ended::Unsent),
-            KnownReceiver::Open(_, destination) => Ok(Some(destination)),
+            KnownReceiver::Open(endpoint, destination) => Ok(Some((endpoint, destination))),
             KnownReceiver::Unknown => Ok(None),
             KnownReceiver::Closed => Err(Ended::Closed),
         };
-        let destination = match destination {
-            Ok(destination) => destination,
+        let known = match known {
+            Ok(known) => known,
             Err(ended) => {
                 completion.sent(ended, 0);
                 return self.give_back(vec![delivery.held()]).await;
@@ -139,9 +139,18 @@ impl DeliveryContext {
             self.metrics
                 .began(delivery.begun, self.service.clock().now());
         }
+        if let Some((endpoint, _)) = known
+            && endpoint.moved_at != seat.moved_at
+        {
+            // How long the former address took says nothing about this one.
+            completion.seat.moved_at = endpoint.moved_at;
+            patience = self.attempt_time;
+        }
         let (event_id, body) = (&delivery.event_id, &delivery.body);
+        let destination = known.map(|(_, destination)| destination);
         let attempting = self.attempt_within(patience, event_id, body, destination);
-        let attempt = ASKER.scope(seat.asker(), attempting).await;
+        let mut attempt = ASKER.scope(seat.asker(), attempting).await;
+        attempt.url = known.map(|(endpoint, _)| endpoint.url.clone());
         let ended = ended(&attempt, patience);
         self.metrics.attempted(attempt.class);
         completion.sent(ended, attempt.duration_ms);
@@ -301,13 +310,13 @@ fn ended(attempt: &Attempt, patience: Duration) -> Ended {
     }
 }
 
-/// The report of an endpoint whose status changed. The dispatcher reports endpoints that are gone.
+/// The report of an endpoint whose status changed.
 fn turned(
     endpoint_id: EndpointId,
     from: EndpointStatus,
     health: &EndpointHealth,
 ) -> Option<String> {
-    use EndpointStatus::{Active, Failing, Suspended};
+    use EndpointStatus::{Active, Failing, Gone, Suspended};
     let failures = health.failures;
     let since = health
         .failing_since
@@ -320,6 +329,10 @@ fn turned(
         (_, Suspended) => Some(format!(
             "webhook endpoint {endpoint_id} is suspended: it has failed {failures} times in a row since {since}. Its \
              deliveries wait, and now and then a single one tests whether it is back"
+        )),
+        (_, Gone) => Some(format!(
+            "webhook endpoint {endpoint_id} answered 410 Gone and is disabled. The delivery that it answered so is given up; \
+             the others wait until its partner enables it"
         )),
         (Suspended, Active) => Some(format!(
             "webhook endpoint {endpoint_id} is back: it takes deliveries again, and what waited for it is sent"
@@ -351,12 +364,21 @@ fn unsent(now: Timestamp, class: FailureClass, why: &str) -> Attempt {
         response_sha256: None,
         retry_after_ms: None,
         uncharged: false,
+        url: None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_endpoint_that_is_gone_is_reported_and_what_waits_for_it_is_not_lost() {
+        use EndpointStatus::{Active, Gone};
+        let endpoint_id = EndpointId::from_bytes([7; 16]);
+        let line = turned(endpoint_id, Active, &EndpointHealth::of(Gone)).unwrap();
+        assert!(line.contains("the others wait"), "{line}");
+    }
 
     #[test]
     fn an_attempt_that_keeps_its_place_to_the_end_times_out_though_the_fault_is_ours() {

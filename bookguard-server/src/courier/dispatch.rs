@@ -156,7 +156,7 @@ impl Dispatcher {
                     self.put_back(surplus);
                 }
                 if matches!(ended, Ended::Gone | Ended::Closed) {
-                    self.gone(endpoint_id, ended);
+                    self.gone(endpoint_id);
                 }
             }
             Note::Done(endpoint_id) => self.done(endpoint_id),
@@ -193,18 +193,10 @@ impl Dispatcher {
         }
     }
 
-    /// Drops the queue of an endpoint that takes nothing more. Its deliveries stay unsent and are not claimed again.
-    fn gone(&mut self, endpoint_id: EndpointId, ended: Ended) {
-        let Some(queued) = self.queue.gone(&endpoint_id) else {
-            return;
-        };
-        self.put_back(queued);
-        if ended == Ended::Gone {
-            tracing::warn!(
-                %endpoint_id,
-                "webhook endpoint {endpoint_id} answered 410 Gone and is disabled; events that waited for it stay \
-                 undelivered"
-            );
+    /// Gives back what is queued for an endpoint that takes nothing more. It is claimed again once the endpoint takes deliveries.
+    fn gone(&mut self, endpoint_id: EndpointId) {
+        if let Some(queued) = self.queue.gone(&endpoint_id) {
+            self.put_back(queued);
         }
     }
 

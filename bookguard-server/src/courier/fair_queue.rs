@@ -24,7 +24,7 @@ use std::time::Duration;
 use bookguard_core::engine::command::LeasedDelivery;
 use bookguard_core::engine::outbox::{EndpointAllowance, EndpointStanding, whole_claim};
 use bookguard_core::limits::{IN_FLIGHT, IN_FLIGHT_NEW, IN_FLIGHT_TROUBLED};
-use bookguard_core::model::{EndpointId, PartnerId};
+use bookguard_core::model::{EndpointId, PartnerId, Timestamp};
 use tokio::time::Instant;
 
 use memory::Memory;
@@ -71,6 +71,8 @@ pub(super) struct AttemptSeat {
     pub endpoint_id: EndpointId,
     partner_id: PartnerId,
     pool: EndpointStanding,
+    /// When the endpoint got the address that the attempt goes to, if not from the start.
+    pub moved_at: Option<Timestamp>,
 }
 
 impl AttemptSeat {
@@ -279,6 +281,7 @@ impl FairQueue {
                 endpoint_id,
                 partner_id: queue.partner_id,
                 pool,
+                moved_at: queue.record.moved_at(),
             };
             self.pools.of(pool).begin(seat.partner_id);
             if let Some(per_second) = queue.per_second {
@@ -317,7 +320,9 @@ impl FairQueue {
         queue.in_flight -= 1;
         queue.settling += 1;
         let before = queue.record.terms();
-        queue.record.note(ended, took_ms, queue.per_second);
+        queue
+            .record
+            .note(ended, took_ms, queue.per_second, seat.moved_at);
         let terms = queue.record.terms();
         if terms.standing != before.standing && queue.waits == Waits::ForPlace {
             queue.waits = Waits::No;

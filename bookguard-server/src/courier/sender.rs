@@ -350,6 +350,7 @@ fn record(
         response_sha256: None,
         retry_after_ms: None,
         uncharged: false,
+        url: None,
     };
     if let Some(answer) = answer {
         let now_ms = started_at.saturating_add_unsigned(duration_ms);

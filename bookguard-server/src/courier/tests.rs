@@ -257,6 +257,7 @@ async fn another_courier_claims_a_dead_couriers_deliveries_when_the_lease_ends()
         response_sha256: None,
         retry_after_ms: None,
         uncharged: false,
+        url: None,
     };
     let service = &bench.node.service;
     let settle = SettleDelivery::of(&held, late, service.clock().now()).unwrap();

@@ -304,6 +304,7 @@ async fn deliver(
                 response_sha256: Some(NOTHING.to_owned()),
                 retry_after_ms: None,
                 uncharged: false,
+                url: None,
             };
             let settle = SettleDelivery::of(&delivery, accepted, at)?;
             local.carry_out(service.envelope(settle)).await?;

@@ -6,7 +6,8 @@ use super::{BatchState, KeyState, LatestPolicy, PartnerState};
 use crate::engine::change::{Change, Content, DeliveryState, Entry, Pruned};
 use crate::engine::command::KeptPolicy;
 use crate::model::{
-    ApiKey, Endpoint, EndpointId, EventId, Partner, PartnerId, Quota, Usage, WitnessState,
+    ApiKey, Endpoint, EndpointId, EventId, Partner, PartnerId, Quota, Timestamp, Usage,
+    WitnessState,
 };
 use crate::policy::PolicySetVersion;
 
@@ -244,6 +245,9 @@ impl BatchState {
                 state.endpoints.push((**endpoint).clone());
             }),
             Change::EndpointChanged { endpoint, .. } => {
+                if let Some(url) = self.addresses.get_mut(&endpoint.endpoint_id) {
+                    url.clone_from(&endpoint.url);
+                }
                 self.with_endpoint(&endpoint.endpoint_id, |known| known.clone_from(endpoint));
             }
             Change::EndpointHealthChanged {
@@ -257,7 +261,7 @@ impl BatchState {
                     *endpoint = endpoint.clone().with_health(*health);
                 });
             }
-            Change::EndpointDeleted { endpoint_id, .. } => self.delete_endpoint(*endpoint_id),
+            Change::EndpointDeleted { endpoint_id, at } => self.delete_endpoint(*endpoint_id, *at),
             Change::SecretAdded { owner, term, .. } => {
                 self.secrets.entry(*owner).or_default().push(*term);
             }
@@ -324,14 +328,18 @@ impl BatchState {
         }
     }
 
-    fn delete_endpoint(&mut self, endpoint_id: EndpointId) {
-        for state in self.partners.values_mut() {
-            state
-                .endpoints
-                .retain(|endpoint| endpoint.endpoint_id != endpoint_id);
+    fn delete_endpoint(&mut self, endpoint_id: EndpointId, at: Timestamp) {
+        for (partner_id, state) in &mut self.partners {
+            let is_it = |endpoint: &mut Endpoint| endpoint.endpoint_id == endpoint_id;
+            for endpoint in state.endpoints.extract_if(.., is_it) {
+                if endpoint.unverified_since.is_some() {
+                    self.unverified_deleted.insert(*partner_id, at);
+                }
+            }
         }
         self.due.remove(&endpoint_id);
         self.health.remove(&endpoint_id);
+        self.addresses.remove(&endpoint_id);
     }
 }
 

@@ -339,8 +339,9 @@ impl Command for SettleDelivery {
         } else {
             DeliveryPhase::Failed
         };
+        let there = batch.addresses.get(&endpoint_id).map(String::as_str);
         let (health_change, reply) = health.map_or((None, None), |before| {
-            health_after(endpoint_id, before, at, &attempt)
+            health_after(endpoint_id, before, at, &attempt, there)
         });
         let due = next_attempt(at, begun, counted_attempts, &attempt, self.jitter)
             .filter(|_| suspended || self.number < limits::ATTEMPTS_PER_DELIVERY);
@@ -435,14 +436,16 @@ fn is_to_record(state: &DeliveryState, phase: DeliveryPhase, due: Option<Timesta
     }
 }
 
-/// The endpoint's health after an attempt, if it changed, and its turn, if its status changed.
+/// The health, after an attempt, of an endpoint whose address is `there` now, if the health changed; and its turn, if its
+/// status changed.
 fn health_after(
     endpoint_id: EndpointId,
     before: EndpointHealth,
     at: Timestamp,
     attempt: &Attempt,
+    there: Option<&str>,
 ) -> (Option<Change>, Option<EndpointStatusChange>) {
-    let health = health::after(before, at, attempt);
+    let health = health::after(before, at, attempt, there);
     let health_change = (health != before).then_some(Change::EndpointHealthChanged {
         endpoint_id,
         health,

@@ -11,23 +11,24 @@ use crate::limits::{
 use crate::model::{EndpointHealth, EndpointStatus, Timestamp};
 use crate::webhook::{Attempt, FailureClass};
 
-/// The health after an attempt that was settled at `at`.
-pub(crate) fn after(health: EndpointHealth, at: Timestamp, attempt: &Attempt) -> EndpointHealth {
+/// The health of an endpoint whose address is `there`, after an attempt that was settled at `at`. An attempt that went to
+/// another address, because the endpoint's was changed meanwhile, says nothing about this one.
+pub(crate) fn after(
+    health: EndpointHealth,
+    at: Timestamp,
+    attempt: &Attempt,
+    there: Option<&str>,
+) -> EndpointHealth {
     use EndpointStatus::{Active, Disabled, Failing, Gone, Suspended};
     if matches!(health.status, Disabled | Gone) {
         return health;
     }
+    let went = attempt.url.as_deref();
+    if went.zip(there).is_some_and(|(went, there)| went != there) {
+        return unsent(health, at);
+    }
     match attempt.class {
-        None => {
-            let began = Timestamp::from_ms(attempt.started_at);
-            // An attempt that began before then may have gone to the former address.
-            let unverified_since = health.unverified_since.filter(|since| began < *since);
-            EndpointHealth {
-                unverified_since,
-                probe_at: unverified_since.map(|_| at.plus_ms(UNVERIFIED_MS)),
-                ..EndpointHealth::of(Active)
-            }
-        }
+        None => EndpointHealth::of(Active),
         Some(FailureClass::Gone) => EndpointHealth {
             unverified_since: health.unverified_since,
             ..EndpointHealth::of(Gone)
@@ -52,6 +53,21 @@ pub(crate) fn after(health: EndpointHealth, at: Timestamp, attempt: &Attempt) ->
                 unverified_since: health.unverified_since,
             }
         }
+    }
+}
+
+/// The health of an endpoint that is added at `at`. If it is unverified, and its partner last deleted another such endpoint at
+/// `deleted`, it waits for the two turns that tests of that one may have taken. Otherwise, deleting an endpoint and adding
+/// another would send sooner.
+pub(crate) fn added(
+    health: EndpointHealth,
+    at: Timestamp,
+    deleted: Option<Timestamp>,
+) -> EndpointHealth {
+    let next = deleted.map(|deleted| deleted.min(at).plus_ms(2 * UNVERIFIED_MS));
+    EndpointHealth {
+        probe_at: health.unverified_since.and(next).filter(|next| *next > at),
+        ..health
     }
 }
 
@@ -123,8 +139,8 @@ pub(crate) fn woken(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     }
 }
 
-/// The health after an attempt that failed through no fault of the endpoint. An unverified endpoint is tried again as soon
-/// as after a failure.
+/// The health after an attempt that says nothing about the endpoint, such as one that failed through a fault of ours. An
+/// unverified endpoint is tried again as soon as after a failure.
 pub(crate) fn unsent(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     let soon = at.plus_ms(UNVERIFIED_MS);
     match (health.status, health.unverified_since, health.probe_at) {

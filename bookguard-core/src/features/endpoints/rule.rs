@@ -22,10 +22,14 @@ impl Command for CreateEndpoint {
 
     fn needs(&self, needs: &mut Needs) {
         needs.partners.push(self.partner_id);
+        needs.adding.push(self.partner_id);
     }
 
-    fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<EndpointKept> {
-        let (endpoint, secret) = (&self.endpoint, self.secret.as_ref());
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<EndpointKept> {
+        let deleted = batch.unverified_deleted.get(&self.partner_id).copied();
+        let (endpoint, secret) = (self.endpoint.clone(), self.secret.as_ref());
+        let health = health::added(endpoint.health(), at, deleted);
+        let endpoint = endpoint.with_health(health);
         let state = batch
             .active_partner(&self.partner_id)
             .ok_or_else(|| Error::not_found("partner"))?;
@@ -50,7 +54,7 @@ impl Command for CreateEndpoint {
             sealed: new.sealed.clone(),
         }));
         let kept = EndpointKept {
-            endpoint: endpoint.clone(),
+            endpoint,
             secret: secret.map(|new| new.secret.reveal().to_owned()),
             switches_at: None,
         };
@@ -112,6 +116,7 @@ impl Command for UpdateEndpoint {
         if let Some(url) = other {
             refuse_duplicate(&batch.partners[&partner_id].endpoints, url)?;
             new.url.clone_from(url);
+            new.moved_at = Some(at);
         }
         if let Some(events) = &update.events {
             new.events.clone_from(events);

@@ -82,6 +82,7 @@ impl TestEndpoint {
             response_sha256: None,
             retry_after_ms: None,
             uncharged: false,
+            url: None,
         };
         AttemptRecord::of(self.endpoint_id, 1, &attempt)
     }

@@ -42,7 +42,8 @@ impl Check<'_> {
         if !may_be_gone && let Some(event_id) = self.absent.get(&id) {
             self.findings.missing_delivery(*event_id, id);
         }
-        let changed = since.unwrap_or(made).ms();
+        // A 410 may have come from its former address.
+        let changed = since.max(endpoint.moved_at).unwrap_or(made).ms();
         let fitting = match endpoint.status {
             _ if deleted.is_some() => endpoint.status == EndpointStatus::Disabled,
             EndpointStatus::Active | EndpointStatus::Failing | EndpointStatus::Suspended => {

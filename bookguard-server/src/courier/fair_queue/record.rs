@@ -3,7 +3,7 @@
 //!
 //! This module is pure. An endpoint is new until its first attempt has ended. It becomes troubled when it times out twice in a
 //! row, is slow on average, or refuses ten times in a row; a new endpoint becomes troubled at the first time-out, slow attempt
-//! or refusal. A delivery that it accepts in good time makes it good.
+//! or refusal. A delivery that it accepts in good time makes it good. At a new address, an endpoint is new.
 
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use bookguard_core::limits::{
     IN_FLIGHT_PER_TROUBLED_ENDPOINT, QUEUE_MS, QUEUED_PER_ENDPOINT, QUEUED_PER_SLOW_ENDPOINT,
     SLOW_MS, WARNING_FAILURES,
 };
+use bookguard_core::model::Timestamp;
 
 use super::Ended;
 
@@ -30,6 +31,8 @@ pub(super) struct Record {
     timeouts: u32,
     /// Failures since the last accepted delivery.
     refusals: u32,
+    /// When the endpoint got the address at which all that was, if not from the start.
+    moved_at: Option<Timestamp>,
 }
 
 impl Record {
@@ -42,11 +45,16 @@ impl Record {
             needs_ms: 0,
             timeouts: 0,
             refusals: 0,
+            moved_at: None,
         }
     }
 
     pub(super) fn terms(&self) -> EndpointAllowance {
         self.terms
+    }
+
+    pub(super) fn moved_at(&self) -> Option<Timestamp> {
+        self.moved_at
     }
 
     /// How many deliveries may be in flight.
@@ -69,10 +77,22 @@ impl Record {
         halved.max(Duration::from_millis(least)).min(full)
     }
 
-    /// Records how an attempt ended.
-    pub(super) fn note(&mut self, ended: Ended, took_ms: u64, per_second: Option<u32>) {
+    /// Records how an attempt ended, at the address that the endpoint got then.
+    pub(super) fn note(
+        &mut self,
+        ended: Ended,
+        took_ms: u64,
+        per_second: Option<u32>,
+        moved_at: Option<Timestamp>,
+    ) {
         if matches!(ended, Ended::Unsent | Ended::Closed) {
             return;
+        }
+        if moved_at != self.moved_at {
+            *self = Record {
+                moved_at,
+                ..Record::unknown(false)
+            };
         }
         let before = self.terms.standing;
         self.takes_ms = (self.takes_ms * 7 + took_ms) / 8;

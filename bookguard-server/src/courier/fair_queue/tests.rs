@@ -73,6 +73,7 @@ fn seat(to: u16, pool: EndpointStanding) -> AttemptSeat {
         endpoint_id: endpoint(to),
         partner_id: partner(0),
         pool,
+        moved_at: None,
     }
 }
 

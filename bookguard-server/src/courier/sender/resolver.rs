@@ -5,7 +5,7 @@
 //! refuses all; only the operator is told whether a name does not resolve or resolves to a blocked network. A partner that
 //! could tell the two apart could list the names of this server's network.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use std::vec;
 
 use bookguard_core::engine::outbox::EndpointStanding;
+use bookguard_core::limits::ENDPOINTS_PER_PARTNER;
 use bookguard_core::model::PartnerId;
 use bookguard_core::webhook::Phase;
 use hyper_util::client::legacy::connect::dns::Name;
@@ -103,11 +104,14 @@ impl Places {
     }
 }
 
-/// How often the operator is told why a name cannot be used; every attempt fails the same way.
+/// For how long the operator is told only once why a name cannot be used; every attempt fails the same way.
 const TELL_AGAIN: Duration = Duration::from_secs(60 * 60);
 
-/// The most names reported in that time.
-const NAMES_TOLD: usize = 256;
+/// The most names of one partner reported in that time: it has no more endpoints at once.
+const NAMES_PER_PARTNER: usize = ENDPOINTS_PER_PARTNER;
+
+/// The most partners whose names are reported in that time.
+const PARTNERS_TOLD: usize = 256;
 
 /// Resolves names to addresses that were checked.
 #[derive(Debug, Clone)]
@@ -121,26 +125,59 @@ pub(super) struct CheckedResolver {
 #[derive(Debug)]
 pub(super) struct LookupFailed;
 
-/// When the operator was told about which name.
+/// The names that the operator was told about lately.
 #[derive(Debug)]
-struct ReportedNames {
-    names: Mutex<HashMap<String, Instant>>,
+struct ReportedNames(Mutex<ReportedLately>);
+
+#[derive(Debug)]
+struct ReportedLately {
+    since: Instant,
+    /// By partner, with the first name that was not told because there were too many.
+    names: HashMap<Option<PartnerId>, HashSet<String>>,
+    /// Whether those of further partners are not told.
+    is_full: bool,
+}
+
+impl ReportedLately {
+    fn nothing() -> Self {
+        Self {
+            since: Instant::now(),
+            names: HashMap::new(),
+            is_full: false,
+        }
+    }
 }
 
 impl ReportedNames {
-    fn tell(&self, name: &str, why: &dyn fmt::Display) {
-        let now = Instant::now();
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.len() >= NAMES_TOLD {
-            names.retain(|_, at| now.saturating_duration_since(*at) < TELL_AGAIN);
+    /// Reports a name that this partner gave, unless it was reported lately. Each partner has its share, so that none keeps what
+    /// others do from the operator. That names are left out is reported too.
+    fn tell(&self, partner_id: Option<PartnerId>, name: &str, why: &dyn fmt::Display) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.since.elapsed() >= TELL_AGAIN {
+            *told = ReportedLately::nothing();
         }
-        let lately = names
-            .get(name)
-            .is_some_and(|at| now.saturating_duration_since(*at) < TELL_AGAIN);
-        if !lately && names.len() < NAMES_TOLD {
-            names.insert(name.to_owned(), now);
+        let left = TELL_AGAIN.saturating_sub(told.since.elapsed());
+        let minutes = left.as_secs().div_ceil(60);
+        if told.names.len() >= PARTNERS_TOLD && !told.names.contains_key(&partner_id) {
+            if !std::mem::replace(&mut told.is_full, true) {
+                tracing::warn!(
+                    "names of further partners to which webhooks are not sent are not reported for {minutes} minutes"
+                );
+            }
+            return;
+        }
+        let names = told.names.entry(partner_id).or_default();
+        if names.len() > NAMES_PER_PARTNER || !names.insert(name.to_owned()) {
+            return;
+        }
+        if names.len() <= NAMES_PER_PARTNER {
             tracing::warn!(host = name, "webhooks to `{name}` are not sent: {why}");
+            return;
         }
+        let whose = partner_id.map_or_else(String::new, |id| format!(" of partner {id}"));
+        tracing::warn!(
+            "further names{whose} to which webhooks are not sent are not reported for {minutes} minutes"
+        );
     }
 }
 
@@ -149,9 +186,7 @@ impl CheckedResolver {
         CheckedResolver {
             rules,
             places: Arc::new(Places::new()),
-            complaints: Arc::new(ReportedNames {
-                names: Mutex::default(),
-            }),
+            complaints: Arc::new(ReportedNames(Mutex::new(ReportedLately::nothing()))),
         }
     }
 }
@@ -171,10 +206,8 @@ impl CheckedResolver {
         progress.reached(Phase::Dns);
         // The place is held until the system has answered, even if the attempt has given up: the number of waiting threads is
         // what must be bounded.
-        let place = self
-            .places
-            .take(ASKER.try_with(|asker| *asker).ok())
-            .await?;
+        let asker = ASKER.try_with(|asker| *asker).ok();
+        let place = self.places.take(asker).await?;
         // The client replaces port 0 with the URL's port.
         let asked = host.to_owned();
         let looking = tokio::task::spawn_blocking(move || {
@@ -183,7 +216,8 @@ impl CheckedResolver {
             found.map(Iterator::collect)
         });
         let found: io::Result<Vec<SocketAddr>> = looking.await?;
-        let addresses = self.usable(host, found)?;
+        let partner_id = asker.map(|asker| asker.partner_id);
+        let addresses = self.usable(partner_id, host, found)?;
         progress.reached(Phase::Connect);
         Ok(addresses)
     }
@@ -191,23 +225,22 @@ impl CheckedResolver {
     /// Returns the addresses found if webhooks may go there; otherwise tells the operator why not.
     fn usable(
         &self,
+        partner_id: Option<PartnerId>,
         host: &str,
         found: io::Result<Vec<SocketAddr>>,
     ) -> Result<Vec<SocketAddr>, LookupFailed> {
-        let addresses = found.map_err(|error| {
-            self.complaints
-                .tell(host, &format_args!("the name does not resolve: {error}"));
+        let failed = |why: &dyn fmt::Display| {
+            self.complaints.tell(partner_id, host, why);
             LookupFailed
-        })?;
+        };
+        let addresses =
+            found.map_err(|error| failed(&format_args!("the name does not resolve: {error}")))?;
         if addresses.is_empty() {
-            self.complaints.tell(host, &"the name has no address");
-            return Err(LookupFailed);
+            return Err(failed(&"the name has no address"));
         }
         let ips = addresses.iter().map(|address| address.ip());
-        self.rules.check_resolved(host, ips).map_err(|refused| {
-            self.complaints.tell(host, &refused);
-            LookupFailed
-        })?;
+        let checked = self.rules.check_resolved(host, ips);
+        checked.map_err(|refused| failed(&refused))?;
         Ok(addresses)
     }
 }
@@ -348,14 +381,24 @@ mod tests {
     }
 
     #[test]
-    fn the_operators_log_has_an_end_however_many_names_there_are() {
+    fn the_operators_log_has_an_end_and_no_partner_fills_it_alone() {
         let _heard = listening();
         let resolver = CheckedResolver::new(Arc::new(AddressRules::public()));
-        for number in 0..1_000 {
-            resolver
-                .usable(&format!("{number}.example"), Ok(Vec::new()))
-                .unwrap_err();
-        }
-        assert_eq!(LINES.take().len(), NAMES_TOLD);
+        let told = |partner: u16, names: usize| {
+            let mut id = [0; 16];
+            id[..2].copy_from_slice(&partner.to_be_bytes());
+            let of = Some(PartnerId::from_bytes(id));
+            for number in 0..names {
+                let name = format!("{number}.example");
+                resolver.usable(of, &name, Ok(Vec::new())).unwrap_err();
+            }
+            LINES.take()
+        };
+        let lines = told(1, 1_000);
+        assert_eq!(lines.len(), NAMES_PER_PARTNER + 1);
+        let last = lines.last().unwrap();
+        assert!(last.contains("not reported for 60 minutes"), "{last}");
+        let others: usize = (2..1_000).map(|partner| told(partner, 2).len()).sum();
+        assert_eq!(others, 2 * (PARTNERS_TOLD - 1) + 1);
     }
 }

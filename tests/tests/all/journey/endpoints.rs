@@ -42,6 +42,10 @@ async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
         server.advance(6 * SECOND);
         let event = acme.event_that_is(&booking, "delivered").await;
         assert_eq!(event["deliveries"][0]["url"], new.url());
+        let event = acme.event(&event).await;
+        let attempts = event.list("attempts").iter();
+        let urls: Vec<&str> = attempts.map(|attempt| attempt.text("url")).collect();
+        assert_eq!(urls, [old.url(), new.url()]);
         assert_eq!((old.received().len(), new.received().len()), (1, 1));
         // A change of address is checked against the address rules again.
         let path = format!("/v1/webhook-endpoints/{endpoint}");
@@ -50,6 +54,31 @@ async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
             .await
             .faulty(&[("/url", "blocked_address")]);
         assert_eq!(acme.endpoint_shown(&endpoint).await, changed);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_former_address_answers_does_not_disable_the_new_one() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let (old, new) = (Receiver::start().await, Receiver::start().await);
+        old.answer(Answer::Silence);
+        let endpoint = acme.endpoint(&old.url()).await;
+        server.advance(DAY_MS);
+        let booking = acme.book().await;
+        old.wait_for(1).await;
+        let changed = acme
+            .change_endpoint(&endpoint, json!({"url": new.url()}))
+            .await;
+        old.answer(Answer::Status(410));
+        acme.event_that_is(&booking, "failed").await;
+        assert_eq!(acme.endpoint_shown(&endpoint).await, changed);
+        server.advance(6 * SECOND);
+        let later = acme.book().await;
+        acme.event_that_is(&later, "delivered").await;
+        let report = server.close().await.verify(2).await;
+        assert!(!report["warnings"].to_string().contains("410"), "{report}");
     })
     .await;
 }

@@ -151,14 +151,14 @@ async fn the_end_of_the_schedule_is_recorded_and_the_end_of_an_endpoint_is_not()
 }
 
 #[tokio::test]
-async fn whoever_gets_a_packet_learns_scheme_and_host_of_an_endpoint_and_no_token() {
+async fn whoever_gets_a_packet_learns_scheme_and_host_of_the_receiver_and_no_token() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
         let receiver = Receiver::answering(Answer::Status(500)).await;
         let address = receiver.url();
         let host = address.strip_suffix("/hook").unwrap();
-        acme.endpoint(&format!("{address}/s3cret?token=s3cret"))
-            .await;
+        let url = format!("{address}/s3cret?token=s3cret");
+        let endpoint = acme.endpoint(&url).await;
         let booking = acme.book().await;
         acme.event_that_is(&booking, "failed").await;
         let packet = acme.verified_packet(&booking).await;
@@ -167,6 +167,22 @@ async fn whoever_gets_a_packet_learns_scheme_and_host_of_an_endpoint_and_no_toke
         let told = format!("at {host} was not accepted");
         let summary = packet["summary"].to_string();
         assert!(summary.contains(&told), "{summary}");
+        // An address that the endpoint gets later was not told of it.
+        let next = Receiver::start().await;
+        let named = async |url: &str, shown: &str| {
+            let packet = acme.verified_packet(&booking).await;
+            assert_eq!(packet["deliveries"][0]["url"], shown);
+            let event = acme.events(&booking).await.remove(0);
+            assert_eq!(event["deliveries"][0]["url"], url);
+        };
+        acme.change_endpoint(&endpoint, json!({"url": next.url()}))
+            .await;
+        named(&url, host).await;
+        server.advance(6_000);
+        acme.event_that_is(&booking, "delivered").await;
+        let elsewhere = json!({"url": "http://127.0.0.1:9/"});
+        acme.change_endpoint(&endpoint, elsewhere).await;
+        named(&next.url(), next.url().strip_suffix("/hook").unwrap()).await;
         server.close().await.verify(1).await;
     })
     .await;

@@ -38,10 +38,21 @@ fn attempted(
     ms: i64,
     class: Option<FailureClass>,
 ) -> Option<EndpointStatusChange> {
+    attempted_at(work, ms, class, None)
+}
+
+/// Does the same, with an attempt that went to this address.
+fn attempted_at(
+    work: &mut BatchState,
+    ms: i64,
+    class: Option<FailureClass>,
+    url: Option<&str>,
+) -> Option<EndpointStatusChange> {
     let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
     state.lease = Some(77);
     let mut settle = settling(NOW.plus_ms(ms), 77, state.attempts + 1, class);
     settle.attempt.started_at = NOW.ms() + ms;
+    settle.attempt.url = url.map(str::to_owned);
     match decide(work, &at(ms, settle)).unwrap() {
         Decision::Do { changes, reply } => {
             apply_all(work, &changes);
@@ -288,19 +299,10 @@ fn an_unverified_address_has_one_delivery_in_flight() {
     attempted(&mut work, 6 + UNVERIFIED_MS, None);
     assert_eq!(work.health[&id(7)], EndpointHealth::of(Active));
 
-    // An attempt that began before every node knew the address says nothing about it.
     let moved = EndpointHealth {
         unverified_since: Some(NOW.plus_ms(MOVED_MS)),
         ..EndpointHealth::of(Active)
     };
-    let mut work = with_health(moved);
-    attempted(&mut work, MOVED_MS - 1, None);
-    let after = work.health[&id(7)];
-    assert_eq!(after.unverified_since, moved.unverified_since);
-    assert_eq!(
-        after.probe_at,
-        Some(NOW.plus_ms(MOVED_MS - 1 + UNVERIFIED_MS))
-    );
     let endpoint = endpoint(7, &[]).with_health(moved);
     assert!(endpoint.has_moved_since(NOW.plus_ms(-1)) && !endpoint.has_moved_since(NOW));
 
@@ -322,6 +324,55 @@ fn an_unverified_address_has_one_delivery_in_flight() {
         done(&mut work, &command(ask));
         assert_eq!(work.health[&id(7)].unverified_since, expected, "{url}");
     }
+}
+
+#[test]
+fn an_attempt_at_a_former_address_says_nothing_about_the_new_one() {
+    let moved = EndpointHealth {
+        failures: WARNING_FAILURES - 1,
+        failing_since: Some(NOW),
+        probe_at: Some(NOW.plus_ms(2 * LEASE_MS)),
+        unverified_since: Some(NOW.plus_ms(MOVED_MS)),
+        ..EndpointHealth::of(Active)
+    };
+    let same = EndpointHealth {
+        probe_at: Some(NOW.plus_ms(5 + UNVERIFIED_MS)),
+        ..moved
+    };
+    let gone = EndpointHealth {
+        unverified_since: moved.unverified_since,
+        ..EndpointHealth::of(Gone)
+    };
+    let failing = EndpointHealth {
+        status: Failing,
+        failures: WARNING_FAILURES,
+        ..same
+    };
+    let there = "https://example.com/7";
+    for (class, after) in [
+        (None, EndpointHealth::of(Active)),
+        (Some(FailureClass::Gone), gone),
+        (Some(FailureClass::Http5xx), failing),
+        (Some(FailureClass::OurFault), same),
+    ] {
+        for (url, expected) in [("https://former.example/", same), (there, after)] {
+            let mut work = with_health(moved);
+            work.addresses.insert(id(7), there.to_owned());
+            attempted_at(&mut work, 5, class, Some(url));
+            assert_eq!(work.health[&id(7)], expected, "{class:?} {url}");
+        }
+    }
+    // The address may change in the same batch.
+    let mut work = with_health(EndpointHealth::of(Active));
+    work.addresses.insert(id(7), there.to_owned());
+    let changes = EndpointChanges {
+        url: Some("https://other.example/".to_owned()),
+        ..EndpointChanges::default()
+    };
+    let (_, kept) = done(&mut work, &at(4, update(changes)));
+    assert_eq!(kept.endpoint.moved_at, Some(NOW.plus_ms(4)));
+    attempted_at(&mut work, 5, Some(FailureClass::Gone), Some(there));
+    assert_eq!(work.health[&id(7)].status, Active);
 }
 
 #[test]

@@ -345,6 +345,45 @@ fn endpoints_are_limited_and_new_ones_need_room() {
 }
 
 #[test]
+fn deleting_an_unverified_endpoint_and_adding_another_sends_no_sooner() {
+    let pause = 2 * UNVERIFIED_MS;
+    // (whether the deleted one was verified, whether the new one need not be, when it is added, when it is tried)
+    for (was_verified, is_trusted, ms, tried) in [
+        (false, false, 5, Some(5 + pause)),
+        (false, false, 4 + pause, Some(5 + pause)),
+        (false, false, 5 + pause, None),
+        // The clock was set back.
+        (false, false, 3, Some(3 + pause)),
+        (true, false, 5, None),
+        (false, true, 5, None),
+    ] {
+        let mut work = with_endpoint(EndpointStatus::Active);
+        let partner = work.partners.get_mut(&id(1)).unwrap();
+        partner.endpoints[0].unverified_since = (!was_verified).then_some(NOW);
+        let delete = DeleteEndpoint {
+            partner_id: id(1),
+            endpoint_id: id(7),
+            before: None,
+        };
+        done(&mut work, &at(5, delete));
+        let create = CreateEndpoint {
+            partner_id: id(1),
+            endpoint: Endpoint {
+                unverified_since: (!is_trusted).then_some(NOW.plus_ms(ms)),
+                ..endpoint(8, &[])
+            },
+            secret: None,
+        };
+        let (_, kept) = done(&mut work, &at(ms, create));
+        let told = format!("{was_verified} {is_trusted} {ms}");
+        let tried = tried.map(|ms| NOW.plus_ms(ms));
+        assert_eq!(kept.endpoint.next_probe_at, tried, "{told}");
+        let partner = &work.partners[&id(1)];
+        assert_eq!(partner.endpoints, [kept.endpoint], "{told}");
+    }
+}
+
+#[test]
 fn an_address_has_one_endpoint_of_a_partner() {
     let there = vec![endpoint(7, &[]), endpoint(8, &[])];
     let state = || work(PartnerStatus::Active, there.clone());

@@ -507,6 +507,7 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
         response_sha256: status_code.map(|_| hex::encode(Sha256::digest(text))),
         retry_after_ms: None,
         uncharged: false,
+        url: None,
     }
 }
 

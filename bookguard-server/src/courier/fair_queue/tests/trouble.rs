@@ -174,6 +174,24 @@ fn patience_halves_with_each_time_out_and_is_full_now_and_then() {
 }
 
 #[test]
+fn a_new_address_has_no_history() {
+    let mut queue = queue();
+    let mut attempt = |moved_at| {
+        fill(&mut queue, 1, 1, 0);
+        let Turn { seat, patience, .. } = queue.next(Instant::now()).unwrap();
+        let seat_there = AttemptSeat { moved_at, ..seat };
+        end(&mut queue, seat_there, Ended::TimedOut, ATTEMPT_MS);
+        (seat.moved_at, patience)
+    };
+    let moved_at = Some(Timestamp::from_ms(5));
+    assert_eq!(attempt(None), (None, FULL));
+    assert_eq!(attempt(None), (None, FULL / 2));
+    assert_eq!(attempt(moved_at), (None, FULL / 4));
+    assert_eq!(attempt(moved_at), (moved_at, FULL / 2));
+    assert_eq!(attempt(moved_at), (moved_at, FULL / 4));
+}
+
+#[test]
 fn one_time_out_is_an_accident_and_two_in_a_row_are_trouble() {
     let mut queue = proven();
     fill(&mut queue, 1, 40, 0);
