@@ -32,6 +32,9 @@ pub const RESCHEDULES: usize = 20;
 pub const ACCEPTANCES: usize = 50;
 /// Evidence items of one booking: every packet contains all of them.
 pub const ITEMS: usize = 50;
+/// Erasures of one booking from which on further ones take no reference of their own: the next one could erase it in turn, without end,
+/// and every packet contains all of them. An erasure itself is never too many: each takes a value that was still there.
+pub const ERASURES: usize = 100;
 /// Characters of what others know an evidence item by, such as the number of a payment.
 pub const REFERENCE_CHARS: usize = 200;
 /// Bytes of an evidence item's file: what card networks accept is smaller.
