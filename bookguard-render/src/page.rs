@@ -72,7 +72,6 @@ pub(crate) fn beside(
         "fingerprint" => fingerprint(&key),
         "booking" => shown.0.booking.booking_id.to_string(),
         "made" => escape(shown.0.made_in_words()),
-        "title" => shown.title(),
         "headline" => shown.sentence(&shown.0.summary.headline),
         "facts" => shown.facts(),
         "story" => shown.story(),
@@ -123,18 +122,6 @@ impl Shown {
 
     fn withholds(&self, name: Withheld) -> bool {
         self.0.withheld.contains(&name)
-    }
-
-    fn title(&self) -> String {
-        if self.withholds(Withheld::Talent) || self.withholds(Withheld::Organizer) {
-            return "Evidence of a booking".to_owned();
-        }
-        let booking = &self.0.booking;
-        format!(
-            "<bdi data-from=\"/booking/talent/name\">{}</bdi>, booked by <bdi data-from=\"/booking/organizer/name\">{}</bdi>",
-            escape(&booking.talent.name),
-            escape(&booking.organizer.name)
-        )
     }
 
     fn facts(&self) -> String {
