@@ -32,6 +32,9 @@ pub const RESCHEDULES: usize = 20;
 pub const ACCEPTANCES: usize = 50;
 /// Evidence items of one booking: every packet contains all of them.
 pub const ITEMS: usize = 50;
+/// Erasures of one booking from which on further ones take no reference of their own: the next one could erase it in turn, without end,
+/// and every packet contains all of them. An erasure itself is never too many: each takes a value that was still there.
+pub const ERASURES: usize = 100;
 /// Characters of what others know an evidence item by, such as the number of a payment.
 pub const REFERENCE_CHARS: usize = 200;
 /// Bytes of an evidence item's file: what card networks accept is smaller.
@@ -423,7 +426,8 @@ pub const CACHED_POLICIES: usize = 4_096;
 /// Milliseconds by which `effectiveAt` may lie after receipt, because clocks differ.
 pub const CLOCK_SKEW_MS: i64 = 5 * 60 * 1000;
 /// Bytes of an evidence packet that can be verified. The largest ones consist mostly of ends of deliveries, each an entry
-/// of 3 to 4 KB: four events to 20 endpoints each, all given up and accepted later, take half a MiB.
+/// of 3 to 4 KB: four events to 20 endpoints each, all given up and accepted later, take half a MiB. Only a
+/// booking with long texts in nearly all places can exceed it, in characters of several bytes; the log says so.
 pub const PACKET_BYTES: usize = 4 * 1024 * 1024;
 /// Characters of one text field of a card dispute, as Stripe limits it.
 pub const DISPUTE_FIELD_CHARS: usize = 20_000;

@@ -14,7 +14,6 @@ use bookguard_core::evidence::{Packet, Withheld};
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::model::Party;
 use bookguard_core::policy::TermsDisclosure;
-use bookguard_core::text::quotable;
 use sha2::{Digest as _, Sha256};
 
 use crate::others::Others;
@@ -72,8 +71,7 @@ pub(crate) fn beside(
         "fingerprint" => fingerprint(&key),
         "booking" => shown.0.booking.booking_id.to_string(),
         "made" => escape(shown.0.made_in_words()),
-        "title" => shown.title(),
-        "headline" => shown.sentence(&shown.0.summary.headline),
+        "headline" => sentence(&shown.0.summary.headline),
         "facts" => shown.facts(),
         "story" => shown.story(),
         "terms" => shown.terms_in_words(),
@@ -91,50 +89,8 @@ pub(crate) fn beside(
 struct Shown(Packet);
 
 impl Shown {
-    /// A sentence of the packet, with each party's name isolated from the writing direction around it.
-    fn sentence(&self, text: &str) -> String {
-        let booking = &self.0.booking;
-        let mut names = [
-            &booking.talent.name,
-            &booking.organizer.name,
-            &self.0.partner_name,
-        ]
-        .map(|name| quotable(name));
-        // The longest first: one name may begin with another.
-        names.sort_by_key(|name| std::cmp::Reverse(name.len()));
-        let mut html = String::with_capacity(text.len() + 64);
-        let mut rest = text;
-        while let Some(next) = rest.chars().next() {
-            let name = names
-                .iter()
-                .find(|name| !name.is_empty() && rest.starts_with(name.as_str()));
-            let taken = name.map_or(next.len_utf8(), |name| name.len());
-            let (part, after) = rest.split_at(taken);
-            match name {
-                Some(_) => {
-                    let _ = write!(html, "<bdi>{}</bdi>", escape(part));
-                }
-                None => html.push_str(&escape(part)),
-            }
-            rest = after;
-        }
-        html
-    }
-
     fn withholds(&self, name: Withheld) -> bool {
         self.0.withheld.contains(&name)
-    }
-
-    fn title(&self) -> String {
-        if self.withholds(Withheld::Talent) || self.withholds(Withheld::Organizer) {
-            return "Evidence of a booking".to_owned();
-        }
-        let booking = &self.0.booking;
-        format!(
-            "<bdi data-from=\"/booking/talent/name\">{}</bdi>, booked by <bdi data-from=\"/booking/organizer/name\">{}</bdi>",
-            escape(&booking.talent.name),
-            escape(&booking.organizer.name)
-        )
     }
 
     fn facts(&self) -> String {
@@ -179,7 +135,7 @@ impl Shown {
         let paragraphs = self.0.summary.story.iter().enumerate().map(|(at, text)| {
             format!(
                 "<p data-from=\"/summary/story/{at}\">{}</p>\n",
-                self.sentence(text)
+                sentence(text)
             )
         });
         paragraphs.collect()
@@ -189,27 +145,27 @@ impl Shown {
         let mut told = self.0.terms_disclosures.iter().enumerate().rev();
         let mut html = told
             .next()
-            .map_or_else(String::new, |(at, told)| self.terms_text(at, told));
+            .map_or_else(String::new, |(at, told)| Self::terms_text(at, told));
         for (at, told) in told {
             let _ = write!(
                 html,
                 "<details class=\"former\"><summary>{}</summary>\n{}</details>\n",
                 former(at),
-                self.terms_text(at, told)
+                Self::terms_text(at, told)
             );
         }
         html
     }
 
     /// A text of the terms, line by line.
-    fn terms_text(&self, at: usize, told: &TermsDisclosure) -> String {
+    fn terms_text(at: usize, told: &TermsDisclosure) -> String {
         let lines = told.text.split_inclusive('\n').map(|line| {
             let kind = match line {
                 "\n" => "gap",
                 _ if line.starts_with("- ") => "item",
                 _ => "line",
             };
-            format!("<span class=\"{kind}\">{}</span>", self.sentence(line))
+            format!("<span class=\"{kind}\">{}</span>", escape(line))
         });
         format!(
             "<div class=\"terms\" data-from=\"/termsDisclosures/{at}/text\">{}</div>\n<p class=\"note\">The SHA-256 of this text, \
@@ -229,11 +185,28 @@ impl Shown {
                 "<li><time datetime=\"{}\" data-from=\"/summary/timeline/{at}/when\">{}</time><div><p data-from=\"/summary/timeline/{at}/text\">{}</p><p class=\"source\">{source}</p></div></li>\n",
                 moment.at,
                 escape(&moment.when),
-                self.sentence(&moment.text)
+                sentence(&moment.text)
             )
         });
         items.collect()
     }
+}
+
+/// A sentence of the packet, with each quotation isolated from the writing direction around it. No quotation holds the mark that ends
+/// one: see [`quotable`](bookguard_core::text::quotable).
+fn sentence(text: &str) -> String {
+    let mut parts = text.split('\u{201c}');
+    let mut html = escape(parts.next().unwrap_or_default());
+    for part in parts {
+        let (quotation, rest) = part.split_at(part.find('\u{201d}').unwrap_or(part.len()));
+        let _ = write!(
+            html,
+            "\u{201c}<bdi>{}</bdi>{}",
+            escape(quotation),
+            escape(rest)
+        );
+    }
+    html
 }
 
 /// The heading of the terms before a change of date, by their place among the texts of the terms.

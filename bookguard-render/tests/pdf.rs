@@ -325,7 +325,7 @@ fn a_name_written_from_right_to_left_leaves_its_sentence_in_order() {
     let fonts = Fonts::default().with(font("arabic.ttf")).unwrap();
     let packet = packet(|packet| {
         packet["summary"]["story"] =
-            json!(["StageHub paid عبد الرحمن 4500 times, then USD 12.50."]);
+            json!(["StageHub paid “عبد الرحمن” 4500 times, then USD 12.50."]);
     });
     let pdf = pdf(&packet, KEY, PdfForm::Archive, &with(fonts)).unwrap();
     if let Some(text) = text(&pdf) {

@@ -15,9 +15,11 @@ use bookguard_core::session::{Access, Authority, Session, operator_unauthorized}
 use bookguard_render::Maker;
 use poem::http::header::HeaderMap;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 use crate::auth::{self, Keys};
 use crate::config::Config;
+use crate::connections::REQUEST;
 use crate::courier::Courier;
 use crate::meter::{measured, metered};
 use crate::observer::{self, Observed};
@@ -36,6 +38,8 @@ const TOO_MUCH: &str = "Too many requests from this partner, or ones that took t
 const WRONG_KEYS: &str =
     "Too many requests with a wrong operator key or link from this network address.";
 
+/// How long the long reads of a request are waited for, all together: whoever waits in vain is told so before the connection closes.
+const LONG_READS: Duration = REQUEST.saturating_sub(Duration::from_secs(10));
 /// Requests per minute of visitors from one network.
 const VISITS: u32 = limits::SHARE_REQUESTS_PER_MINUTE;
 
@@ -74,6 +78,8 @@ pub(crate) struct RequestCost {
     spent: AtomicU64,
     /// The request, if it came over HTTP.
     observed: Option<Arc<Observed>>,
+    /// Until when its long reads are waited for.
+    due: Instant,
 }
 
 impl RequestCost {
@@ -242,16 +248,16 @@ impl App {
     /// Runs work that may block, when it is the caller's turn.
     ///
     /// # Errors
-    /// As [`Readers::run`].
+    /// As [`Readers::run_until`].
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         cost: &Arc<RequestCost>,
         class: ReadClass,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let (payer, cost) = (cost.payer, Arc::clone(cost));
+        let (payer, due, cost) = (cost.payer, cost.due, Arc::clone(cost));
         let measured = move || cost.at_once(work);
-        self.readers.run(payer, class, measured).await
+        self.readers.run_until(due, payer, class, measured).await
     }
 
     /// Checks whether a partner has budget left, without counting a request: called before a large message is received.
@@ -303,6 +309,7 @@ impl App {
             payer,
             spent: AtomicU64::new(0),
             observed: observer::current(),
+            due: Instant::now() + LONG_READS,
         })
     }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use bookguard_core::error::Error;
 use bookguard_core::service::Service;
 use tokio::sync::{Semaphore, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::observer;
 use crate::payer::Payer;
@@ -35,6 +35,8 @@ const LOOK_UP_THREADS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The message for a caller that was not looked up within it.
 const LATE: &str = "The caller could not be looked up in time. Try again.";
+/// The message for a caller whose long read was not done in time.
+const BUSY: &str = "The service had too much to do to make this answer in time. Send the request again after Retry-After seconds.";
 
 /// How long a read may take, which decides the threads that run it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,6 +198,26 @@ impl Readers {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => resume_unwind(panic),
             Err(_) => Err(Error::unavailable("The service is shutting down.")),
+        }
+    }
+
+    /// As [`Self::run`], but a long read is waited for until `due` only. One that is not begun by then is dropped.
+    ///
+    /// # Errors
+    /// `unavailable` if it is not done by then, and those of [`Self::run`].
+    pub(crate) async fn run_until<T: Send + 'static>(
+        &self,
+        due: Instant,
+        payer: Payer,
+        class: ReadClass,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let done = self.run(payer, class, work);
+        let late = |_| Err(Error::unavailable(BUSY));
+        match class {
+            ReadClass::Long => timeout_at(due, done).await.unwrap_or_else(late),
+            // The rest of a file is read while its client takes what came before, which may last.
+            ReadClass::LookUp | ReadClass::Short => done.await,
         }
     }
 }

@@ -1339,7 +1339,7 @@
     .then(() => verifyPacket(packet, vkey, policy, roots))
     .then((report) => {
       for (const { passed, name, place, detail } of report.checks) {
-        console.log(`${passed ? "ok    " : "FAILED"}  ${name.padEnd(11)}  ${detail.replace(/\p{Cc}/gu, "\ufffd")}${place && `  (${place})`}`);
+        console.log(`${passed ? "ok    " : "FAILED"}  ${name.padEnd(11)}  ${detail.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\ufffd")}${place && `  (${place})`}`);
       }
       console.log(report.verified ? `VERIFIED: booking ${report.bookingId}.` : "NOT VERIFIED. Do not rely on this packet.");
       console.log(report.notChecked);

@@ -19,7 +19,7 @@ use crate::ledger::LeafKind;
 use crate::limits::{DISPUTE_CHARS, DISPUTE_FIELD_CHARS};
 use crate::model::BookingId;
 use crate::policy::{
-    Actor, EventDate, Resolution, ResolutionStatus, Rule, TermsDisclosure, vocabulary,
+    Actor, EventDate, Reason, Resolution, ResolutionStatus, Rule, TermsDisclosure, vocabulary,
 };
 use crate::text::quoted;
 
@@ -436,9 +436,13 @@ fn outcome(packet: &Packet) -> String {
 }
 
 fn canceled(packet: &Packet, resolution: &Resolution) -> String {
-    let why = match resolution.reason {
-        Some(reason) => format!(", giving the reason {}", reason.word().replace('_', " ")),
-        None => String::new(),
+    let did = match (resolution.reason, resolution.canceled_by) {
+        (Some(Reason::NoShow), Actor::Organizer | Actor::Talent) => "did not come".to_owned(),
+        (Some(reason), _) => format!(
+            "canceled the booking, giving the reason {}",
+            reason.word().replace('_', " ")
+        ),
+        (None, _) => "canceled the booking".to_owned(),
     };
     let by = match resolution.canceled_by {
         Actor::Organizer => format!("the organizer, {},", organizer(packet)),
@@ -452,7 +456,7 @@ fn canceled(packet: &Packet, resolution: &Resolution) -> String {
         None => String::new(),
     };
     format!(
-        "{platform} recorded that {by} canceled the booking{why}. Bookguard received and logged that on {}.{effective}",
+        "{platform} recorded that {by} {did}. Bookguard received and logged that on {}.{effective}",
         resolution.canceled_at
     )
 }

@@ -25,6 +25,7 @@ use super::withheld::Withheld;
 use crate::error::Error;
 use crate::ledger::jcs::CanonicalText;
 use crate::ledger::{Disclosure, EventBody, Signer};
+use crate::limits::PACKET_BYTES;
 use crate::model::{Booking, DeliveryStatus, EndpointId, EventId, RecordedEventType, Timestamp};
 use crate::policy::{
     self, Actor, Evaluation, Mode, Policy, Question, Resolution, Terms, TermsDisclosure,
@@ -293,6 +294,11 @@ impl SealedPacket {
             }
         }
         Bytes::from_owner(Shared(Arc::clone(&self.text)))
+    }
+
+    /// Whether verifiers refuse it for its length.
+    pub fn is_too_long(&self) -> bool {
+        self.text.len() > PACKET_BYTES
     }
 
     /// Adds the tag of its contents.

@@ -32,7 +32,8 @@ pub enum Wording {
     /// `bookguard-summary-1`, of 0.1.0.
     First,
     /// `bookguard-summary-2`. It shows no erased words as the platform's own. It tells apart what was sent and what was not, what a
-    /// server answered and why that was not enough, and another step of the terms and none; and it says which time of day was assumed.
+    /// server answered and why that was not enough, and another step of the terms and none. It says which time of day was assumed, and that
+    /// somebody did not come instead of that they canceled.
     Second,
 }
 

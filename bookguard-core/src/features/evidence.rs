@@ -29,7 +29,7 @@ use crate::ledger::map::{self, MapStep, MapValue};
 use crate::ledger::proof::{Prover, prove_consistency, tiles_of};
 use crate::ledger::tile::{ReadError, UpperNodes};
 use crate::ledger::{Hash, TlogProof, leaf_hash};
-use crate::limits::ENTRIES_AT_ONCE;
+use crate::limits::{ENTRIES_AT_ONCE, PACKET_BYTES};
 use crate::model::{BookingId, DeliveryStatus, PartnerId, Scope, Timestamp};
 use crate::operation::{
     Action, Finished, Operation, QueryForm, QueryParam, Request, Route, path_id, query_word, read,
@@ -217,6 +217,13 @@ pub(super) fn find(
         .packet(service, withheld)?
         .seal(&signer)?
         .tagged(&tag);
+    if packet.is_too_long() {
+        tracing::error!(
+            "the packet of booking {booking_id} has {} bytes, and verifiers refuse one of more than {PACKET_BYTES}: it is given out all \
+             the same; once long texts of the booking, such as notes, are erased, it is shorter",
+            packet.text().len()
+        );
+    }
     service
         .packets()
         .keep(key.clone(), chain.owner, &packet, (now, seen));

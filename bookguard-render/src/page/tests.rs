@@ -26,11 +26,25 @@ fn a_value_never_becomes_markup_or_a_place_to_fill() {
 }
 
 #[test]
+fn quotations_are_isolated_and_nothing_else_is() {
+    for (text, html) in [
+        ("They recorded it: 5 < 6.", "They recorded it: 5 &lt; 6."),
+        (
+            "\u{201c}e\u{201d} (the talent) canceled. They noted: \u{201c}R&B\u{201d}",
+            "\u{201c}<bdi>e</bdi>\u{201d} (the talent) canceled. They noted: \u{201c}<bdi>R&amp;B</bdi>\u{201d}",
+        ),
+        // No packet of ours has it; nothing is lost.
+        ("\u{201c}open & left", "\u{201c}<bdi>open &amp; left</bdi>"),
+    ] {
+        assert_eq!(sentence(text), html);
+    }
+}
+
+#[test]
 fn a_page_does_not_name_what_its_packet_withholds() {
     let key = include_str!("../../../tests/vectors/packets/ledger.vkey");
     let packet = include_str!("../../../tests/vectors/packets/good/withheld.json");
     let page = page(packet, key, &Maker::default()).unwrap();
-    assert!(page.contains("<h1>Evidence of a booking</h1>"));
     assert_eq!(page.matches("<dd>Not shown in this copy</dd>").count(), 2);
     for name in ["Ana María", "Band", "203.0.113.9", "Ortiz", "Browser/1.0"] {
         assert!(!page.contains(name), "{name}");
@@ -73,6 +87,8 @@ fn what_the_page_takes_from_its_packet_names_its_place_there() {
             let shown = format!(" data-from=\"{pointer}\">{said}</");
             assert!(page.contains(&shown), "{path:?}: {pointer}");
         }
+        // A name would stand there as if the service said it.
+        assert!(page.contains("<h1>Evidence of a booking</h1>"), "{path:?}");
         let withheld = packet.get("withheld").is_some();
         for pointer in ["/booking/talent/name", "/booking/organizer/id"] {
             let shown = format!(" data-from=\"{pointer}\">");

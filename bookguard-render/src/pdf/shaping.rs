@@ -1,14 +1,14 @@
 //! Shapes one line of text: orders what is written from right to left, and turns characters into glyphs.
 //!
-//! Every line reads from left to right; each stretch of right-to-left letters is an island in it. So a name in Arabic never
-//! moves the amount after it to its other side.
+//! Every line reads from left to right. Each quotation is an island in it and reads as its first letter does, so a name in Arabic
+//! never moves the amount after it to its other side.
 
 use std::ops::Range;
 
 use bookguard_core::text::goes_right_to_left;
 use krilla::text::{GlyphId, KrillaGlyph};
 use rustybuzz::{Direction, UnicodeBuffer};
-use unicode_bidi::{BidiClass, BidiInfo, Level, bidi_class};
+use unicode_bidi::{Level, ParagraphBidiInfo};
 
 use super::fonts::{Faces, FontNumber, Typeface};
 use super::legible::Legible;
@@ -29,12 +29,8 @@ impl Run {
 
 /// Shapes a line of the text.
 pub(super) fn shape(legible: &Legible, line: &Range<usize>, faces: &Faces<'_>) -> Vec<Run> {
-    let parts = match goes_right_to_left(&legible.text[line.clone()]) {
-        false => vec![(line.clone(), false)],
-        true => ordered(&legible.text, line),
-    };
     let mut runs = Vec::new();
-    for (part, backwards) in parts {
+    for (part, backwards) in ordered(&legible.text, line) {
         let mut spans: Vec<_> = legible.spans(part).collect();
         if backwards {
             spans.reverse();
@@ -48,53 +44,22 @@ pub(super) fn shape(legible: &Legible, line: &Range<usize>, faces: &Faces<'_>) -
     runs
 }
 
-/// The parts of a line from left to right, and whether each is written from right to left.
+/// The parts of a line of this text from left to right, and whether each is written from right to left (UAX 9).
 fn ordered(text: &str, line: &Range<usize>) -> Vec<(Range<usize>, bool)> {
-    let mut parts = Vec::new();
-    let mut at = line.start;
-    for island in islands(&text[line.clone()]) {
-        let island = line.start + island.start..line.start + island.end;
-        if at < island.start {
-            parts.push((at..island.start, false));
-        }
-        let bidi = BidiInfo::new(&text[island.clone()], Some(Level::rtl()));
-        for paragraph in &bidi.paragraphs {
-            let (levels, runs) = bidi.visual_runs(paragraph, paragraph.range.clone());
-            parts.extend(runs.into_iter().map(|run| {
-                let backwards = levels[run.start].is_rtl();
-                (island.start + run.start..island.start + run.end, backwards)
-            }));
-        }
-        at = island.end;
+    if line.is_empty() || !goes_right_to_left(text) {
+        return vec![(line.clone(), false)];
     }
-    if at < line.end {
-        parts.push((at..line.end, false));
-    }
-    parts
-}
-
-/// The stretches from a right-to-left letter to the last one before a left-to-right letter, with the marks on it.
-fn islands(text: &str) -> Vec<Range<usize>> {
-    let mut found: Vec<Range<usize>> = Vec::new();
-    let mut inside = false;
-    for (at, c) in text.char_indices() {
-        let end = at + c.len_utf8();
-        match (bidi_class(c), found.last_mut()) {
-            (BidiClass::R | BidiClass::AL | BidiClass::AN, Some(island)) if inside => {
-                island.end = end
-            }
-            (BidiClass::R | BidiClass::AL | BidiClass::AN, _) => {
-                found.push(at..end);
-                inside = true;
-            }
-            (BidiClass::NSM | BidiClass::BN, Some(island)) if inside && island.end == at => {
-                island.end = end
-            }
-            (BidiClass::L, _) => inside = false,
-            _ => {}
-        }
-    }
-    found
+    // The characters that isolate what stands between them are as long as the marks that they replace.
+    let isolated = text
+        .replace('\u{201c}', "\u{2068}")
+        .replace('\u{201d}', "\u{2069}");
+    let bidi = ParagraphBidiInfo::new(&isolated, Some(Level::ltr()));
+    let (levels, runs) = bidi.visual_runs(line.clone());
+    let parts = runs.into_iter().map(|run| {
+        let backwards = levels[run.start].is_rtl();
+        (run, backwards)
+    });
+    parts.collect()
 }
 
 /// Shapes text of one direction in one font. `from` is its place on the line.
@@ -134,4 +99,36 @@ fn glyphs(text: &str, from: usize, backwards: bool, typeface: &Typeface<'_>) -> 
             )
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ordered;
+
+    #[test]
+    fn a_quotation_reads_as_its_first_letter_does_and_moves_nothing_around_it() {
+        // The line, which may begin within its text, and its parts from left to right; `<` marks one that reads from right to left.
+        for (before, line, expected) in [
+            ("", "paid 5 times", &["paid 5 times"][..]),
+            (
+                "",
+                "paid “שלום (לי)” 4500 times",
+                &["paid “", "<שלום (לי)", "” 4500 times"],
+            ),
+            ("", "“שלום 5”, 6", &["“", "5", "<שלום ", "”, 6"]),
+            ("", "“Band שלום” (7)", &["“", "Band ", "<שלום", "” (7)"]),
+            ("paid “שלום ", "לי” 5 times", &["<לי", "” 5 times"]),
+            // A name that stands alone.
+            ("", "שלום (לי)", &["<שלום (לי)"]),
+            ("שלום", "", &[""]),
+        ] {
+            let text = format!("{before}{line}");
+            let parts = ordered(&text, &(before.len()..text.len()));
+            let seen = parts.into_iter().map(|(part, backwards)| match backwards {
+                true => format!("<{}", &text[part]),
+                false => text[part].to_owned(),
+            });
+            assert_eq!(seen.collect::<Vec<_>>(), expected, "{text}");
+        }
+    }
 }

@@ -101,6 +101,23 @@ async fn long_work_of_one_caller_is_bounded_and_blocks_no_other() {
     assert!(done >= most, "{done}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn long_work_that_is_not_done_in_time_is_refused() {
+    let readers = Readers::start(0).unwrap();
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let endless = move || Ok(gate.recv().is_err());
+    let due = Instant::now() + Duration::from_secs(35);
+    let refused = readers.run_until(due, SOMEBODY, ReadClass::Long, endless);
+    let refused = refused.await.unwrap_err();
+    assert_eq!(
+        (&*refused.code, refused.retry_after_s),
+        ("unavailable", Some(1))
+    );
+    let short = readers.run_until(due, SOMEBODY, ReadClass::Short, || Ok(1));
+    assert_eq!(short.await, Ok(1));
+    drop(open);
+}
+
 #[tokio::test]
 async fn look_ups_do_not_wait_for_slow_reads() {
     let readers = Arc::new(Readers::start(0).unwrap());

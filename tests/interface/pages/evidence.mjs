@@ -2,7 +2,7 @@
 // in JavaScript. Nothing that is changed in a packet or on its page may pass as verified.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
-import { readFile, readdir, writeFile } from "node:fs/promises";
+import { readFile, readdir, truncate, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -177,7 +177,8 @@ async function pageFromDisk(browser, html) {
   const text = await page.evaluate("document.body.innerText");
   for (const said of [HOSTILE, RENOWNED, "USD 1200.50", "Ledger entry"]) assert(text.includes(said), said);
   assert.equal(await page.evaluate("document.images.length + (window.ran ?? 0)"), 0);
-  assert.equal(await page.evaluate(`[...document.querySelectorAll("h1 bdi")].map((name) => name.textContent).join()`), `${RENOWNED},${HOSTILE}`);
+  assert.equal(await page.evaluate(`document.querySelector("h1").textContent`), "Evidence of a booking");
+  assert.equal(await page.evaluate(`[...document.querySelectorAll(".headline bdi")].slice(0, 2).map((name) => name.textContent).join()`), `${HOSTILE},${RENOWNED}`);
   await page.call("Emulation.setDeviceMetricsOverride", { width: 320, height: 640, deviceScaleFactor: 1, mobile: false });
   assert.equal(await page.evaluate("document.documentElement.scrollWidth <= 320"), true, "the page is wider than a small screen");
   await accessible(page);
@@ -275,6 +276,9 @@ async function verifyPage(browser, text, fingerprint) {
   const lying = join(WORK, "lying.html");
   const packet = Buffer.from(text).toString("base64");
   await writeFile(lying, `<!doctype html><p>All of it is to be returned.</p><!-- <script type="text/plain" id="packet">${packet}</script> -->`);
+  const large = join(WORK, "large.html");
+  await writeFile(large, "<!doctype html>");
+  await truncate(large, 33 * 1024 * 1024);
   const inside = "What the file itself shows was not checked.";
   for (const [path, state, says, isPage] of [
     [good, "verified", "Verified: packet.json", false],
@@ -282,6 +286,7 @@ async function verifyPage(browser, text, fingerprint) {
     [join(WORK, "page.html"), "verified", "Verified: the packet in page.html", true],
     [lying, "verified", "Verified: the packet in lying.html", true],
     [join(WORK, "forged.html"), "failed", "NOT verified: forged.html. Do not rely on it.", false],
+    [large, "failed", "NOT checked: large.html is larger than any packet.", false],
   ]) {
     await choose(page, path);
     const shown = await settled(page, state);
@@ -289,7 +294,19 @@ async function verifyPage(browser, text, fingerprint) {
     assert.equal(shown.includes(inside), isPage, shown);
     assert.equal(await page.evaluate(`document.getElementById("content").hidden`), state !== "verified", path);
   }
+  // A file whose reading fails once the next one is checked.
+  await page.evaluate(`(() => {
+    const read = Blob.prototype.arrayBuffer;
+    Blob.prototype.arrayBuffer = () => {
+      Blob.prototype.arrayBuffer = read;
+      return new Promise((_, reject) => (window.fail = () => reject(new Error("it is gone"))));
+    };
+  })()`);
+  await choose(page, bad);
+  await page.until("window.fail", "the first file is being read");
   await choose(page, good);
+  await settled(page, "verified");
+  await page.evaluate("void window.fail(), new Promise((done) => setTimeout(done))");
   await settled(page, "verified");
   assert.equal(await page.evaluate("document.images.length + (window.ran ?? 0)"), 0);
   assert.match(await page.evaluate(`document.getElementById("verdict").textContent`), /Not recomputed here/);

@@ -3,7 +3,6 @@ use super::*;
 use crate::evidence::verify::tests::fixture::Fixture;
 use crate::evidence::{ErasedValues, LegalBasis};
 use crate::model::{Amount, ItemId, Timestamp};
-use crate::policy::Reason;
 use crate::text::outside_quotations;
 
 /// The texts for Stripe.
@@ -81,7 +80,23 @@ fn what_became_of_the_money_is_told_as_it_stands() {
             .filter(|what| what.starts_with("whether the refund of"))
             .count()
     };
+    let missed = |by| {
+        let mut packet = fixture.canceled();
+        let resolution = packet.resolution.as_mut().unwrap();
+        (resolution.reason, resolution.canceled_by) = (Some(Reason::NoShow), by);
+        packet
+    };
     for (packet, words, refund) in [
+        (
+            missed(Actor::Talent),
+            "\u{201d}, did not come. Bookguard",
+            1,
+        ),
+        (
+            missed(Actor::Partner),
+            "canceled the booking, giving the reason no show. Bookguard",
+            1,
+        ),
         (
             fixture.protected(),
             "the terms give a refund only on a cancellation, and none is recorded.",

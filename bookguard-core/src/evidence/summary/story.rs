@@ -274,12 +274,17 @@ impl Writer<'_> {
 
     /// What the partner reported. `received` says when, unless the reader sees that beside it.
     pub(super) fn cancellation(&mut self, cancellation: &Cancellation, received: &str) -> String {
-        let why = match cancellation.reason {
-            Some(reason) => format!(" {}", because(reason)),
-            None => String::new(),
+        let did = match (cancellation.reason, cancellation.canceled_by) {
+            (Some(Reason::NoShow), Actor::Organizer | Actor::Talent)
+                if self.m.wording >= Wording::Second =>
+            {
+                "did not come".to_owned()
+            }
+            (Some(reason), _) => format!("canceled {}", because(reason)),
+            (None, _) => "canceled".to_owned(),
         };
         let mut text = format!(
-            "{} reported that {} canceled{why}{received}.",
+            "{} reported that {} {did}{received}.",
             self.partner(),
             self.side(cancellation.canceled_by)
         );

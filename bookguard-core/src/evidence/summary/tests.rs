@@ -11,7 +11,7 @@ use crate::evidence::{
 };
 use crate::ledger::Hash;
 use crate::model::ItemId;
-use crate::policy::{Actor, Cancellation};
+use crate::policy::{Actor, Cancellation, Reason};
 use crate::text::outside_quotations;
 
 const GOLDEN: &str = "src/evidence/summary/golden.txt";
@@ -185,5 +185,66 @@ fn nothing_that_others_wrote_breaks_out_of_its_quotation() {
         for text in told {
             assert!(!outside_quotations(text).contains("FORGED"), "{text}");
         }
+    }
+}
+
+#[test]
+fn somebody_who_did_not_come_has_not_canceled() {
+    let packet = Fixture::new().canceled();
+    let (booking_id, at) = (packet.booking.booking_id, packet.created_at);
+    let told = |wording, canceled_by| {
+        let fact = Cancellation {
+            booking_id,
+            canceled_at: at,
+            canceled_by,
+            reason: Some(Reason::NoShow),
+            note: None,
+            effective_at: None,
+            agreed_refund: None,
+            evidence: Vec::new(),
+            evidence_count: None,
+        };
+        let place = LeafPlace {
+            index: 0,
+            hash: Hash::ZERO,
+            at,
+        };
+        let fact = fact.into();
+        let summary = summarize(&SummaryInput {
+            wording,
+            created_at: at,
+            partner_name: "Acme",
+            booking: &packet.booking,
+            terms: &packet.terms,
+            policy: None,
+            facts: &[Logged { place, fact }],
+            evaluation: None,
+            resolution: None,
+            deliveries: &[],
+            withheld: &[],
+            offsets: &[],
+        });
+        summary.timeline[0].text.clone()
+    };
+    for (wording, canceled_by, end) in [
+        (Wording::Second, Actor::Talent, "(the talent) did not come."),
+        (
+            Wording::Second,
+            Actor::Organizer,
+            "(the organizer) did not come.",
+        ),
+        (
+            Wording::Second,
+            Actor::Partner,
+            "(the platform) canceled because somebody did not come.",
+        ),
+        (
+            Wording::First,
+            Actor::Talent,
+            "(the talent) canceled because somebody did not come.",
+        ),
+    ] {
+        let text = told(wording, canceled_by);
+        assert!(text.ends_with(end), "{text}");
     }
 }

@@ -1110,16 +1110,22 @@ fn notifications_are_shown_as_recorded_and_in_the_summary() {
 #[test]
 fn a_packet_of_a_booking_told_to_as_many_as_can_be_is_still_read() {
     let mut fixture = Fixture::new();
-    let packet = fixture.crowded();
+    let mut packet = fixture.crowded();
     assert_eq!(packet.entries.len(), 5 + 8 * DELIVERIES_PER_EVENT);
     let text = text(&packet, &fixture.signer);
     let report = verify(text.as_bytes(), &fixture.vkey());
     assert!(report.verified(), "{}", report.failures().count());
-    // In the longest possible log, each proof has more hashes; everything else in a packet takes less than a MiB.
+    // In the longest possible log, each proof has more hashes, and a MiB is left for items, acceptances and what they say.
     let longer = packet.entries.len() * 40 * 45;
     let size = text.len() + longer + (1 << 20);
     assert!(size < PACKET_BYTES, "{size} bytes");
     assert!(3 * jcs::weight(&text) < jcs::MAX_WEIGHT);
+    let sealed = |packet: &Packet| packet.seal(&fixture.signer).unwrap();
+    assert!(!sealed(&packet).is_too_long());
+    packet.partner_name = "\u{1f989}".repeat(PACKET_BYTES / 4);
+    let long = sealed(&packet);
+    assert!(long.is_too_long());
+    assert!(!verify(long.text().as_bytes(), &fixture.vkey()).verified());
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crate::evidence::{
     Erasable, ErasedValues, Erasure, Hold, Share, StoredEntry, StoredHold, StoredShare,
 };
 use crate::features::cancellations::rule::owned;
+use crate::limits::ERASURES;
 use crate::model::{BookingId, EventId, FileId, HoldId, ItemId, PartnerId, ShareId, Timestamp};
 use crate::policy::Actor;
 
@@ -49,7 +50,7 @@ pub struct Plan {
 /// Plans the erasure of what these entries of a booking, all of them, still hold. `request_ref` is what the erasure itself is known by.
 ///
 /// # Errors
-/// `internal` for an entry that cannot be read.
+/// `too_many_erasures`; `internal` for an entry that cannot be read.
 pub(crate) fn plan(
     partner_id: &PartnerId,
     entries: &[StoredEntry],
@@ -66,6 +67,7 @@ pub(crate) fn plan(
         references: goes(Erasable::Reference),
         ..Plan::default()
     };
+    let mut erasures = 0;
     for entry in entries {
         let unreadable = |why: String| {
             Error::internal(format!(
@@ -74,6 +76,7 @@ pub(crate) fn plan(
             ))
         };
         let logged = entry.fact().map_err(unreadable)?;
+        erasures += usize::from(matches!(logged.fact, Fact::EvidenceErased(_)));
         let names = named(entry, &logged, what, request_ref);
         if names.is_empty() {
             continue;
@@ -106,6 +109,17 @@ pub(crate) fn plan(
             entry: entry.seq,
             names,
         });
+    }
+    // The end of a contract takes what is left, whatever it is known by.
+    let is_asked = matches!(what, Erased::Fields(_) | Erased::Of(_));
+    if is_asked && erasures >= ERASURES && request_ref.is_some() && !plan.values.is_empty() {
+        return Err(Error::conflict(
+            "too_many_erasures",
+            format!(
+                "The booking has {erasures} erasures. From {ERASURES} on, further ones take no requestRef, because each adds a value that \
+                 can be erased. Leave it out."
+            ),
+        ));
     }
     Ok(plan)
 }

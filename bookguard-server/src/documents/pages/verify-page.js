@@ -1,6 +1,8 @@
 // Checks the file that the visitor chooses or drops, in the browser. Only the service's key is fetched, from this service.
 (function () {
   "use strict";
+  // More than any evidence page: the packet, of 4 MiB at most, is in it twice, once encoded and once in words.
+  const FILE_MIB = 32;
   const part = (id) => document.getElementById(id);
   const verdict = part("verdict");
   let own = null;
@@ -54,38 +56,51 @@
     return details;
   }
 
-  async function check(file) {
-    const turn = ++newest;
-    part("content").hidden = true;
-    show("checking", `Checking ${file.name} …`);
+  /** What is to be shown of a file once it is checked. */
+  async function judged(file) {
+    if (file.size > FILE_MIB * 1024 * 1024) {
+      return () => show("failed", `NOT checked: ${file.name} is larger than any packet.`,
+        element("p", `A packet has at most 4 MiB, and an evidence page ${FILE_MIB} MiB.`));
+    }
     if (!(await canVerify())) {
-      return show("unable", "Not checked: this browser cannot check the signature.",
+      return () => show("unable", "Not checked: this browser cannot check the signature.",
         element("p", "It takes Chrome or Edge 137, Firefox 129 or Safari 17, and this page over https."));
     }
     const key = part("own").checked ? own : part("key").value;
-    if (!key) return show("unable", "Not checked: no key was given.", element("p", "Paste the ledger’s key, or choose the key of this service."));
+    if (!key) {
+      return () => show("unable", "Not checked: no key was given.", element("p", "Paste the ledger’s key, or choose the key of this service."));
+    }
     const { bytes, isPage } = await packetOf(file);
     const report = await verifyPacket(bytes, key);
-    // A later choice has its own result.
-    if (turn !== newest) return undefined;
     if (!report.verified) {
-      return show("failed", `NOT verified: ${file.name}. Do not rely on it.`, list(report.checks));
+      return () => show("failed", `NOT verified: ${file.name}. Do not rely on it.`, list(report.checks));
     }
     const said = `Booking ${report.bookingId}, packet of ${report.createdAt}. It is signed by the key with the fingerprint ${grouped(report.fingerprint)}.`;
     // Any page can hold a genuine packet and say something else.
     const [what, beside] = isPage
       ? [`the packet in ${file.name}`, [element("p", "What the file itself shows was not checked. Rely on what the packet says, below.")]]
       : [file.name, []];
-    show("verified", `Verified: ${what}`, ...beside, element("p", said), list(report.checks), element("p", report.notChecked));
     const { headline, story } = JSON.parse(new TextDecoder().decode(bytes)).summary;
-    part("headline").textContent = headline;
-    part("story").replaceChildren(...story.map((text) => element("p", text)));
-    part("content").hidden = false;
-    return undefined;
+    return () => {
+      show("verified", `Verified: ${what}`, ...beside, element("p", said), list(report.checks), element("p", report.notChecked));
+      part("headline").textContent = headline;
+      part("story").replaceChildren(...story.map((text) => element("p", text)));
+      part("content").hidden = false;
+    };
+  }
+
+  async function check(file) {
+    const turn = ++newest;
+    part("content").hidden = true;
+    show("checking", `Checking ${file.name} …`);
+    const unread = (error) => () => show("failed", "NOT checked: the file cannot be read.", element("p", String(error)));
+    const result = await judged(file).catch(unread);
+    // A later choice has its own result.
+    if (turn === newest) result();
   }
 
   const file = part("file");
-  const again = () => file.files[0] && check(file.files[0]).catch((error) => show("failed", "NOT checked: the file cannot be read.", element("p", String(error))));
+  const again = () => file.files[0] && check(file.files[0]);
   file.addEventListener("change", again);
   for (const id of ["own", "other", "key"]) part(id).addEventListener("change", again);
   part("key").addEventListener("input", () => (part("other").checked = true));

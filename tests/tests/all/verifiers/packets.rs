@@ -396,11 +396,12 @@ impl Verifier {
             "{printed}"
         );
         let mut packet: Value = serde_json::from_str(&genuine).unwrap();
-        packet["createdAt"] = "\r\u{1b}[2KVerified: all of it.".into();
+        packet["createdAt"] = "\r\u{1b}[2K\u{202e}\u{2028}Verified: all of it.".into();
         std::fs::write(&file, packet.to_string()).unwrap();
         let (judged, printed) = self.run(&[&file, &key]).await;
         assert_eq!(judged, Some(1), "{printed:?}");
-        assert!(!printed.contains(['\r', '\u{1b}']), "{printed:?}");
+        let steering = ['\r', '\u{1b}', '\u{202e}', '\u{2028}'];
+        assert!(!printed.contains(steering), "{printed:?}");
     }
 
     /// Judges packets with one value that is longer than any that is recorded.

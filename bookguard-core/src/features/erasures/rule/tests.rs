@@ -102,6 +102,19 @@ fn entries_of_booking() -> Vec<StoredEntry> {
     ]
 }
 
+fn erasure(reference: &str) -> Erasure {
+    Erasure {
+        booking_id: booking_id(),
+        erased_at: at(NOW),
+        legal_basis: LegalBasis::Objection,
+        request_ref: Some(reference.to_owned()),
+        values: vec![ErasedValues {
+            entry: 0,
+            names: vec![Erasable::Talent],
+        }],
+    }
+}
+
 fn shown(plan: &Plan) -> Value {
     json!(plan.values)
 }
@@ -425,16 +438,6 @@ fn nothing_left_to_erase_changes_nothing() {
 
 #[test]
 fn what_was_said_of_a_result_goes_where_it_is_a_value_of_its_own_and_a_reference_by_its_name() {
-    let erasure = |reference: &str| Erasure {
-        booking_id: booking_id(),
-        erased_at: at(NOW),
-        legal_basis: LegalBasis::Objection,
-        request_ref: Some(reference.to_owned()),
-        values: vec![ErasedValues {
-            entry: 0,
-            names: vec![Erasable::Talent],
-        }],
-    };
     let canceled = |evidence_count| Cancellation {
         booking_id: booking_id(),
         canceled_at: at(NOW),
@@ -474,6 +477,41 @@ fn what_was_said_of_a_result_goes_where_it_is_a_value_of_its_own_and_a_reference
     ] {
         let plan = plan(&partner_id(), &entries, (&what, request_ref)).unwrap();
         assert_eq!(shown(&plan), json!(expected), "{what:?} {request_ref:?}");
+    }
+}
+
+#[test]
+fn a_booking_with_many_erasures_takes_further_ones_without_a_reference() {
+    let mut entries = vec![entries_of_booking().remove(0)];
+    entries.extend((1..=ERASURES as u64).map(|seq| stored(seq, erasure("R-1"))));
+    let fields = || Erased::Fields(vec![Erasable::RequestRef]);
+    let everybody = || Erased::Of(ErasedParty::Everybody);
+    for (count, what, request_ref, expected) in [
+        (ERASURES, fields(), Some("R-2"), None),
+        (
+            ERASURES + 1,
+            fields(),
+            Some("R-2"),
+            Some("too_many_erasures"),
+        ),
+        (
+            ERASURES + 1,
+            everybody(),
+            Some("R-2"),
+            Some("too_many_erasures"),
+        ),
+        (ERASURES + 1, fields(), None, None),
+        // It was done before, and finds nothing left to erase.
+        (ERASURES + 1, fields(), Some("R-1"), None),
+        (ERASURES + 1, Erased::Everything, Some("R-2"), None),
+    ] {
+        let planned = plan(&partner_id(), &entries[..count], (&what, request_ref));
+        let refused = planned.err().map(|error| error.code);
+        assert_eq!(
+            refused.as_deref(),
+            expected,
+            "{count} {what:?} {request_ref:?}"
+        );
     }
 }
 
