@@ -242,7 +242,7 @@ pub const STAMP_PAUSE_MAX_MS: i64 = HOUR_MS;
 pub const STAMP_IDLE_MS: i64 = 7 * DAY_MS;
 /// Characters of the sentence that says why there is no stamp.
 pub const STAMP_TROUBLE_CHARS: usize = 500;
-/// The most entries that an epoch adds to the map, so that its write turn stays short. So many are enough for one.
+/// The most entries that an epoch adds to the map, so that its write turn stays short. This many make one due.
 pub const EPOCH_ENTRIES: u64 = 4_096;
 /// The entries of one step of an audit of maps.
 pub const MAP_AUDIT_ENTRIES: u64 = 4_096;
@@ -374,9 +374,10 @@ pub const RETENTION_DAYS_MAX: u32 = 36_500;
 /// Changes of keys, secrets, endpoints, policies and settings that a partner may make in a day (UTC): no person and no program of a
 /// partner needs more, and their records are 100 MB in 400 days.
 pub const CHANGES_PER_DAY: u64 = 500;
-/// With so many changes in a day, a partner can change no more policies and settings: a key that may do only that leaves enough for keys and secrets.
+/// The number of changes in a day after which a partner can no longer change policies and settings. The rest is left for keys and secrets.
 pub const POLICIES_UNTIL: u64 = 400;
-/// With so many, it can place no more legal holds and invite nobody: releasing and ending them counts too.
+/// The number of changes in a day after which a partner can place no more legal holds and invite nobody. Releasing and ending count
+/// too, and stay possible.
 pub const HOLDS_UNTIL: u64 = 200;
 /// Days for which records of the audit are kept by default: a year, and a month to look back on it.
 pub const AUDIT_DAYS: u32 = 400;

@@ -167,7 +167,7 @@ pub(crate) fn key_pattern() -> String {
     format!("^[^{HIDDEN}]*$")
 }
 
-/// So many entries, in words.
+/// The number of entries, in words.
 #[must_use]
 pub fn entries(count: u64) -> String {
     match count {

@@ -33,7 +33,7 @@ pub enum QueryForm {
     Words(&'static str),
     /// The same, and it must be there.
     RequiredWord(&'static str),
-    /// Text of at most so many characters, one of them visible.
+    /// Text of at most this many characters, at least one of them visible.
     Text(usize),
     /// An id with this prefix.
     Id(&'static str),
