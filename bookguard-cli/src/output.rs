@@ -26,7 +26,7 @@ use table::Style;
 pub struct Answer<T> {
     /// The JSON, byte for byte.
     pub json: String,
-    /// The same, parsed.
+    /// The answer, parsed.
     pub output: T,
 }
 

@@ -113,7 +113,7 @@ impl Asked {
         self.path.get(place).map_or("", String::as_str)
     }
 
-    /// The same, with the times in these fields as instants.
+    /// The request with the times in these fields as instants.
     fn in_utc(&self, names: &[&str]) -> Self {
         Self {
             path: self.path.clone(),
@@ -122,7 +122,7 @@ impl Asked {
         }
     }
 
-    /// The same, with only what somebody changed of these fields: see [`Fields::changed`].
+    /// The request without those of these fields that nobody changed: see [`Fields::changed`].
     fn changed(&self, names: &[&str]) -> Self {
         Self {
             path: self.path.clone(),
@@ -246,7 +246,7 @@ pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) -> Explain {
     )
 }
 
-/// The same for the operator's console, which is at this address.
+/// Adds the paths of the operator's console, which is at this address.
 pub(crate) fn add_operator_routes(app: &Arc<App>, address: String, routes: &mut Routes) -> Explain {
     let console = Console::new(app, Whose::Operator, address);
     add(console, operator::all_places(), routes)

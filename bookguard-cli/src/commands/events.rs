@@ -118,7 +118,7 @@ pub(super) fn happened(event: &Event, style: Style) -> String {
     format!("{}  {}", told(event, style), event.status.word())
 }
 
-/// The same without what became of its deliveries.
+/// An event on one line, without what became of its deliveries.
 pub(super) fn told(event: &Event, style: Style) -> String {
     format!(
         "{}  {}  {}  {}",

@@ -267,7 +267,7 @@ impl FollowedLog {
         self.look_at(place, (source, note)).await
     }
 
-    /// The same, once it was found.
+    /// Looks at the checkpoint that was found there.
     async fn look_at(
         &self,
         place: &str,

@@ -37,9 +37,9 @@ pub struct Needs {
     pub unexpired_operator_sessions: bool,
     /// Bookings with their terms, their last change of date and their resolution.
     pub bookings: Vec<BookingId>,
-    /// Those of the bookings whose acceptances are needed.
+    /// Bookings whose acceptances are needed; `bookings` names them too.
     pub acceptances: Vec<BookingId>,
-    /// Those of the bookings whose evidence items are needed.
+    /// Bookings whose evidence items are needed; `bookings` names them too.
     pub items: Vec<BookingId>,
     /// Files, whole or not.
     pub files: Vec<FileId>,

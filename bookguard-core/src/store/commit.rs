@@ -64,7 +64,7 @@ pub(crate) struct Writes<'a> {
     entries: Vec<&'a Entry>,
     /// The last new entry of each existing booking whose other columns did not change.
     chains: Vec<(BookingId, &'a Entry)>,
-    /// The same for existing bookings that did change.
+    /// The existing bookings whose other columns changed, each with its last new entry.
     changed: Vec<(&'a BookingState, &'a Entry)>,
     /// Resolutions made by this batch.
     resolutions: Vec<&'a Logged<Resolution>>,

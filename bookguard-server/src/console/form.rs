@@ -267,7 +267,7 @@ pub(super) enum Kind<'k> {
     Secret,
     /// A local date and time, which browsers offer a calendar and a clock for.
     Local,
-    /// The same in UTC, for an instant: see [`Fields::in_utc`].
+    /// A date and time in UTC, for an instant: see [`Fields::in_utc`].
     Utc,
     Long,
     /// One of these words, each with what people read.

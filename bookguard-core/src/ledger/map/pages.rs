@@ -309,7 +309,7 @@ impl MapPage {
     }
 }
 
-/// Those of the sorted items that have this digit.
+/// The items that have this digit, of sorted ones.
 fn with_digit<T>(items: &[T], of: impl Fn(&T) -> u8, digit: u8) -> &[T] {
     let first = items.partition_point(|item| of(item) < digit);
     let length = items[first..].partition_point(|item| of(item) == digit);

@@ -375,7 +375,7 @@ impl Fixture {
         })
     }
 
-    /// The same, with what somebody answers for that SHA-256.
+    /// Stamps the log's latest checkpoint with what somebody answers for its SHA-256, and logs the entry that commits to the stamp.
     pub fn stamp_with(
         &mut self,
         at: Timestamp,
