@@ -108,7 +108,7 @@ impl ErasureList {
             line.clear();
             let read = lines.read_until(b'\n', &mut line);
             read.map_err(|e| self.unreadable(&e))?;
-            // What has no end was not written to its end.
+            // A line without its line feed was not written completely.
             let Some(whole) = line.strip_suffix(b"\n") else {
                 return Ok(());
             };
@@ -184,7 +184,7 @@ impl ErasureList {
     /// Opens the file and locks it, because other processes add lines too. With `must`, it is made if it is not there, and it is an error
     /// if it cannot be opened; whoever has nothing to add does without.
     fn hold(&self, file: &mut Option<File>, must: bool) -> Result<Option<Held>, String> {
-        // One that was removed or replaced is read by nobody any more; `extend` adds again what the new one lacks.
+        // Nobody reads a file that was removed or replaced; `extend` adds to the new one what it lacks.
         file.take_if(|file| !private::is_at(file, &self.path));
         if file.is_none() && (must || self.path.exists()) {
             match self.opened() {

@@ -286,8 +286,8 @@ impl Writer {
         matches!(looked, Ok(Ok(_)))
     }
 
-    /// The error for the caller of a command that failed by itself. Writing works for everybody else, so this is no outage of the
-    /// storage.
+    /// The error for the caller of a command that failed by itself. Writing works for everybody else, so the storage is
+    /// not at fault.
     fn blame(&mut self, cause: &StoreError) -> Error {
         let why = match cause {
             StoreError::Corrupt(_) => format!("it needs data that cannot be read: {cause}"),

@@ -161,7 +161,7 @@ impl Fields {
     }
 }
 
-/// The field that holds what a field held when its form was opened. It is no member of the body.
+/// The form field that holds what a field held when the form was opened. The body has no such member.
 fn start_of(name: &str) -> String {
     format!("start{name}")
 }
@@ -669,7 +669,7 @@ mod tests {
         ];
         let all = r#"{"url":"https://b.example","events":null,"description":"Ours"}"#;
         assert_eq!(sent(&[&opened[..], &other].concat()), all);
-        // Of what it held nothing is known.
+        // Without the opening value, every field counts as changed.
         assert_eq!(sent(&[("/enabled", "true")]), r#"{"enabled":true}"#);
     }
 

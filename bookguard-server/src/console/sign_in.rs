@@ -182,7 +182,7 @@ impl Console {
 
     fn key_page(&self, fields: &Fields, refused: Option<&Error>) -> Markup {
         let entry = self.whose.key();
-        // Neither a wrong key stands on the page, nor one from the address: whoever made that would have others sign in with theirs.
+        // Neither a wrong key nor one from the address stands on the page: whoever made that address would have others sign in with theirs.
         let fields = &fields.with(entry.field, "");
         let draft = Draft { fields, refused };
         let key = Field::new(entry.field, entry.label, Entry::Secret)

@@ -232,7 +232,7 @@ fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError
         if fs::hard_link(to, &aside).is_err() {
             let from = replaced.insert(File::open(to).map_err(cannot)?);
             if let Err(e) = copy(from, &aside) {
-                // It is no database that somebody should find here.
+                // Half a copy must not be mistaken for a database.
                 let _ = fs::remove_file(&aside);
                 return Err(cannot(e));
             }
