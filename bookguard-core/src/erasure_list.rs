@@ -171,8 +171,8 @@ impl ErasureList {
         self.is_owed.store(is_owed, Ordering::SeqCst);
     }
 
-    /// Whether the database lacks erasures of the list. Nothing is added then until all of them were repeated: a last line that the
-    /// database has says that it has all of them.
+    /// Whether the database lacks erasures of the list. Until all are repeated, nothing is added: a database that has the last line is
+    /// taken to have every line.
     pub fn is_owed(&self) -> bool {
         self.is_owed.load(Ordering::SeqCst)
     }

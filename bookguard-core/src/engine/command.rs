@@ -148,8 +148,8 @@ impl<R> Envelope<R> {
         }
     }
 
-    /// The partner whose changes of the day it counts among: the one that asks for it, if the audit records it whoever asks. What
-    /// the operator does is not limited.
+    /// The partner whose daily limit of changes this command counts against: the calling partner, if the operation is audited for every
+    /// caller. The operator is not limited.
     pub(crate) fn changing(&self) -> Option<PartnerId> {
         let audited = self.audit.as_ref()?;
         let record = &audited.record;

@@ -73,7 +73,7 @@ pub struct Needs {
     pub log: Vec<(PartnerId, u64)>,
     /// Whether the progress of the search for old events is needed.
     pub sweep: bool,
-    /// Whether it is needed where the stamps have got to.
+    /// Whether the progress of stamping is needed.
     pub stamping: bool,
     /// Whether the newest epoch is needed.
     pub epoch: bool,

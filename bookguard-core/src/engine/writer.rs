@@ -46,7 +46,7 @@ const ALONE: u32 = 32;
 /// way reads for milliseconds.
 const SCRUB_TRIES: u32 = 40;
 const SCRUB_WAIT: Duration = Duration::from_millis(25);
-/// How much damage is told of. `bookguard ledger verify` finds all of it.
+/// The most damage reports that are logged. `bookguard ledger verify` finds all damage.
 const TOLD: usize = 100;
 
 /// The sender of commands to the writer. Cheap to clone. The writer ends when the last clone is dropped.
@@ -208,7 +208,7 @@ struct Writer {
     recorded: Option<(Timestamp, AuditId)>,
     /// Whether the batch under way has come to its commit. From then on, some of it may be kept.
     commits: bool,
-    /// The damage of which the operator was told.
+    /// The damage that was logged.
     told: HashSet<String>,
 }
 
@@ -335,7 +335,7 @@ impl Writer {
         }
     }
 
-    /// Removes that in the end, if it was only a reader that was in the way: after a command, nobody may come for a long time.
+    /// Scrubs again when the writer ends, if a reader was in the way: after a command line, no process may come for a long time.
     fn scrub_at_last(&mut self) {
         let Some(conn) = self.conn.as_mut().filter(|_| self.erased) else {
             return;
@@ -430,7 +430,7 @@ impl Writer {
             root: to.root,
         };
         if changes.is_empty() && answers.is_empty() {
-            // What a caller is told to be done must be durable, also if an earlier request did it. A commit that is visible here
+            // If a caller is told that something is done, it must be durable, even if an earlier request did it. A commit that is visible here
             // may still wait for its standby, and this commit waits for it too.
             let tells = batch.iter().any(|job| job.tells_a_caller());
             if tells {

@@ -413,7 +413,7 @@ impl Operation for OpenConsoleLink {
             token,
             hash,
         };
-        // Whoever opens the link is the person from then on.
+        // The audit names the person whom the link was made for.
         let person = Session {
             authority: Authority::Partner {
                 partner_id: stored.partner_id,
