@@ -183,7 +183,7 @@ impl ErasureList {
 
     /// Opens the file and locks it, because other processes add lines too. With `must`, it is made if it is not there, and it is an error
     /// if it cannot be opened; whoever has nothing to add does without.
-    fn hold(&self, file: &mut Option<File>, must: bool) -> Result<Option<Held>, String> {
+    fn hold(&self, file: &mut Option<File>, must: bool) -> Result<Option<ListLock>, String> {
         // Nobody reads a file that was removed or replaced; `extend` adds to the new one what it lacks.
         file.take_if(|file| !private::is_at(file, &self.path));
         if file.is_none() && (must || self.path.exists()) {
@@ -201,7 +201,7 @@ impl ErasureList {
             match lock.try_lock() {
                 Err(TryLockError::WouldBlock) => thread::sleep(LOCK_WAIT),
                 // Or the file system has no locks.
-                Ok(()) | Err(TryLockError::Error(_)) => return Ok(Some(Held(lock))),
+                Ok(()) | Err(TryLockError::Error(_)) => return Ok(Some(ListLock(lock))),
             }
         }
         Err(self.unwritten(&io::Error::other("another process keeps it locked")))
@@ -284,9 +284,9 @@ impl ErasureList {
 }
 
 /// The lock of the list's file, until it is dropped.
-struct Held(File);
+struct ListLock(File);
 
-impl Drop for Held {
+impl Drop for ListLock {
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }

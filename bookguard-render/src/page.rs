@@ -55,7 +55,7 @@ pub(crate) fn beside(
 ) -> Result<String, String> {
     let read: Packet =
         serde_json::from_str(packet).map_err(|e| format!("The packet cannot be read: {e}."))?;
-    let shown = Shown(read);
+    let shown = PagePacket(read);
     let key: VerifierKey = vkey
         .trim()
         .parse()
@@ -88,9 +88,9 @@ pub(crate) fn beside(
 }
 
 /// A packet, as the page shows it.
-struct Shown(Packet);
+struct PagePacket(Packet);
 
-impl Shown {
+impl PagePacket {
     /// A sentence of the packet, with each party's name isolated from the writing direction around it.
     fn sentence(&self, text: &str) -> String {
         let booking = &self.0.booking;

@@ -19,7 +19,7 @@ macro_rules! place {
     ($path:literal $(, get $get:path)? $(, post $post:path)?) => {
         #[allow(unused_mut, unused_assignments)]
         {
-            let mut place = $crate::console::Place { path: $path, get: None, post: None };
+            let mut place = $crate::console::PageRoute { path: $path, get: None, post: None };
             $(place.get = Some(|user, asked| Box::pin($get(user, asked)));)?
             $(place.post = Some(|user, asked| Box::pin($post(user, asked)));)?
             place
@@ -185,13 +185,13 @@ type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Error>> + Send +
 type Handler = for<'a> fn(&'a User, &'a Asked) -> Answering<'a>;
 
 /// A path below [`PATH`], and what answers it.
-struct Place {
+struct PageRoute {
     path: &'static str,
     get: Option<Handler>,
     post: Option<Handler>,
 }
 
-fn places() -> Vec<Place> {
+fn places() -> Vec<PageRoute> {
     vec![
         place!("", get overview::show),
         place!("/bookings", get bookings::list),
@@ -254,7 +254,7 @@ pub(crate) fn add_operator_routes(app: &Arc<App>, address: String, routes: &mut 
 
 fn add(
     console: Console,
-    places: impl Iterator<Item = (String, Place)>,
+    places: impl Iterator<Item = (String, PageRoute)>,
     routes: &mut Routes,
 ) -> Explain {
     let console = Arc::new(console);

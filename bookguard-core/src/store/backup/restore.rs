@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::check::{contradictions, unreadable};
-use super::replaced::Shown;
+use super::replaced::Learned;
 use super::{
     BackedUp, BackupCheck, BackupError, Draft, Drafts, cannot_write, draft_of, file_of, in_name,
     refused, replaced, require_room, sweep, sync_folder, with_end,
@@ -131,7 +131,7 @@ pub fn restore(
             (Some(conn), shown)
         }
         Some(Err(error)) => (None, error.to_string().into()),
-        None => (None, Shown::default()),
+        None => (None, Learned::default()),
     };
     // Whatever becomes of the guard.
     note(&draft, &shown.lacking).map_err(|e| whole(unreadable(&e)))?;
