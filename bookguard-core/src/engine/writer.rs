@@ -47,7 +47,7 @@ const ALONE: u32 = 32;
 const SCRUB_TRIES: u32 = 40;
 const SCRUB_WAIT: Duration = Duration::from_millis(25);
 /// The most damage reports that are logged. `bookguard ledger verify` finds all damage.
-const TOLD: usize = 100;
+const DAMAGE_REPORTED: usize = 100;
 
 /// The sender of commands to the writer. Cheap to clone. The writer ends when the last clone is dropped.
 #[derive(Clone)]
@@ -157,7 +157,7 @@ pub fn start(deps: WriterDeps) -> Result<(Inbox, JoinHandle<()>), StoreError> {
         kept_at: 0,
         recorded: None,
         commits: false,
-        told: HashSet::new(),
+        reported_damage: HashSet::new(),
     };
     let thread = std::thread::Builder::new()
         .name("writer".to_owned())
@@ -209,7 +209,7 @@ struct Writer {
     /// Whether the batch under way has come to its commit. From then on, some of it may be kept.
     commits: bool,
     /// The damage that was logged.
-    told: HashSet<String>,
+    reported_damage: HashSet<String>,
 }
 
 impl Writer {
@@ -301,9 +301,9 @@ impl Writer {
 
     /// Tells the operator of damage, once: what the service itself asks for, it asks for again and again.
     fn tell(&mut self, damage: String) {
-        if self.told.len() < TOLD && !self.told.contains(&damage) {
+        if self.reported_damage.len() < DAMAGE_REPORTED && !self.reported_damage.contains(&damage) {
             tracing::error!("{damage}");
-            self.told.insert(damage);
+            self.reported_damage.insert(damage);
         }
     }
 

@@ -94,7 +94,7 @@ impl Reader<'_> {
 }
 
 /// Stores that the expiry of a key was announced.
-pub(super) fn told(api_key_id: &ApiKeyId) -> Statement<'static> {
+pub(super) fn notice_sent(api_key_id: &ApiKeyId) -> Statement<'static> {
     Statement::new(
         "UPDATE api_key SET notice_ms = NULL WHERE id = $1",
         vec![api_key_id.as_bytes().to_vec().into()],
