@@ -10,6 +10,7 @@ use bookguard_core::error::{self, Error, FieldError};
 use bookguard_core::input::{Json, JsonObject, quoted};
 use bookguard_core::model::Timestamp;
 use bookguard_core::operation::Body;
+use bookguard_core::text::capital;
 use maud::{Markup, html};
 use poem::http::StatusCode;
 use serde_json::value::RawValue;
@@ -511,14 +512,13 @@ fn told(fault: &FieldError) -> String {
     match &*fault.code {
         "missing_field" => "This is required.".to_owned(),
         "wrong_type" => fault.fix.clone(),
-        _ => format!("{} {}", capital(&fault.message), fault.fix),
+        _ => format!("{} {}", sentence(&fault.message), fault.fix),
     }
 }
 
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|first| first.to_uppercase().to_string());
-    let text = first.unwrap_or_default() + chars.as_str();
+/// The text with a capital at its beginning and a full stop at its end.
+fn sentence(text: &str) -> String {
+    let text = capital(text);
     match text.ends_with('.') {
         true => text,
         false => text + ".",

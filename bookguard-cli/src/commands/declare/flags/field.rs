@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use bookguard_core::input::{JsonObject, quoted};
+use bookguard_core::text::capital;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use serde_json::value::RawValue;
 
@@ -231,10 +232,4 @@ pub(super) fn kebab(name: &str) -> String {
         }
     }
     out
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|first| first.to_uppercase().to_string());
-    first.unwrap_or_default() + chars.as_str()
 }
