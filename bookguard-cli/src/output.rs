@@ -26,7 +26,7 @@ use table::Style;
 pub struct Answer<T> {
     /// The JSON, byte for byte.
     pub json: String,
-    /// The same, parsed.
+    /// The answer, parsed.
     pub output: T,
 }
 
@@ -76,7 +76,7 @@ impl Screen {
         }
     }
 
-    /// Shows an operation's answer. A reader that has gone is no failure, so that the command ends as its answer demands.
+    /// Shows an operation's answer. A reader that has gone away is not a failure: the exit code still follows the answer.
     ///
     /// # Errors
     /// Those of [`Self::json`] and [`print()`], without [`Failure::Closed`].

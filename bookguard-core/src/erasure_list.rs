@@ -108,7 +108,7 @@ impl ErasureList {
             line.clear();
             let read = lines.read_until(b'\n', &mut line);
             read.map_err(|e| self.unreadable(&e))?;
-            // What has no end was not written to its end.
+            // A line without its line feed was not written completely.
             let Some(whole) = line.strip_suffix(b"\n") else {
                 return Ok(());
             };
@@ -171,8 +171,8 @@ impl ErasureList {
         self.is_owed.store(is_owed, Ordering::SeqCst);
     }
 
-    /// Whether the database lacks erasures of the list. Nothing is added then until all of them were repeated: a last line that the
-    /// database has says that it has all of them.
+    /// Whether the database lacks erasures of the list. Until all are repeated, nothing is added: a database that has the last line is
+    /// taken to have every line.
     pub fn is_owed(&self) -> bool {
         self.is_owed.load(Ordering::SeqCst)
     }
@@ -183,8 +183,8 @@ impl ErasureList {
 
     /// Opens the file and locks it, because other processes add lines too. With `must`, it is made if it is not there, and it is an error
     /// if it cannot be opened; whoever has nothing to add does without.
-    fn hold(&self, file: &mut Option<File>, must: bool) -> Result<Option<Held>, String> {
-        // One that was removed or replaced is read by nobody any more; `extend` adds again what the new one lacks.
+    fn hold(&self, file: &mut Option<File>, must: bool) -> Result<Option<ListLock>, String> {
+        // Nobody reads a file that was removed or replaced; `extend` adds to the new one what it lacks.
         file.take_if(|file| !private::is_at(file, &self.path));
         if file.is_none() && (must || self.path.exists()) {
             match self.opened() {
@@ -201,7 +201,7 @@ impl ErasureList {
             match lock.try_lock() {
                 Err(TryLockError::WouldBlock) => thread::sleep(LOCK_WAIT),
                 // Or the file system has no locks.
-                Ok(()) | Err(TryLockError::Error(_)) => return Ok(Some(Held(lock))),
+                Ok(()) | Err(TryLockError::Error(_)) => return Ok(Some(ListLock(lock))),
             }
         }
         Err(self.unwritten(&io::Error::other("another process keeps it locked")))
@@ -279,9 +279,9 @@ impl ErasureList {
 }
 
 /// The lock of the list's file, until it is dropped.
-struct Held(File);
+struct ListLock(File);
 
-impl Drop for Held {
+impl Drop for ListLock {
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }

@@ -54,7 +54,7 @@ pub const QUOTA_FILE_BYTES: u64 = 1024 * 1024 * 1024;
 /// Uploads of files that a node receives at a time, including those that wait for room. Files that a first piece of 64 KiB holds
 /// are not counted: each is as small as any other body.
 pub const UPLOADS: usize = 256;
-/// The same of one partner.
+/// Uploads of one partner that a node receives at a time.
 pub const UPLOADS_PER_PARTNER: usize = 2;
 /// Bytes of files under way to the store for which a node has room at a time: beyond it, uploads wait.
 pub const UPLOAD_BYTES: usize = 96 * 1024 * 1024;
@@ -69,7 +69,7 @@ pub const ANSWER_BYTES: usize = 256 * 1024 * 1024;
 pub const FREE_ANSWER_BYTES: usize = 32 * 1024;
 /// The least bytes per second at which a client must take an answer: a tenth of what a slow mobile connection does.
 pub const ANSWER_BYTES_PER_S: u64 = 4 * 1024;
-/// The same for an answer that counts, while more than half of [`ANSWER_BYTES`] are held.
+/// The least bytes per second at which a client must take an answer that counts, while more than half of [`ANSWER_BYTES`] is held.
 pub const SCARCE_ANSWER_BYTES_PER_S: u64 = 256 * 1024;
 /// Characters of the method by which a party accepted.
 pub const METHOD_CHARS: usize = 64;
@@ -245,7 +245,7 @@ pub const STAMP_PAUSE_MAX_MS: i64 = HOUR_MS;
 pub const STAMP_IDLE_MS: i64 = 7 * DAY_MS;
 /// Characters of the sentence that says why there is no stamp.
 pub const STAMP_TROUBLE_CHARS: usize = 500;
-/// The most entries that an epoch adds to the map, so that its write turn stays short. So many are enough for one.
+/// The most entries that an epoch adds to the map, so that its write turn stays short. This many make one due.
 pub const EPOCH_ENTRIES: u64 = 4_096;
 /// The entries of one step of an audit of maps.
 pub const MAP_AUDIT_ENTRIES: u64 = 4_096;
@@ -298,23 +298,24 @@ pub const LEASE_SKEW_MS: i64 = 10_000;
 pub const RECLAIMED: usize = 512;
 /// Deliveries of one endpoint in flight at a time, on each node.
 pub const IN_FLIGHT_PER_ENDPOINT: usize = 8;
-/// The same for an endpoint that has not answered yet: two, so that losing a first attempt holds nothing up.
+/// Deliveries in flight of an endpoint that has not answered yet: two, so that losing a first attempt holds nothing up.
 pub const IN_FLIGHT_PER_NEW_ENDPOINT: usize = 2;
-/// The same for an endpoint that times out or is slow: each attempt holds its place for seconds.
+/// Deliveries in flight of an endpoint that times out or is slow: each attempt holds its place for seconds.
 pub const IN_FLIGHT_PER_TROUBLED_ENDPOINT: usize = 1;
 /// Deliveries of one endpoint held in memory on each node, in flight or queued; the others wait in the store.
 pub const QUEUED_PER_ENDPOINT: usize = 512;
-/// The same for a new endpoint, and for one so slow that more would have to be released before their turn came.
+/// Deliveries held in memory of a new endpoint, and of one so slow that more would have to be released before their turn came.
 pub const QUEUED_PER_SLOW_ENDPOINT: usize = 16;
-/// The same for an endpoint in trouble: the delivery in flight, and the one to follow it at once.
+/// Deliveries held in memory of an endpoint in trouble: the one in flight, and the one to follow it at once.
 pub const QUEUED_PER_TROUBLED_ENDPOINT: usize = 2;
 /// Deliveries held in memory on each node for all healthy endpoints: some 20 MB with their bodies. One partner can use at
 /// most a sixth, which is what its endpoints can hold.
 pub const QUEUED: usize = 65_536;
-/// The same for all new endpoints: twice the number in flight, so that each queued delivery is sent before its lease is too
-/// short.
+/// Deliveries held in memory on each node for all new endpoints: twice the number in flight, so that each queued delivery is sent
+/// before its lease is too short.
 pub const QUEUED_NEW: usize = 2 * IN_FLIGHT_NEW;
-/// The same for all endpoints in trouble, for the same reason; the others wait in the store without a lease.
+/// Deliveries held in memory on each node for all endpoints in trouble: twice the number in flight, for the same reason. The others
+/// wait in the store without a lease.
 pub const QUEUED_TROUBLED: usize = 2 * IN_FLIGHT_TROUBLED;
 /// Endpoints whose health a node remembers while it holds no delivery of them, for healthy and troubled ones each: some 100
 /// bytes each. A forgotten endpoint counts as new again.
@@ -328,10 +329,10 @@ pub const CLAIMED_PER_ENDPOINT: usize = 128;
 pub const FAILURES_SETTLED_AT_ONCE: usize = 4;
 /// Deliveries in flight on one node to healthy endpoints.
 pub const IN_FLIGHT: usize = 1_024;
-/// The same to new endpoints, in addition: 250 partners that all register only dead ones at once leave room for others.
+/// Deliveries in flight on one node to new endpoints, in addition: 250 partners that all register only dead ones at once leave room for others.
 pub const IN_FLIGHT_NEW: usize = 512;
-/// The same to endpoints in trouble, in addition. With the shortest timeout, some 60 of them are tried per second, so that
-/// 5,000 dead ones cost the writer little.
+/// Deliveries in flight on one node to endpoints in trouble, in addition. With the shortest timeout, some 60 of them are tried per
+/// second, so that 5,000 dead ones cost the writer little.
 pub const IN_FLIGHT_TROUBLED: usize = 256;
 /// Bytes of an attempt's response that are stored.
 pub const RESPONSE_HEAD_BYTES: usize = 1_024;
@@ -377,9 +378,10 @@ pub const RETENTION_DAYS_MAX: u32 = 36_500;
 /// Changes of keys, secrets, endpoints, policies and settings that a partner may make in a day (UTC): no person and no program of a
 /// partner needs more, and their records are 100 MB in 400 days.
 pub const CHANGES_PER_DAY: u64 = 500;
-/// With so many changes in a day, a partner can change no more policies and settings: a key that may do only that leaves enough for keys and secrets.
+/// The number of changes in a day after which a partner can no longer change policies and settings. The rest is left for keys and secrets.
 pub const POLICIES_UNTIL: u64 = 400;
-/// With so many, it can place no more legal holds and invite nobody: releasing and ending them counts too.
+/// The number of changes in a day after which a partner can place no more legal holds and invite nobody. Releasing and ending count
+/// too, and stay possible.
 pub const HOLDS_UNTIL: u64 = 200;
 /// Days for which records of the audit are kept by default: a year, and a month to look back on it.
 pub const AUDIT_DAYS: u32 = 400;

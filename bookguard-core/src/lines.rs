@@ -85,7 +85,7 @@ impl Threshold {
     }
 }
 
-/// The place in [`LEVELS`]; what is less important than all of them comes after them.
+/// The index in [`LEVELS`]; any less important level gets the index after the last.
 fn rank(level: Level) -> u8 {
     let place = LEVELS.iter().position(|(_, known)| *known == level);
     place.unwrap_or(LEVELS.len()) as u8

@@ -19,10 +19,10 @@ pub(crate) type PacketKey = (BookingId, Vec<Withheld>);
 
 /// The cached packets.
 #[derive(Default)]
-pub(crate) struct Packets(Mutex<Kept>);
+pub(crate) struct Packets(Mutex<Cache>);
 
 #[derive(Default)]
-struct Kept {
+struct Cache {
     packets: HashMap<PacketKey, One>,
     /// The bytes cached for each partner.
     bytes: HashMap<PartnerId, usize>,
@@ -118,12 +118,12 @@ impl Packets {
             .count()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Cache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl Cache {
     /// Drops the least recently used packet of the partner with the most bytes.
     fn give_way(&mut self) {
         let most = self.bytes.iter().max_by_key(|(_, bytes)| **bytes);

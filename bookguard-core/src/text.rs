@@ -98,6 +98,13 @@ pub fn quoted(text: &str) -> String {
     format!("\u{201c}{}\u{201d}", quotable(text))
 }
 
+/// The text with a capital at its beginning.
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + chars.as_str()
+}
+
 /// The text as it stands between quotation marks: a double mark in it becomes a single one, as nested quotations are
 /// written, so that no text can end its own quotation and go on as a sentence of whoever quotes it. Of single marks side by
 /// side, which together look like a double one, the first stays. Straight marks stay: they do not end a quotation.
@@ -167,7 +174,7 @@ pub(crate) fn key_pattern() -> String {
     format!("^[^{HIDDEN}]*$")
 }
 
-/// So many entries, in words.
+/// The number of entries, in words.
 #[must_use]
 pub fn entries(count: u64) -> String {
     match count {

@@ -500,8 +500,8 @@ impl Witnessed {
         }
     }
 
-    /// A turn with this witness after so many seconds, which refuses everything older than `least`. Returns the size that it was asked
-    /// for.
+    /// A turn with this witness after this many seconds. The witness refuses everything older than `least`. Returns the size that it was
+    /// asked for.
     fn turn(&mut self, n: usize, seconds: i64, least: u64) -> u64 {
         let service = &self.partner.service;
         let now = self.bench.clock.fetch_add(seconds * 1000, Ordering::AcqRel) + seconds * 1000;

@@ -48,7 +48,7 @@ pub fn archive(
     Ok(zip.finish())
 }
 
-/// Those of these files that the packet's items name. An item can be added after the packet was made.
+/// The files that the packet's items name. An item can be added after the packet was made.
 fn files_of(packet: &Packet, files: &[(ItemId, FileState)]) -> Vec<(ItemId, FileState)> {
     let names = |item_id: &ItemId, file: &FileState| {
         let mut items = packet.items.iter().filter(|item| item.item_id == *item_id);

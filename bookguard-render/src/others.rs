@@ -9,7 +9,7 @@ use bookguard_core::evidence::{
 };
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::model::Timestamp;
-use bookguard_core::text::quoted;
+use bookguard_core::text::{capital, quoted};
 
 use crate::Maker;
 
@@ -207,13 +207,6 @@ fn named(authority: &str) -> String {
         "" => "an authority without a name".to_owned(),
         name => format!("the authority {}", quoted(name)),
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(chars).collect()
-    })
 }
 
 /// Such as `25 November 2026, 10:00:05 UTC`.

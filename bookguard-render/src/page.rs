@@ -54,7 +54,7 @@ pub(crate) fn beside(
 ) -> Result<String, String> {
     let read: Packet =
         serde_json::from_str(packet).map_err(|e| format!("The packet cannot be read: {e}."))?;
-    let shown = Shown(read);
+    let shown = PagePacket(read);
     let key: VerifierKey = vkey
         .trim()
         .parse()
@@ -86,9 +86,9 @@ pub(crate) fn beside(
 }
 
 /// A packet, as the page shows it.
-struct Shown(Packet);
+struct PagePacket(Packet);
 
-impl Shown {
+impl PagePacket {
     fn withholds(&self, name: Withheld) -> bool {
         self.0.withheld.contains(&name)
     }

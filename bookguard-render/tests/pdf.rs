@@ -47,7 +47,7 @@ fn named(name: &str) -> String {
     })
 }
 
-/// A packet with so many moments and paragraphs.
+/// A packet with this many moments and paragraphs.
 fn long(moments: usize, paragraphs: usize) -> String {
     packet(|packet| {
         let sentence = |what: &str, number: usize| {

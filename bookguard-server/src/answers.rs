@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     impl Answers {
-        /// Lets other callers hold so many bytes.
+        /// Lets other callers hold at least this many bytes.
         pub(crate) fn fill(self: &Arc<Self>, bytes: usize) -> Vec<AnswerRoom> {
             let pieces = 1_000..1_000 + bytes.div_ceil(PACKET);
             pieces

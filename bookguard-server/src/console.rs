@@ -33,7 +33,7 @@ macro_rules! place {
     ($path:literal $(, get $get:path)? $(, post $post:path)?) => {
         #[allow(unused_mut, unused_assignments)]
         {
-            let mut place = $crate::console::Place { path: $path, get: None, post: None };
+            let mut place = $crate::console::PageRoute { path: $path, get: None, post: None };
             $(place.get = Some(|user, asked| Box::pin($get(user, asked)));)?
             $(place.post = Some(|user, asked| Box::pin($post(user, asked)));)?
             place
@@ -135,7 +135,7 @@ impl Asked {
         }
     }
 
-    /// The same, with the times in these fields as instants.
+    /// The request with the times in these fields as instants.
     fn in_utc(&self, names: &[&str]) -> Self {
         Self {
             path: self.path.clone(),
@@ -144,7 +144,7 @@ impl Asked {
         }
     }
 
-    /// The same, with only what somebody changed of these fields: see [`Fields::changed`].
+    /// The request without those of these fields that nobody changed: see [`Fields::changed`].
     fn changed(&self, names: &[&str]) -> Self {
         Self {
             path: self.path.clone(),
@@ -219,13 +219,13 @@ type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Error>> + Send +
 type Handler = for<'a> fn(&'a User, &'a Asked) -> Answering<'a>;
 
 /// A path below [`PATH`], and what answers it.
-struct Place {
+struct PageRoute {
     path: &'static str,
     get: Option<Handler>,
     post: Option<Handler>,
 }
 
-fn places() -> Vec<Place> {
+fn places() -> Vec<PageRoute> {
     vec![
         place!("", get overview::show),
         place!("/bookings", get bookings::list),
@@ -280,7 +280,7 @@ pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) -> Explain {
     )
 }
 
-/// The same for the operator's console, which is at this address.
+/// Adds the paths of the operator's console, which is at this address.
 pub(crate) fn add_operator_routes(app: &Arc<App>, address: String, routes: &mut Routes) -> Explain {
     let console = Console::new(app, Whose::Operator, address);
     add(console, operator::all_places(), routes)
@@ -288,7 +288,7 @@ pub(crate) fn add_operator_routes(app: &Arc<App>, address: String, routes: &mut 
 
 fn add(
     console: Console,
-    places: impl Iterator<Item = (String, Place)>,
+    places: impl Iterator<Item = (String, PageRoute)>,
     routes: &mut Routes,
 ) -> Explain {
     let console = Arc::new(console);

@@ -367,7 +367,7 @@ pub(crate) fn unfinished(error: &(dyn StdError + 'static)) -> Refusal {
         io::ErrorKind::TimedOut => Some(too_slow(
             "The body did not arrive in time. Send it faster, or send less.",
         )),
-        // So the connection calls the size of a chunk that is no number, and chunks and trailers that end otherwise than they may.
+        // The connection reports a chunk size that is not a number, or a malformed chunk or trailer, as one of these.
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
             Some(Refusal::unread(StatusCode::BAD_REQUEST))
         }

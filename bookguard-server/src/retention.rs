@@ -68,8 +68,8 @@ pub(crate) async fn tell_expiring_keys(service: Arc<Service>) {
     }
 }
 
-/// Tells of a page of them, which begins after `after`; returns whether there may be more, and then moves `after`. What cannot be
-/// told of is passed over until all others were told of.
+/// Announces a page of expiring keys, which begins after `after`; returns whether there may be more, and then moves `after`. A key
+/// that cannot be announced is passed over until all others were.
 async fn tell_keys(service: &Arc<Service>, after: &mut Option<KeyNotice>) -> Result<bool, Error> {
     let (looking, from) = (Arc::clone(service), *after);
     let due = tokio::task::spawn_blocking(move || key_notices::due(&looking, from));

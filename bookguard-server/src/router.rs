@@ -397,7 +397,7 @@ mod tests {
         lines_of(requests, asked.collect()).await
     }
 
-    /// The same for these requests, each with its refusal.
+    /// The lines that these requests, each with its refusal, cause, without their ids and times.
     async fn lines_of(
         requests: RequestLines,
         asked: Vec<(Request, Option<Refusal>)>,

@@ -44,14 +44,14 @@ pub(crate) async fn stamp(service: Arc<Service>, stamper: Stamper, metrics: Arc<
     let mut is_told = false;
     loop {
         match turn(&service, &stamper, &asker).await {
-            Ok(Turn::Idle) => {}
-            Ok(Turn::Stamped) => {
+            Ok(StampOutcome::Idle) => {}
+            Ok(StampOutcome::Stamped) => {
                 metrics.asked(true);
                 if std::mem::take(&mut is_told) {
                     tracing::info!("the log is stamped again");
                 }
             }
-            Ok(Turn::Failed(why)) => {
+            Ok(StampOutcome::Failed(why)) => {
                 metrics.asked(false);
                 // Each further failure is counted; one line tells that they began.
                 if !std::mem::replace(&mut is_told, true) {
@@ -66,14 +66,18 @@ pub(crate) async fn stamp(service: Arc<Service>, stamper: Stamper, metrics: Arc<
 }
 
 /// The outcome of a turn.
-enum Turn {
+enum StampOutcome {
     /// There was nothing to stamp, or another node does it.
     Idle,
     Stamped,
     Failed(String),
 }
 
-async fn turn(service: &Arc<Service>, stamper: &Stamper, asker: &Asker) -> Result<Turn, Error> {
+async fn turn(
+    service: &Arc<Service>,
+    stamper: &Stamper,
+    asker: &Asker,
+) -> Result<StampOutcome, Error> {
     let interval_ms = i64::try_from(stamper.interval.as_millis()).unwrap_or(i64::MAX);
     let looking = Arc::clone(service);
     let due = tokio::task::spawn_blocking(move || timestamps::due(&looking, interval_ms));
@@ -81,18 +85,18 @@ async fn turn(service: &Arc<Service>, stamper: &Stamper, asker: &Asker) -> Resul
         Error::internal(format!("the search for what to stamp failed: {error}"))
     })??;
     let Some(of) = due else {
-        return Ok(Turn::Idle);
+        return Ok(StampOutcome::Idle);
     };
     let taken = timestamps::take_turn(service, interval_ms);
     let Written::Fresh(Some(asked)) = service.submit_patiently(taken).await? else {
-        return Ok(Turn::Idle);
+        return Ok(StampOutcome::Idle);
     };
     match ask(service, stamper, asker, asked, of).await? {
-        Ok(()) => Ok(Turn::Stamped),
+        Ok(()) => Ok(StampOutcome::Stamped),
         Err(why) => {
             let note = timestamps::note_trouble(service, why.clone());
             service.submit_patiently(note).await?;
-            Ok(Turn::Failed(why))
+            Ok(StampOutcome::Failed(why))
         }
     }
 }

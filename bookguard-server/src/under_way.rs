@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is under way, by caller.
+/// How many are under way, by caller.
 #[derive(Debug)]
 pub(crate) struct UnderWay<K> {
     /// The most of one caller.

@@ -74,7 +74,7 @@ impl Uploads {
         })
     }
 
-    /// Whether there is no place, or no room, for another file.
+    /// Whether the places are taken, or the room is too small for another file.
     fn are_full(&self) -> bool {
         self.room.available_permits() < FILE_BYTES || self.under_way.is_full()
     }

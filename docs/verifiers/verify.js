@@ -261,7 +261,7 @@
     return base64(bytes) === text && (length === undefined || bytes.length === length) ? bytes : null;
   }
 
-  /** Decodes unpadded base64url of so many bytes. */
+  /** Decodes unpadded base64url of `length` bytes. */
   function fromBase64Url(text, length) {
     if (typeof text !== "string") return null;
     const padded = text.replace(/-/g, "+").replace(/_/g, "/") + "=".repeat((4 - (text.length % 4)) % 4);

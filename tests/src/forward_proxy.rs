@@ -111,7 +111,7 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
         state.asked.push(asked);
         state.way
     };
-    // A client that gives up is no failure of the proxy.
+    // A client that gives up is not a failure of the proxy.
     let _ = match way {
         Way::Open => open(stream, &target).await,
         Way::Says(bytes) => say(&mut stream, bytes).await,

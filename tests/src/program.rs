@@ -474,7 +474,7 @@ impl Serving {
         server
     }
 
-    /// The same, but nobody reads its standard error until [`Self::read`].
+    /// Starts a server of which nobody reads standard error until [`Self::read`].
     pub async fn unread(line: CommandLine) -> Self {
         let mut child = line.spawn(Stdio::null());
         let stdout = child.stdout.take().expect("standard output is piped");

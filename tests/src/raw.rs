@@ -73,7 +73,7 @@ impl Raw {
         }
     }
 
-    /// Sends bytes. If the server has already closed, that is no failure: its earlier answer can still be read.
+    /// Sends bytes. If the server has already closed, that is not a failure: its earlier answer can still be read.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }

@@ -126,7 +126,7 @@ impl TestServer {
         self.second_node_with(|config| config).await
     }
 
-    /// The same with a changed configuration.
+    /// A second server on the same database, key and clock, with a changed configuration.
     pub async fn second_node_with(&self, adjust: impl FnOnce(Config) -> Config) -> Server {
         let server = Server::start(adjust(self.config.clone())).await;
         server.unwrap_or_else(|why| panic!("{why}"))

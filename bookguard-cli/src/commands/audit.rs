@@ -79,7 +79,7 @@ async fn prune(call: Call<'_>) -> Result<(), Failure> {
         before,
         records,
     };
-    call.screen.said(&pruning, |_| pruning.told())
+    call.screen.said(&pruning, |_| pruning.in_words())
 }
 
 /// How many records are old, and the newest of them.
@@ -116,7 +116,7 @@ async fn delete(local: &Local, before: Timestamp, newest: AuditId) -> Result<u64
 }
 
 impl Pruning {
-    fn told(&self) -> String {
+    fn in_words(&self) -> String {
         let (records, before) = (grouped(self.records), time(self.before));
         match self.dry_run {
             true => format!("{records} records from before {before} would be deleted."),

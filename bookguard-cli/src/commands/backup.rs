@@ -282,7 +282,7 @@ async fn into_file(
     let key = BackupCheck::new(&config.db, config.ledger_key.clone(), None).ledger_key;
     let mut value = members(&made, file);
     value["ledgerKey"] = json!(key.path());
-    screen.said(&value, |_| told(&made, file, &key))
+    screen.said(&value, |_| in_words(&made, file, &key))
 }
 
 /// What programs read of a backup.
@@ -310,7 +310,7 @@ pub(super) fn held(made: &BackedUp, file: &Path) -> String {
     )
 }
 
-fn told(made: &BackedUp, file: &Path, key: &LedgerKeySource) -> String {
+fn in_words(made: &BackedUp, file: &Path, key: &LedgerKeySource) -> String {
     let flag = key.path().map_or_else(String::new, |path| {
         format!(" --ledger-key {}", path.display())
     });

@@ -81,7 +81,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             ["SETTING", "VALUE", "FROM"],
             rows.collect(),
         );
-        let found: Vec<_> = found.iter().map(|one| told(one, style)).collect();
+        let found: Vec<_> = found.iter().map(|one| in_words(one, style)).collect();
         format!("{settings}\n\n{}", found.join("\n"))
     })?;
     match found
@@ -100,7 +100,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     }
 }
 
-fn told(one: &Diagnosis, style: Style) -> String {
+fn in_words(one: &Diagnosis, style: Style) -> String {
     let state = match one.state {
         Severity::Ok => style.good("ok     "),
         Severity::Skipped => "skipped".to_owned(),

@@ -115,11 +115,11 @@ fn of_all(page: &Page<Event>, style: Style) -> String {
 
 /// An event on one line, as it happens.
 pub(super) fn happened(event: &Event, style: Style) -> String {
-    format!("{}  {}", told(event, style), event.status.word())
+    format!("{}  {}", in_words(event, style), event.status.word())
 }
 
-/// The same without what became of its deliveries.
-pub(super) fn told(event: &Event, style: Style) -> String {
+/// An event on one line, without what became of its deliveries.
+pub(super) fn in_words(event: &Event, style: Style) -> String {
     format!(
         "{}  {}  {}  {}",
         style.bold(&event.seq.to_string()),

@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::declare::{Call, CliCommand, add, special};
-use super::events::told;
+use super::events::in_words;
 use super::tail::Following;
 use super::verify::given_secret;
 use crate::failure::Failure;
@@ -251,7 +251,7 @@ impl Posted {
             (Some(status), _) => format!("{status} in {} ms", self.duration_ms),
             (None, error) => format!("failed: {}", plain(error.as_deref().unwrap_or("unknown"))),
         };
-        format!("{}  {outcome}", told(event, style))
+        format!("{}  {outcome}", in_words(event, style))
     }
 }
 

@@ -132,7 +132,7 @@ async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
             () = ended(&mut signals) => break,
         };
         match looked {
-            Ok(looked) => lines.show(&looked.json(), |_| looked.told())?,
+            Ok(looked) => lines.show(&looked.json(), |_| looked.in_words())?,
             // It may answer again; what it said wrong it would say again.
             Err(failure @ (Failure::Unreachable(_) | Failure::BadAnswer(_))) if every.is_some() => {
                 say(&failure.text(Format::Table).unwrap_or_default());
@@ -155,7 +155,7 @@ impl Looked {
         })
     }
 
-    fn told(&self) -> String {
+    fn in_words(&self) -> String {
         let (origin, size) = (plain(&self.log.origin), grouped(self.log.size));
         match self.log.size - self.before {
             0 => {
@@ -267,7 +267,7 @@ impl FollowedLog {
         self.look_at(place, (source, note)).await
     }
 
-    /// The same, once it was found.
+    /// Looks at the checkpoint that was found there.
     async fn look_at(
         &self,
         place: &str,

@@ -78,7 +78,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         )
     })?;
     let pruning = prune(local, days, args.dry_run).await?;
-    call.screen.said(&pruning, |_| pruning.told())
+    call.screen.said(&pruning, |_| pruning.in_words())
 }
 
 async fn prune(local: &Local, days: u32, dry_run: bool) -> Result<Pruning, Failure> {
@@ -174,7 +174,7 @@ impl Pruning {
         self.payload_bytes += bytes;
     }
 
-    fn told(&self) -> String {
+    fn in_words(&self) -> String {
         let (done, kept) = match self.dry_run {
             true => ("would be deleted", "would be"),
             false => ("were deleted", "were"),
@@ -247,7 +247,7 @@ mod tests {
             waiting: 0,
             unreadable: 0,
         };
-        let text = pruning.told();
+        let text = pruning.in_words();
         assert!(
             text.contains("1,234 events") && text.contains("would be deleted"),
             "{text}"
@@ -259,7 +259,7 @@ mod tests {
             unreadable: 6,
             ..pruning
         };
-        let text = pruning.told();
+        let text = pruning.in_words();
         assert!(
             text.contains("were deleted") && text.contains("5 more of that age were kept"),
             "{text}"

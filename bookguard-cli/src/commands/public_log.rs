@@ -244,7 +244,7 @@ impl Source {
     }
 }
 
-/// A partial tile, cut from the full one; what is no full tile stays as it is, and is refused by whoever checks it.
+/// Cuts a partial tile from the full one. Bytes that are not a full tile are returned unchanged; whoever checks them refuses them.
 fn beginning(path: &TilePath, full: Vec<u8>) -> Vec<u8> {
     let cut = match path.kind() {
         TileKind::Hashes(_) => path.cut(&full).map(<[u8]>::to_vec),

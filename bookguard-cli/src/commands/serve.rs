@@ -89,7 +89,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             let _ = output::print(&format!("metrics at {metrics}"));
         }
         if let (Some(demo), Some(sample)) = (&demo, &sample) {
-            let _ = output::print(&demo.told(sample, server));
+            let _ = output::print(&demo.in_words(sample, server));
         }
     })
     .await?;
@@ -168,7 +168,7 @@ impl Demo {
         config
     }
 
-    fn told(&self, sample: &Sample, server: &Server) -> String {
+    fn in_words(&self, sample: &Sample, server: &Server) -> String {
         let place = match self.scratch {
             Some(_) => "a temporary database that is removed when the server ends",
             None => "the new database",

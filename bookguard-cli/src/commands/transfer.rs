@@ -120,7 +120,7 @@ fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Re
     bar.clear();
     let moved = moved.map_err(failure)?;
     screen.said(&described(&moved, from, to, &at), |style| {
-        told(&moved, from, to, &at, style)
+        in_words(&moved, from, to, &at, style)
     })
 }
 
@@ -173,7 +173,7 @@ fn described(moved: &Transferred, from: &Database, to: &Database, key: &LedgerKe
     })
 }
 
-fn told(
+fn in_words(
     moved: &Transferred,
     from: &Database,
     to: &Database,

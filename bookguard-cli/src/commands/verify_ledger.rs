@@ -63,14 +63,14 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
         value["witnessedEntries"] = json!(size);
     }
     call.screen.said(&value, |style| {
-        let mut told = told(&report, rate, style);
+        let mut words = in_words(&report, rate, style);
         if let Some(Some(size)) = witnessed {
-            told += &format!(
+            words += &format!(
                 "\nThe witnesses of the policy have cosigned the first {}.",
                 counted(size, "entry")
             );
         }
-        told
+        words
     })?;
     if let Some(rollback) = &report.guard.rollback {
         return conclude(
@@ -91,7 +91,7 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
     )
 }
 
-fn told(report: &LedgerReport, rate: u64, style: Style) -> String {
+fn in_words(report: &LedgerReport, rate: u64, style: Style) -> String {
     let failed = style.bad("FAILED");
     let mut lines: Vec<String> = (report.findings.iter())
         .map(|finding| format!("{failed} {}", plain(&finding.to_string())))

@@ -42,7 +42,7 @@ pub struct BatchState {
     pub operator_keys: HashMap<OperatorKeyId, NewOperatorKey>,
     /// The console sessions that commands name, and all of a partner that have not expired if a command adds one.
     pub console_sessions: HashMap<ConsoleSessionId, StoredConsoleSession>,
-    /// The same of the operator's console.
+    /// The operator's console sessions, chosen as `console_sessions` are.
     pub operator_sessions: HashMap<ConsoleSessionId, StoredOperatorSession>,
     /// The files that commands name, and those never completed, if requested.
     pub files: HashMap<FileId, FileState>,

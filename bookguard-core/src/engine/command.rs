@@ -148,8 +148,8 @@ impl<R> Envelope<R> {
         }
     }
 
-    /// The partner whose changes of the day it counts among: the one that asks for it, if the audit records it whoever asks. What
-    /// the operator does is not limited.
+    /// The partner whose daily limit of changes this command counts against: the calling partner, if the operation is audited for every
+    /// caller. The operator is not limited.
     pub(crate) fn changing(&self) -> Option<PartnerId> {
         let audited = self.audit.as_ref()?;
         let record = &audited.record;
@@ -341,11 +341,11 @@ pub struct HeldDelivery {
 /// Selects the deliveries that are taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reclaim {
-    /// Those whose lease ends by then. That is now, or later if all nodes that held any are known to be gone.
+    /// Deliveries whose lease ends by this time. It is now, or later if all nodes that held any are known to be gone.
     EndedBy(Timestamp),
-    /// Those of a node that is known to be gone, whenever its leases end.
+    /// Deliveries of a node that is known to be gone, whenever its leases end.
     Gone(Node),
-    /// Those whose wait was computed by a clock that was ahead. They wait as long as computed then, but from now on.
+    /// Deliveries whose wait was computed by a clock that was ahead. They wait as long as computed then, but from now on.
     Ahead,
 }
 

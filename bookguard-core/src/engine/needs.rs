@@ -39,9 +39,9 @@ pub struct Needs {
     pub unexpired_operator_sessions: bool,
     /// Bookings with their terms, their last change of date and their resolution.
     pub bookings: Vec<BookingId>,
-    /// Those of the bookings whose acceptances are needed.
+    /// Bookings whose acceptances are needed; `bookings` names them too.
     pub acceptances: Vec<BookingId>,
-    /// Those of the bookings whose evidence items are needed.
+    /// Bookings whose evidence items are needed; `bookings` names them too.
     pub items: Vec<BookingId>,
     /// Files, whole or not.
     pub files: Vec<FileId>,
@@ -75,7 +75,7 @@ pub struct Needs {
     pub log: Vec<(PartnerId, u64)>,
     /// Whether the progress of the search for old events is needed.
     pub sweep: bool,
-    /// Whether it is needed where the stamps have got to.
+    /// Whether the progress of stamping is needed.
     pub stamping: bool,
     /// Whether the newest epoch is needed.
     pub epoch: bool,

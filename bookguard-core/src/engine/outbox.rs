@@ -43,14 +43,14 @@ pub struct EndpointAllowance {
 #[derive(Debug)]
 pub struct Outbox {
     deliveries: mpsc::UnboundedSender<Vec<LeasedDelivery>>,
-    held: Mutex<Held>,
+    held: Mutex<HeldCounts>,
     /// Events whose bodies were erased lately, and when. The courier may hold deliveries of them.
     recalled: Mutex<HashMap<EventId, Timestamp>>,
 }
 
 /// The number of deliveries the courier holds. Endpoints without an account count as new.
 #[derive(Debug, Default)]
-struct Held {
+struct HeldCounts {
     endpoints: HashMap<EndpointId, EndpointLoad>,
     pools: HashMap<EndpointStanding, Pool>,
 }
@@ -157,7 +157,7 @@ impl Pool {
     }
 }
 
-impl Held {
+impl HeldCounts {
     /// The endpoint's allowance, and how much room of its own is left.
     fn of(&self, endpoint_id: &EndpointId, failing: bool) -> (EndpointAllowance, usize) {
         let account = self.endpoints.get(endpoint_id);
@@ -187,7 +187,7 @@ impl Outbox {
         )
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldCounts> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -237,7 +237,7 @@ impl Outbox {
     /// Sets an endpoint's allowance, which also lasts while nothing is held for it.
     pub fn set(&self, endpoint_id: EndpointId, partner_id: PartnerId, terms: EndpointAllowance) {
         let mut held = self.held();
-        let Held { endpoints, pools } = &mut *held;
+        let HeldCounts { endpoints, pools } = &mut *held;
         let account = endpoints.entry(endpoint_id).or_insert(EndpointLoad {
             partner_id,
             count: 0,
@@ -290,7 +290,7 @@ impl Outbox {
         }
         {
             let mut held = self.held();
-            let Held { endpoints, pools } = &mut *held;
+            let HeldCounts { endpoints, pools } = &mut *held;
             for delivery in &deliveries {
                 let account = endpoints
                     .entry(delivery.endpoint_id)
@@ -330,7 +330,7 @@ impl Outbox {
     /// Notes that the courier is done with one delivery to this endpoint.
     pub fn release(&self, endpoint_id: &EndpointId) {
         let mut held = self.held();
-        let Held { endpoints, pools } = &mut *held;
+        let HeldCounts { endpoints, pools } = &mut *held;
         let Some(of) = endpoints.get_mut(endpoint_id).filter(|of| of.count > 0) else {
             return;
         };

@@ -46,8 +46,8 @@ const ALONE: u32 = 32;
 /// way reads for milliseconds.
 const SCRUB_TRIES: u32 = 40;
 const SCRUB_WAIT: Duration = Duration::from_millis(25);
-/// How much damage is told of. `bookguard ledger verify` finds all of it.
-const TOLD: usize = 100;
+/// The most damage reports that are logged. `bookguard ledger verify` finds all damage.
+const DAMAGE_REPORTED: usize = 100;
 
 /// The sender of commands to the writer. Cheap to clone. The writer ends when the last clone is dropped.
 #[derive(Clone)]
@@ -157,7 +157,7 @@ pub fn start(deps: WriterDeps) -> Result<(Inbox, JoinHandle<()>), StoreError> {
         kept_at: 0,
         recorded: None,
         commits: false,
-        told: HashSet::new(),
+        reported_damage: HashSet::new(),
     };
     let thread = std::thread::Builder::new()
         .name("writer".to_owned())
@@ -208,8 +208,8 @@ struct Writer {
     recorded: Option<(Timestamp, AuditId)>,
     /// Whether the batch under way has come to its commit. From then on, some of it may be kept.
     commits: bool,
-    /// The damage of which the operator was told.
-    told: HashSet<String>,
+    /// The damage that was logged.
+    reported_damage: HashSet<String>,
 }
 
 impl Writer {
@@ -286,8 +286,8 @@ impl Writer {
         matches!(looked, Ok(Ok(_)))
     }
 
-    /// The error for the caller of a command that failed by itself. Writing works for everybody else, so this is no outage of the
-    /// storage.
+    /// The error for the caller of a command that failed by itself. Writing works for everybody else, so the storage is
+    /// not at fault.
     fn blame(&mut self, cause: &StoreError) -> Error {
         let why = match cause {
             StoreError::Corrupt(_) => format!("it needs data that cannot be read: {cause}"),
@@ -301,9 +301,9 @@ impl Writer {
 
     /// Tells the operator of damage, once: what the service itself asks for, it asks for again and again.
     fn tell(&mut self, damage: String) {
-        if self.told.len() < TOLD && !self.told.contains(&damage) {
+        if self.reported_damage.len() < DAMAGE_REPORTED && !self.reported_damage.contains(&damage) {
             tracing::error!("{damage}");
-            self.told.insert(damage);
+            self.reported_damage.insert(damage);
         }
     }
 
@@ -335,7 +335,7 @@ impl Writer {
         }
     }
 
-    /// Removes that in the end, if it was only a reader that was in the way: after a command, nobody may come for a long time.
+    /// Scrubs again when the writer ends, if a reader was in the way: after a command line, no process may come for a long time.
     fn scrub_at_last(&mut self) {
         let Some(conn) = self.conn.as_mut().filter(|_| self.erased) else {
             return;
@@ -430,7 +430,7 @@ impl Writer {
             root: to.root,
         };
         if changes.is_empty() && answers.is_empty() {
-            // What a caller is told to be done must be durable, also if an earlier request did it. A commit that is visible here
+            // If a caller is told that something is done, it must be durable, even if an earlier request did it. A commit that is visible here
             // may still wait for its standby, and this commit waits for it too.
             let tells = batch.iter().any(|job| job.tells_a_caller());
             if tells {

@@ -25,7 +25,7 @@ pub struct StampClaim {
     pub at: Timestamp,
     /// Entries of the ledger that it covers.
     pub size: u64,
-    /// Of them, the records of the packet.
+    /// How many of those entries are records of the packet.
     pub records: usize,
 }
 

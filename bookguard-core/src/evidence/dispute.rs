@@ -243,10 +243,10 @@ fn files(packet: &Packet, form: DisputeForm, reason: DisputeReason) -> Vec<Dispu
 }
 
 /// An entry of the packet: the one at this place among those of its kind.
-type Place = (LeafKind, usize);
+type EntryRef = (LeafKind, usize);
 
 /// Whether this value of an entry was erased. The erasures say so: a partner can write what stands in for an erased text too.
-fn is_erased_of(packet: &Packet, (kind, place): Place, value: Erasable) -> bool {
+fn is_erased_of(packet: &Packet, (kind, place): EntryRef, value: Erasable) -> bool {
     let entries = packet.entries.iter().zip(0_u64..);
     let mut of_kind = entries.filter(|(entry, _)| entry.body.kind == kind.as_str());
     let Some((_, number)) = of_kind.nth(place) else {
@@ -272,7 +272,7 @@ fn told(packet: &Packet, name: Erasable, value: &str) -> String {
 }
 
 /// What the partner wrote in an entry, in a sentence, or that it was erased.
-fn worded(packet: &Packet, place: Place, name: Erasable, text: &str) -> String {
+fn worded(packet: &Packet, place: EntryRef, name: Erasable, text: &str) -> String {
     match is_erased_of(packet, place, name) {
         true => "[erased]".to_owned(),
         false => quoted(text),

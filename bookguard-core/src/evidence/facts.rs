@@ -329,7 +329,7 @@ impl ResolutionFact {
         }
     }
 
-    /// The same, as it was recorded before the words of a decision could be erased.
+    /// The fact of a resolution, as it was recorded before the words of a decision could be erased.
     #[cfg(test)]
     pub fn with_words_within(resolution: Resolution) -> Self {
         Self {

@@ -3,7 +3,7 @@
 //!
 //! A session begins with the key itself ([`StartConsoleSession`]) or with a link that somebody made for the person
 //! ([`CreateConsoleLink`], [`OpenConsoleLink`]). The partner lists and ends them. Beginning a session and signing out are for the
-//! server's console alone: they are no part of the HTTP interface. A token has 256 random bits. Only its SHA-256 is stored, so it is
+//! server's console alone: they are not part of the HTTP interface. A token has 256 random bits. Only its SHA-256 is stored, so it is
 //! shown once, and neither the database nor a backup opens anything.
 //!
 //! Invariants: a session never does what its key could not do now, and ends with it ([`find`] asks for both). A link is opened
@@ -413,7 +413,7 @@ impl Operation for OpenConsoleLink {
             token,
             hash,
         };
-        // Whoever opens the link is the person from then on.
+        // The audit names the person whom the link was made for.
         let person = Session {
             authority: Authority::Partner {
                 partner_id: stored.partner_id,

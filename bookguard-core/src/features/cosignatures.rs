@@ -299,8 +299,8 @@ fn lease_end(now: Timestamp) -> Timestamp {
     now.plus_ms(WITNESS_LEASE_MS)
 }
 
-/// The checkpoint that a packet shows of the log with this key: of those with so many entries, the best cosigned one, with the lines
-/// of the witnesses after it. `None` if no witness of the policy has cosigned any.
+/// The checkpoint that a packet shows of the log with this key: the best cosigned one whose number of entries is in `sizes`, with the
+/// lines of the witnesses after it. `None` if no witness of the policy has cosigned any.
 #[must_use]
 pub fn cosigned_head(
     stored: &[StoredCosignature],

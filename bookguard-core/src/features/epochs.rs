@@ -75,7 +75,7 @@ pub fn record_last(service: &Service) -> Result<(), Error> {
 /// Says whether an epoch is due, from the number of entries without one, and the time at which the first entry of a booking was written.
 type IsDue<'a> = &'a dyn Fn(u64, Option<Timestamp>) -> bool;
 
-/// The epoch, if it is due. It adds at most so many entries.
+/// The epoch, if it is due. It adds at most `most` entries.
 fn made(service: &Service, most: u64, is_due: IsDue<'_>) -> Result<Option<RecordEpoch>, Error> {
     let mut reader = service.reader()?;
     reader.snapshot();

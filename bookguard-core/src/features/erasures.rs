@@ -409,7 +409,7 @@ impl Operation for ListErasures {
 pub fn settle(service: &Service) -> Result<u64, Error> {
     let mut repeated = 0;
     if service.owes_erasures() {
-        // Perhaps it was only not known whether they are owed. The list may be long.
+        // Perhaps nobody knew yet whether they are owed. The list may be long.
         let looked = service.look_at_erasures();
         looked.map_err(|why| SettleError::from(why).0)?;
     }

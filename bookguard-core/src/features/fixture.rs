@@ -314,7 +314,7 @@ pub(crate) fn booking(at: Timestamp) -> Envelope<BookingCreated> {
     booking_by(at, None)
 }
 
-/// The same, prepared with the partner's policies as they were remembered.
+/// A booking of a hundred bytes, prepared with the partner's policies as they were remembered.
 pub(crate) fn booking_by(at: Timestamp, policy_set: Option<PolicySet>) -> Envelope<BookingCreated> {
     let made = state(None, BookingStatus::Created);
     let fact = Fact::from(CreationFact::of(&made.booking, made.terms_hash.clone()));

@@ -1,7 +1,7 @@
 //! Finds keys that will soon expire, and tells their owners with `api_key.expiring`.
 //!
 //! The store keeps when each key's notice is due, and forgets it in the commit that makes the event. So a notice is made once,
-//! however many nodes look, and a node that was down makes it late. Invariant: a key that was rotated or revoked is not told of.
+//! however many nodes look, and a node that was down makes it late. Invariant: a key that was rotated or revoked is not announced.
 
 mod rule;
 

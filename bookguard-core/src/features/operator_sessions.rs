@@ -338,7 +338,7 @@ impl Operation for OpenOperatorLink {
         let key = query_one(session, |reader| {
             reader.operator_key(&begun.operator_key_id)
         })?;
-        // Whoever opens the link is the person from then on.
+        // The audit names the person whom the link was made for.
         let person = Session {
             authority: authority(&begun, key.ok_or_else(no_such_link)?.name),
             ..session.clone()

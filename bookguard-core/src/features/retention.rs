@@ -89,7 +89,7 @@ pub(crate) struct PruneEvents {
     pub(crate) to: Sweep,
 }
 
-/// The instant before which events count as old at `now`, if they are kept for so many days.
+/// The instant before which events are old at `now`, if events are kept for this many days.
 #[must_use]
 pub fn old_before(now: Timestamp, days: u32) -> Timestamp {
     now.plus_ms(-i64::from(days) * limits::DAY_MS)

@@ -31,9 +31,9 @@ pub enum QueryForm {
     Flag,
     /// One word of the vocabulary that has this name in the interface document.
     Words(&'static str),
-    /// The same, and it must be there.
+    /// A word as for `Words`, which must be there.
     RequiredWord(&'static str),
-    /// Text of at most so many characters, one of them visible.
+    /// Text of at most this many characters, at least one of them visible.
     Text(usize),
     /// An id with this prefix.
     Id(&'static str),

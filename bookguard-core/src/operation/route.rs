@@ -66,7 +66,7 @@ pub struct Route {
     pub path: &'static str,
     /// Who may use it.
     pub access: Access,
-    /// Whether the audit records it whoever calls. What the administrator or a person in the console does is always recorded.
+    /// Whether every caller's call is audited. Writes of the administrator and of people in the console always are.
     pub audited: bool,
     /// Whether a suspended partner may call it, although it is not a GET.
     pub while_suspended: bool,

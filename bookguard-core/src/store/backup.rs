@@ -116,7 +116,7 @@ fn require_room(from: &Path, to: &Path, reserve: u64) -> Result<(), BackupError>
     room(sqlite::size(from), reserve, free).map_err(|why| BackupError::Failed(no_room(to, &why)))
 }
 
-/// Fails unless a disk has room for a copy of so many bytes, and for what must stay free beside it.
+/// Fails unless a disk with `free` bytes has room for a copy of `bytes`, and for the `reserve` that must stay free beside it.
 pub(super) fn room(bytes: u64, reserve: u64, free: Option<u64>) -> Result<(), String> {
     let mib = |bytes: u64| bytes.div_ceil(1024 * 1024);
     let Some(free) = free.filter(|free| *free < bytes.saturating_add(reserve)) else {

@@ -64,7 +64,7 @@ pub(crate) struct Writes<'a> {
     entries: Vec<&'a Entry>,
     /// The last new entry of each existing booking whose other columns did not change.
     chains: Vec<(BookingId, &'a Entry)>,
-    /// The same for existing bookings that did change.
+    /// The existing bookings whose other columns changed, each with its last new entry.
     changed: Vec<(&'a BookingState, &'a Entry)>,
     /// Resolutions made by this batch.
     resolutions: Vec<&'a Logged<Resolution>>,
@@ -175,7 +175,7 @@ impl<'a> Writes<'a> {
             Change::KeyStandingChanged { api_key_id, standing } => {
                 self.single.push(keys::stands(seal, api_key_id, *standing));
             }
-            Change::KeyExpiryTold(api_key_id) => self.single.push(keys::told(api_key_id)),
+            Change::KeyExpiryTold(api_key_id) => self.single.push(keys::notice_sent(api_key_id)),
             Change::OperatorKeyAdded(stored) => self.single.push(operator_keys::added(seal, stored)),
             Change::OperatorKeyRevoked(stored) => self.single.push(operator_keys::revoked(seal, stored)),
             Change::ConsoleSessionAdded(stored) => self.single.push(console_sessions::added(seal, &**stored)),

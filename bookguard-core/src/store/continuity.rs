@@ -183,7 +183,7 @@ impl Log {
 
     /// Whether the log's own entries prove that it continues the log `origin` under another name, and that the loss of any of its first
     /// `size` entries was accepted: this key signed the head, every continuation on the way is in its tree and can be opened, and one
-    /// of them names that log with as many. Whoever has seen more than was accepted has a loss of its own.
+    /// of them names that log with as many. A guard that has seen more than was accepted has lost more.
     fn leads(
         &self,
         conn: &mut dyn Conn,

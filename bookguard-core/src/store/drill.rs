@@ -69,7 +69,7 @@ pub enum Tampering {
     OtherKey,
     /// Records one more booking, with a program of the attacker's own. The command line does it.
     Record,
-    /// The same with a clock that is a year behind.
+    /// Records one more booking, with a clock that is a year behind.
     RecordInThePast,
     /// Changes the text of a packet. The command line does it.
     Packet(fn(&str) -> String),

@@ -80,7 +80,7 @@ pub struct Guarded {
     pub seen: Option<Arc<PublishedHead>>,
     /// What the database lacks of the published log. It is among the findings too.
     pub rollback: Option<Rollback>,
-    /// The same for a backup, which may lack later entries. It is not among the findings.
+    /// What a backup lacks of the published log: it may lack later entries, so this is not among the findings.
     pub behind: Option<Rollback>,
 }
 

@@ -65,12 +65,12 @@ pub(super) fn born(seal: &Seal, partner_id: &PartnerId, key: &NewKey) -> (String
     (body, codes)
 }
 
-/// Keys whose expiry is to be told of by now, the longest due first.
+/// Keys whose expiry is due to be announced, the longest due first.
 const NOTICES: &str = "SELECT notice_ms, id, partner_id FROM api_key WHERE (notice_ms, id) > ($1, $2) AND notice_ms <= $3 \
      ORDER BY notice_ms, id LIMIT $4";
 
 impl Reader<'_> {
-    /// Keys whose expiry is to be told of by `now`, with their owners, whether their rows are genuine or not; those after `after`.
+    /// Keys whose expiry is due to be announced at `now`, with their owners, whether their rows are genuine or not; those after `after`.
     pub fn expiring_keys(
         &mut self,
         now: Timestamp,
@@ -93,8 +93,8 @@ impl Reader<'_> {
     }
 }
 
-/// Stores that the expiry of a key was told of.
-pub(super) fn told(api_key_id: &ApiKeyId) -> Statement<'static> {
+/// Stores that the expiry of a key was announced.
+pub(super) fn notice_sent(api_key_id: &ApiKeyId) -> Statement<'static> {
     Statement::new(
         "UPDATE api_key SET notice_ms = NULL WHERE id = $1",
         vec![api_key_id.as_bytes().to_vec().into()],

@@ -323,7 +323,8 @@ macro_rules! deliveries {
     };
 }
 
-/// Those that [`delivery`] can read. One that it cannot stays as it is, and as many as one command takes would keep it from all others.
+/// Like `deliveries!`, without rows that [`delivery`] cannot read. An unreadable row stays as it is, and would otherwise take a
+/// readable one's place in every batch.
 macro_rules! readable {
     ($where:literal) => {
         deliveries!(
@@ -338,7 +339,7 @@ const ENDED: &str = readable!("lease IS NOT NULL AND due_ms <= $1 ORDER BY due_m
 const OF_NODE: &str =
     readable!("lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3");
 
-/// The same, whether they can be read or not. Those that cannot are soon the oldest, and are told of.
+/// The oldest, readable or not, so that unreadable ones are noticed and reported.
 const OLDEST_ENDED: &str =
     deliveries!("lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2");
 const OLDEST_OF_NODE: &str =

@@ -42,7 +42,7 @@ pub struct Reader<'a> {
 /// An endpoint with something due, its partner, and whether the last attempt at it failed.
 pub type Due = (EndpointId, PartnerId, bool);
 
-/// When the expiry of a key is to be told of, the key, and its owner.
+/// When the expiry of a key is due to be announced, the key, and its owner.
 pub type KeyNotice = (Timestamp, ApiKeyId, PartnerId);
 
 /// One page of the endpoints with something due.

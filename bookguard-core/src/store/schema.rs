@@ -19,7 +19,7 @@ use super::sqlite;
 
 /// A step from one version of the schema to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct SchemaStep {
     /// The script, in SQLite's dialect.
     pub sql: &'static str,
     /// The oldest version whose programs may use the database after the step. A step that only expands (new tables and
@@ -29,49 +29,49 @@ pub struct Step {
 }
 
 /// The steps, oldest first. Their count is the version that this program knows.
-pub const STEPS: [Step; 9] = [
-    Step {
+pub const STEPS: [SchemaStep; 9] = [
+    SchemaStep {
         sql: include_str!("schema/001.sql"),
         oldest_reader: 1,
     },
     // Programs of version 1 would change things without recording them in the audit.
-    Step {
+    SchemaStep {
         sql: include_str!("schema/002.sql"),
         oldest_reader: 2,
     },
     // Programs of version 2 cannot read events of types that endpoints list, nor events without a booking.
-    Step {
+    SchemaStep {
         sql: include_str!("schema/003.sql"),
         oldest_reader: 3,
     },
     // Programs of version 3 do without sessions of the console: a key that they revoke ends its sessions all the same.
-    Step {
+    SchemaStep {
         sql: include_str!("schema/004.sql"),
         oldest_reader: 3,
     },
     // Programs of version 4 would cancel bookings without noting which wait for a person.
-    Step {
+    SchemaStep {
         sql: include_str!("schema/005.sql"),
         oldest_reader: 5,
     },
     // Programs of version 5 would take entries that commit to stamps for damage.
-    Step {
+    SchemaStep {
         sql: include_str!("schema/006.sql"),
         oldest_reader: 6,
     },
     // Programs of version 6 would take erased values and entries that commit to maps for damage, prune what a legal hold keeps, and
     // answer again with erased values.
-    Step {
+    SchemaStep {
         sql: include_str!("schema/007.sql"),
         oldest_reader: 7,
     },
     // Programs of version 7 would write to a database of which a node has noted that it lacks published entries.
-    Step {
+    SchemaStep {
         sql: include_str!("schema/008.sql"),
         oldest_reader: 8,
     },
     // Programs of version 8 cannot read pages of the map in which values wait.
-    Step {
+    SchemaStep {
         sql: include_str!("schema/009.sql"),
         oldest_reader: 9,
     },
@@ -147,7 +147,10 @@ pub fn upgrade(database: &Database) -> Result<Option<Upgraded>, StoreError> {
 ///
 /// # Errors
 /// As for [`upgrade`].
-pub fn upgrade_by(database: &Database, steps: &[Step]) -> Result<Option<Upgraded>, StoreError> {
+pub fn upgrade_by(
+    database: &Database,
+    steps: &[SchemaStep],
+) -> Result<Option<Upgraded>, StoreError> {
     let to = steps.len() as i64;
     let Some(found) = look(database)? else {
         return Ok(None);
@@ -204,8 +207,9 @@ pub(super) fn version_statement() -> Statement<'static> {
 /// The rows that the steps leave in the table of versions: each version, and the oldest one whose programs may use it. Version
 /// 1 was made before there were others.
 pub(super) fn written() -> impl Iterator<Item = (i64, Option<i64>)> {
-    let oldest =
-        |(version, step): (i64, &Step)| (version, (version > 1).then_some(step.oldest_reader));
+    let oldest = |(version, step): (i64, &SchemaStep)| {
+        (version, (version > 1).then_some(step.oldest_reader))
+    };
     (1..).zip(&STEPS).map(oldest)
 }
 
@@ -265,7 +269,7 @@ pub(super) fn make<C: Conn>(conn: &mut C, script: Script<C>) -> Result<(), Store
 pub(super) fn apply<C: Conn>(
     conn: &mut C,
     from: i64,
-    steps: &[Step],
+    steps: &[SchemaStep],
     script: Script<C>,
 ) -> Result<(), StoreError> {
     for (version, step) in (1_i64..).zip(steps).filter(|(version, _)| *version > from) {

@@ -15,10 +15,10 @@ use crate::model::Timestamp;
 pub(super) const STAMPING: &str = "SELECT next_ms, asked, trouble FROM stamping WHERE id = 1";
 pub(super) const STAMPED: &str = "SELECT size FROM stamp WHERE size > 0 ORDER BY size DESC LIMIT 1";
 const LATEST: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp WHERE size > 0 ORDER BY size DESC LIMIT 1";
-/// The first checkpoint of this log that covers so many entries. The log may have had other names.
+/// The stamp over the smallest checkpoint of this log that covers at least this many entries. The log may have had other names.
 const COVERING: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp WHERE size >= $1 \
      AND SUBSTR(checkpoint, 1, $2) = $3 ORDER BY size LIMIT 1";
-/// The last stamp until an instant over so many entries at most. Later ones cover more entries.
+/// The latest stamp up to an instant that covers at most this many entries. Later ones cover more entries.
 const RENEWING: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp WHERE time_ms <= $1 \
      AND SUBSTR(checkpoint, 1, $2) = $3 AND size <= $4 ORDER BY time_ms DESC LIMIT 1";
 /// Every stamp, a page at a time.

@@ -65,7 +65,7 @@ pub(super) struct Told {
     pub(super) others: Others,
 }
 
-/// How much of each part that can be long is printed: so many of its items.
+/// The most items that are printed of each part that can be long.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) story: usize,
@@ -323,7 +323,7 @@ fn missing(left_out: usize, what: &str) -> String {
     )
 }
 
-/// The first so many characters of a text.
+/// The first `chars` characters of a text, with an ellipsis if there are more.
 fn cut(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((end, _)) => format!("{}…", &text[..end]),

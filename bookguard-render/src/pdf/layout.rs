@@ -115,7 +115,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Lays the parts out, and stops when there are more than so many pages.
+    /// Lays the parts out, and stops when there are more than `most_pages`.
     pub(super) fn new(blocks: &[Block], faces: &Faces<'_>, most_pages: usize) -> Self {
         let mut setter = Setter {
             faces,

@@ -93,7 +93,7 @@ impl Progress {
         }
     }
 
-    /// The client's side took so many bytes. Those before an answer are "100 Continue", for which a request has no more time.
+    /// The client's side took this many bytes. Those before an answer are "100 Continue", for which a request has no more time.
     pub(super) fn sent(&mut self, bytes: usize, now: Instant) {
         let Some(answer) = &mut self.answer else {
             return;
@@ -169,7 +169,7 @@ impl Progress {
     }
 }
 
-/// The time that so many bytes take at this rate.
+/// The time that this many bytes take at `per_second` bytes a second.
 fn time_of(bytes: u64, per_second: u64) -> Duration {
     Duration::from_secs_f64(bytes as f64 / per_second as f64)
 }

@@ -33,7 +33,7 @@ use crate::media;
 use crate::readers::ReadClass;
 
 /// What is shown of a booking.
-struct Shown {
+struct BookingPage {
     booking: Booking,
     /// If the session may see evidence.
     packet: Option<Packet>,
@@ -44,7 +44,7 @@ struct Shown {
     holds: Vec<Hold>,
 }
 
-impl Shown {
+impl BookingPage {
     async fn of(user: &User, id: &str) -> Result<Self, Error> {
         let booking = user.read::<GetBooking>(&[id], &[]).await?;
         let packet = match user.may(Scope::EvidenceRead) {
@@ -113,7 +113,7 @@ async fn page(
     now: Timestamp,
     refused: Option<&Error>,
 ) -> Result<Answer, Error> {
-    let shown = Shown::of(user, id).await?;
+    let shown = BookingPage::of(user, id).await?;
     let booking = &shown.booking;
     let title = title(booking);
     let main = html! {

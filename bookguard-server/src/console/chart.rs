@@ -45,7 +45,7 @@ pub(super) fn bars(title: &str, bars: &[Bar]) -> Markup {
 }
 
 /// A step of a schedule: how much of its height is filled, whether it applies now, and what people read in it.
-pub(super) struct Step {
+pub(super) struct ChartStep {
     /// Thousandths.
     pub(super) filled: u64,
     pub(super) is_current: bool,
@@ -54,7 +54,7 @@ pub(super) struct Step {
 
 /// The steps of a schedule from left to right, as wide as each other, because a last one of an hour matters as much as a first
 /// one of a year.
-pub(super) fn steps(title: &str, steps: &[Step]) -> Markup {
+pub(super) fn steps(title: &str, steps: &[ChartStep]) -> Markup {
     let width = WIDTH / steps.len().max(1) as u64;
     html! {
         svg.steps role="img" aria-label=(title) viewBox={ "0 0 " (WIDTH) " " (HEIGHT + 1) } preserveAspectRatio="none" {

@@ -21,7 +21,7 @@ const IDLE_MS: i64 = 30 * 60 * 1000;
 const STALE_MS: i64 = 60 * 1000;
 /// The context to which the seal binds cookies.
 const OWNER: &[u8] = b"console cookie";
-/// The same of the operator's console.
+/// The context to which the seal binds cookies of the operator's console.
 const OPERATOR: &[u8] = b"operator console cookie";
 
 /// Makes and reads the cookie of one console.

@@ -10,6 +10,7 @@ use bookguard_core::error::{self, Error, FieldError};
 use bookguard_core::input::{Json, JsonObject, quoted};
 use bookguard_core::model::Timestamp;
 use bookguard_core::operation::Body;
+use bookguard_core::text::capital;
 use maud::{Markup, html};
 use poem::http::StatusCode;
 use serde_json::value::RawValue;
@@ -164,7 +165,7 @@ impl Fields {
     }
 }
 
-/// The field that holds what a field held when its form was opened. It is no member of the body.
+/// The form field that holds what a field held when the form was opened. The body has no such member.
 fn start_of(name: &str) -> String {
     format!("start{name}")
 }
@@ -281,7 +282,7 @@ pub(super) enum Kind<'k> {
     Secret,
     /// A local date and time, which browsers offer a calendar and a clock for.
     Local,
-    /// The same in UTC, for an instant: see [`Fields::in_utc`].
+    /// A date and time in UTC, for an instant: see [`Fields::in_utc`].
     Utc,
     Long,
     /// One of these words, each with what people read.
@@ -558,12 +559,6 @@ fn with_advice(fault: &FieldError) -> String {
     }
 }
 
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|first| first.to_uppercase().to_string());
-    first.unwrap_or_default() + chars.as_str()
-}
-
 #[cfg(test)]
 mod tests {
     use bookguard_core::features::bookings::BookingRequest;
@@ -786,7 +781,7 @@ mod tests {
         ];
         let all = r#"{"url":"https://b.example","events":null,"description":"Ours"}"#;
         assert_eq!(sent(&[&opened[..], &other].concat()), all);
-        // Of what it held nothing is known.
+        // Without the opening value, every field counts as changed.
         assert_eq!(sent(&[("/enabled", "true")]), r#"{"enabled":true}"#);
     }
 

@@ -22,7 +22,7 @@ use maud::{Markup, html};
 use super::frame::links;
 use super::parts::{Tone, badge};
 use super::user::User;
-use super::{Part, Place};
+use super::{PageRoute, Part};
 
 /// The parts of the operator's console, their names and their addresses.
 pub(super) const PARTS: [(Part, &str, &str); 6] = [
@@ -37,7 +37,7 @@ pub(super) const PARTS: [(Part, &str, &str); 6] = [
 /// The place of what is about one partner.
 const ABOUT: &str = "/partners/:partnerId";
 
-fn places() -> Vec<Place> {
+fn places() -> Vec<PageRoute> {
     vec![
         place!("", get overview::show),
         place!("/partners", get partners::list),
@@ -51,7 +51,7 @@ fn places() -> Vec<Place> {
 }
 
 /// The places of a partner's account, below [`ABOUT`].
-fn account_places() -> Vec<Place> {
+fn account_places() -> Vec<PageRoute> {
     vec![
         place!("", get account::show),
         place!("/approve", post account::approve),
@@ -63,7 +63,7 @@ fn account_places() -> Vec<Place> {
 }
 
 /// Every place, with its path.
-pub(super) fn all_places() -> impl Iterator<Item = (String, Place)> {
+pub(super) fn all_places() -> impl Iterator<Item = (String, PageRoute)> {
     let own = places().into_iter();
     let own = own.map(|place| (place.path.to_owned(), place));
     let account = account_places().into_iter();

@@ -51,7 +51,7 @@ pub(super) fn price(number: &Decimal, currency: Currency) -> String {
     }
 }
 
-/// The same for digits with a currency or another word around them: thousands are set apart.
+/// A text of digits with a currency or another word around them, its thousands set apart.
 pub(super) fn grouped(text: &str) -> String {
     let begin = text
         .find(|c: char| c.is_ascii_digit())

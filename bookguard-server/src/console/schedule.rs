@@ -4,7 +4,7 @@ use bookguard_core::model::{Amount, Timestamp};
 use bookguard_core::policy::{EvaluationStatus, Rule, Segment};
 use maud::{Markup, html};
 
-use super::chart::{Step, steps};
+use super::chart::{ChartStep, steps};
 use super::parts::{money, records, time, words};
 
 /// The steps of a schedule for a booking of this value in minor units; the one that applies now is marked.
@@ -29,12 +29,12 @@ pub(super) fn schedule(segments: &[Segment], value: i64, now: Timestamp) -> Mark
 
 /// The chart alone, unless a person decides every step.
 pub(super) fn drawn(segments: &[Segment], value: i64, now: Timestamp) -> Markup {
-    let drawn: Vec<Step> = segments
+    let drawn: Vec<ChartStep> = segments
         .iter()
         .map(|segment| {
             let refund = segment.refund.map_or(0, Amount::minor).max(0);
             let filled = i128::from(refund) * 1000 / i128::from(value.max(1));
-            Step {
+            ChartStep {
                 filled: u64::try_from(filled).unwrap_or(0),
                 is_current: (segment.from..=segment.to).contains(&now),
                 label: format!("until {}: {} back", segment.to, sum(segment.refund)),

@@ -69,7 +69,7 @@ impl Whose {
 }
 
 #[derive(Clone, Copy)]
-enum Step {
+enum SignInStep {
     /// `/console/sign-in`
     Key,
     /// `/console/link/{token}`
@@ -83,11 +83,11 @@ pub(super) fn add_routes(
     add: &mut impl FnMut(String, Method, BoxEndpoint<'static>),
 ) {
     for (path, method, step) in [
-        ("/sign-in", Method::GET, Step::Key),
-        ("/sign-in", Method::POST, Step::Key),
-        ("/link/:token", Method::GET, Step::Link),
-        ("/link/:token", Method::POST, Step::Link),
-        ("/sign-out", Method::POST, Step::Out),
+        ("/sign-in", Method::GET, SignInStep::Key),
+        ("/sign-in", Method::POST, SignInStep::Key),
+        ("/link/:token", Method::GET, SignInStep::Link),
+        ("/link/:token", Method::POST, SignInStep::Link),
+        ("/sign-out", Method::POST, SignInStep::Out),
     ] {
         let console = Arc::clone(console);
         let call = move |request: Request| {
@@ -134,7 +134,7 @@ fn destination(fields: &Fields) -> &str {
 }
 
 impl Console {
-    async fn sign(self: Arc<Self>, mut request: Request, step: Step) -> Response {
+    async fn sign(self: Arc<Self>, mut request: Request, step: SignInStep) -> Response {
         let arrival = match self.arrive(&mut request).await {
             Ok(arrival) => arrival,
             Err(refusal) => return self.refuse(None, refusal),
@@ -148,20 +148,22 @@ impl Console {
             .unwrap_or_default()
             .to_owned();
         let done = match (step, arrival.is_form) {
-            (Step::Out, _) => return self.sign_out(&arrival).await,
-            (Step::Key, false) => {
+            (SignInStep::Out, _) => return self.sign_out(&arrival).await,
+            (SignInStep::Key, false) => {
                 return self.page(StatusCode::OK, "Sign in", self.key_page(&fields, None));
             }
-            (Step::Link, false) => return self.page(StatusCode::OK, "Sign in", self.link_page()),
-            (Step::Key, true) => self.start(&arrival, &fields).await,
-            (Step::Link, true) => self.open(&arrival, &token).await,
+            (SignInStep::Link, false) => {
+                return self.page(StatusCode::OK, "Sign in", self.link_page());
+            }
+            (SignInStep::Key, true) => self.start(&arrival, &fields).await,
+            (SignInStep::Link, true) => self.open(&arrival, &token).await,
         };
         match done {
             Ok(token) => {
                 let cookie = self.cookies.seal(&token, self.now(), None);
                 self.go(&self.link(destination(&fields)), cookie)
             }
-            Err(error) if matches!(step, Step::Key) && error.kind == Kind::Unauthorized => {
+            Err(error) if matches!(step, SignInStep::Key) && error.kind == Kind::Unauthorized => {
                 let KeyEntry { field, fix, .. } = self.whose.key();
                 let why = "is not a key that works";
                 let wrong = Error::fault(*field, "unauthorized", why, *fix);
@@ -182,7 +184,7 @@ impl Console {
 
     fn key_page(&self, fields: &Fields, refused: Option<&Error>) -> Markup {
         let entry = self.whose.key();
-        // Neither a wrong key stands on the page, nor one from the address: whoever made that would have others sign in with theirs.
+        // Neither a wrong key nor one from the address stands on the page: whoever made that address would have others sign in with theirs.
         let fields = &fields.with(entry.field, "");
         let draft = Draft { fields, refused };
         let key = Field::new(entry.field, entry.label, Entry::Secret)

@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 
 /// How long a message no larger than an ordinary request may take.
 pub(super) const ARRIVAL: Duration = Duration::from_secs(20);
-/// The same without a key, because the message occupies a connection meanwhile.
+/// How long a message without a key may take: less, because it occupies a connection meanwhile.
 pub(super) const STRANGERS_ARRIVAL: Duration = Duration::from_secs(5);
 /// The least bytes per second of a large message, averaged from its beginning: 2 Mbit/s.
 const RATE: f64 = 256.0 * 1024.0;

@@ -44,7 +44,7 @@ async fn a_damaged_event_is_passed_over_and_the_others_are_pruned() {
         let insert = "INSERT INTO event (id, partner_id, seq, type, retries, body) VALUES (?1, ?1, ?2, 0, 0, x'7b7d')";
         store.execute(insert, (id(n), n)).unwrap();
     }
-    // No id has so many bytes.
+    // This id is a byte too long.
     let insert = "INSERT INTO event (id, partner_id, seq, type, retries, body) VALUES (?1, ?1, 9, 0, 0, x'7b7d')";
     store.execute(insert, ([id(2), vec![0]].concat(),)).unwrap();
     // One has its body and what is left of it, another has neither.

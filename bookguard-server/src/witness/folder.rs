@@ -374,7 +374,7 @@ impl WitnessFolder {
     }
 
     /// Writes evidence against a log, unless it is there, in place of the oldest if there is enough of its kind. Returns its file, and
-    /// whether the operator is to be told of it.
+    /// whether the operator must be told of it.
     fn evidence(
         &self,
         (kind, origin, text): (&str, &str, &str),

@@ -18,7 +18,7 @@ const ENTRIES: usize = 20;
 const BOOKINGS: usize = 300;
 /// Packets, pages and PDFs that are asked for at the same time.
 const AT_ONCE: usize = 100;
-/// The most memory that so many should take, MiB.
+/// The most memory that [`AT_ONCE`] of them should take, MiB.
 const AT_ONCE_MIB: f64 = 20.0;
 
 /// A form of the answer: name, query, media type, and the most milliseconds of processor time it should take.

@@ -107,7 +107,7 @@ pub fn keys(bytes: &[u8]) {
     }
 }
 
-/// Whoever is no trusted proxy is itself. What a client sends before the hop that a trusted proxy appends changes nothing.
+/// A peer that is not a trusted proxy is the client itself. What a client sends before the hop that a trusted proxy appends changes nothing.
 pub fn forwarded(bytes: &[u8]) {
     let client = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 9));
     let proxy = SocketAddr::from(([127, 0, 0, 1], 4711));

@@ -17,7 +17,7 @@
 //! | `signals` | signals that stop `serve`, stop it at once, or reload its settings |
 //! | `items` | evidence items and their files, and a backup that holds them |
 //! | `lists` | the administrator's lists across partners |
-//! | `completeness` | packets compared with the public log, a mirror of it, and servers that are no log |
+//! | `completeness` | packets compared with the public log, a mirror of it, and servers that are not a log |
 //! | `erasing` | a database put back from before an erasure |
 //! | `disputes` | evidence in the fields of a card dispute |
 //! | `drill` | every known way to tamper with a database, and what notices it |

@@ -13,7 +13,7 @@ use bookguard_core::operation::{Method, Request, Route};
 use bookguard_core::session::Access;
 use clap::{Arg, ArgGroup, ArgMatches, value_parser};
 
-use self::field::{Field, FlagForm, Place, ReadFlag};
+use self::field::{Field, FlagForm, ReadFlag, RequestPart};
 use crate::failure::Failure;
 use crate::files::{self, REQUEST_BYTES};
 
@@ -87,7 +87,7 @@ impl Flags {
             FlagForm::Says(_) => FlagForm::Says("false"),
             _ => FlagForm::Says("null"),
         };
-        let field = Field::new(Place::Body, name, about, form).called(flag);
+        let field = Field::new(RequestPart::Body, name, about, form).called(flag);
         self.fields.insert(at + 1, field);
         self
     }
@@ -127,7 +127,7 @@ impl Flags {
     /// Allows the whole body to come from a file instead.
     pub(in crate::commands) fn or_json(&mut self) {
         let mut ids = Vec::new();
-        let of_body = |field: &&mut Field| field.place == Place::Body;
+        let of_body = |field: &&mut Field| field.place == RequestPart::Body;
         for Field { arg, .. } in self.fields.iter_mut().filter(of_body) {
             ids.push(arg.get_id().clone());
             if arg.is_required_set() {
@@ -141,14 +141,14 @@ impl Flags {
 
     /// Takes the whole body from a file.
     pub(in crate::commands) fn json(&mut self) {
-        self.fields.retain(|field| field.place != Place::Body);
+        self.fields.retain(|field| field.place != RequestPart::Body);
         self.others
             .push(json_file("The JSON, a file or standard input (-)").required(true));
     }
 
     /// Always sends this body.
     pub(in crate::commands) fn sends(&mut self, body: &'static str) {
-        self.fields.retain(|field| field.place != Place::Body);
+        self.fields.retain(|field| field.place != RequestPart::Body);
         self.body = Some(body);
     }
 
@@ -165,7 +165,7 @@ impl Flags {
 
     fn of_body(&self) -> impl Iterator<Item = &Field> {
         let fields = self.fields.iter();
-        fields.filter(|field| field.place == Place::Body)
+        fields.filter(|field| field.place == RequestPart::Body)
     }
 }
 
@@ -227,9 +227,9 @@ impl Flags {
         let mut request = Request::default();
         for field in &self.fields {
             match field.place {
-                Place::Path => request.path.extend(field.typed(matches).map(str::to_owned)),
-                Place::Query => add(&mut request, &field.name, field.in_query(matches)?),
-                Place::Body => {}
+                RequestPart::Path => request.path.extend(field.typed(matches).map(str::to_owned)),
+                RequestPart::Query => add(&mut request, &field.name, field.in_query(matches)?),
+                RequestPart::Body => {}
             }
         }
         let file = matches.try_get_one::<PathBuf>(JSON).ok().flatten();
@@ -251,7 +251,7 @@ impl Flags {
         }
         if let Some(name) = pointer.strip_prefix('?') {
             // A preview asks with parameters that are called as the members of the body are.
-            let query = self.fields.iter().filter(|f| f.place == Place::Query);
+            let query = self.fields.iter().filter(|f| f.place == RequestPart::Query);
             let mut fields = query.chain(self.of_body());
             return fields.find(|field| field.name == name).map(Field::shown);
         }

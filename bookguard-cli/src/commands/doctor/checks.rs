@@ -264,7 +264,7 @@ fn guard(needs: &BackupCheck, key: Option<LedgerKey>, store: Option<&Store>) -> 
     }
 }
 
-/// How it goes with the witnesses, as the nodes noted it.
+/// The state of the witnesses, as the nodes noted it.
 fn witnesses(
     config: &Config,
     key: Option<&LedgerKey>,

@@ -20,7 +20,7 @@ use tokio::task::block_in_place;
 use super::super::map_audit::LogAudit;
 use super::super::verify::scan;
 use super::super::{mirror, public_log};
-use super::scene::{Kept, Outside, book, open, opening};
+use super::scene::{KeptPacket, Outside, book, open, opening};
 use super::{Files, unwritable, year_ago};
 use crate::failure::Failure;
 use crate::target::local::Local;
@@ -246,7 +246,7 @@ fn edited(way: &Way, packet: String) -> String {
 /// What the packet made before shows of the log, as `evidence verify --log` does.
 async fn left_out(
     local: &Local,
-    before: &Kept,
+    before: &KeptPacket,
     outside: &Outside,
 ) -> Result<Option<String>, Failure> {
     let log = match public_log::of_database(local.service()) {

@@ -62,7 +62,7 @@ pub(super) struct Outside {
     /// The log's verifier key.
     pub key: VerifierKey,
     /// Packets of the bookings.
-    pub packets: Vec<Kept>,
+    pub packets: Vec<KeptPacket>,
     /// The folder of a monitor that looked last.
     pub mirror: PathBuf,
     /// The folder of one that only knows the stamped checkpoint.
@@ -75,7 +75,7 @@ pub(super) struct Outside {
 }
 
 /// A packet that somebody keeps.
-pub(super) struct Kept {
+pub(super) struct KeptPacket {
     pub partner: PartnerId,
     pub booking: BookingId,
     pub timeline: Timeline,
@@ -442,7 +442,7 @@ impl DrillWitness {
 }
 
 /// The packets of both bookings, and the key that they verify under.
-async fn kept(local: &mut Local, scene: &Scene) -> Result<(VerifierKey, Vec<Kept>), Failure> {
+async fn kept(local: &mut Local, scene: &Scene) -> Result<(VerifierKey, Vec<KeptPacket>), Failure> {
     let key = vkey(local)?;
     let mut packets = Vec::new();
     for (partner, booking) in [
@@ -458,7 +458,7 @@ async fn kept(local: &mut Local, scene: &Scene) -> Result<(VerifierKey, Vec<Kept
                 "The packet of {booking} does not verify before anything is done: {report}"
             ))
         })?;
-        packets.push(Kept {
+        packets.push(KeptPacket {
             partner,
             booking,
             timeline,

@@ -88,7 +88,7 @@ pub(super) struct Sample {
     pub(super) evidence: String,
     /// A link that signs somebody in to the console, if it is served.
     pub(super) console: Option<String>,
-    /// The same of the operator's console.
+    /// A link that signs somebody in to the operator's console, if it is served.
     pub(super) operators: Option<String>,
     receiver: JoinHandle<()>,
 }

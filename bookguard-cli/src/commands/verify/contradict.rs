@@ -43,7 +43,7 @@ fn contradict(call: Call<'_>) -> Result<(), Failure> {
     let mut value = json!(found);
     value["a"] = stated(&a);
     value["b"] = stated(&b);
-    call.screen.said(&value, |style| told(&found, style))?;
+    call.screen.said(&value, |style| in_words(&found, style))?;
     match found.verdict {
         TimelineVerdict::Consistent => Ok(()),
         TimelineVerdict::Contradiction => conclude(
@@ -63,7 +63,7 @@ fn account(name: &str, path: &Path, key: &str) -> Result<Account, Failure> {
     })
 }
 
-fn told(found: &Comparison, style: Style) -> String {
+fn in_words(found: &Comparison, style: Style) -> String {
     let mark = match found.verdict {
         TimelineVerdict::Consistent => style.good("Consistent."),
         TimelineVerdict::Contradiction => style.bad("CONTRADICTION."),

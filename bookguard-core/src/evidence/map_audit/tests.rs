@@ -39,7 +39,7 @@ impl HandmadeLog {
         self.push(&leaf)
     }
 
-    /// The true epoch of so many entries.
+    /// The true epoch of the first `size` entries.
     pub(crate) fn epoch(&self, size: usize) -> Epoch {
         Epoch {
             map_root: root(&self.values(size)),
@@ -58,7 +58,7 @@ impl HandmadeLog {
         self.says(&epoch)
     }
 
-    /// The audit in steps of so many entries, with what it keeps at the end.
+    /// The audit in steps of `step` entries, with what it keeps at the end.
     fn audit(&self, step: usize) -> Result<(AuditedTo, Kept), MapFault> {
         let mut kept = Kept::default();
         let mut to = AuditedTo::default();

@@ -94,7 +94,7 @@ pub fn is_due(known: Option<&WitnessState>, (origin, size): (&str, u64), now: Ti
         || !known.cosigned_at.is_some_and(is_fresh)
 }
 
-/// Milliseconds until a witness is asked again that did not cosign so many times in a row.
+/// The wait, in milliseconds, before a witness is asked again after `failures` failures in a row.
 #[must_use]
 pub fn wait(failures: u32) -> i64 {
     let doubled = failures.saturating_sub(1).min(16);
@@ -158,8 +158,8 @@ fn gather<'a>(
     cosigned.collect()
 }
 
-/// The best of the checkpoints with so many entries: one with a quorum before one without, then the one that more witnesses have
-/// cosigned, then the newest.
+/// The best of the checkpoints whose number of entries is in `sizes`: one with a quorum before one without, then the one that more
+/// witnesses have cosigned, then the newest.
 pub(super) fn best<'a>(
     stored: &'a [StoredCosignature],
     policy: &TrustPolicy,

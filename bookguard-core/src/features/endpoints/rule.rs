@@ -232,7 +232,7 @@ impl Command for TestEndpoint {
     }
 }
 
-/// The refusal of a test of an unverified endpoint that may be tried in so many milliseconds again.
+/// Refuses a test of an unverified endpoint, which may be tried again in `ms` milliseconds.
 fn too_soon(endpoint_id: EndpointId, ms: i64) -> Error {
     let seconds = u32::try_from(ms.cast_unsigned().div_ceil(1000)).unwrap_or(u32::MAX);
     let message = format!(

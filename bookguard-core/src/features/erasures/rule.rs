@@ -195,7 +195,8 @@ fn kept(hold: &Hold, whose: &str, rule: &str) -> Error {
     )
 }
 
-/// What stands for a booking where an answer is remembered that names many of a partner: an erasure of any of them takes it.
+/// The id under which remembered answers are kept that name many bookings of a partner. An erasure of any booking of the partner
+/// deletes them.
 pub(crate) fn any_booking(partner_id: PartnerId) -> BookingId {
     BookingId::from_bytes(*partner_id.as_bytes())
 }
@@ -253,7 +254,7 @@ impl HeldElsewhere {
 }
 
 impl Plan {
-    /// What is told of it.
+    /// The report of the erasure.
     pub(super) fn report(&self, booking_id: BookingId, dry_run: bool) -> ErasureReport {
         let mut report = ErasureReport {
             booking_id,

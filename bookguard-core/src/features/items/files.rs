@@ -87,8 +87,8 @@ impl Operation for PutItemFile {
     }
 }
 
-/// The commands that store a file of which so many parts are stored already, a part each. The last one answers, also if nothing is
-/// left to store: the answer must be as durable as the first.
+/// The commands that store the rest of a file, one part each, when the first parts are stored already. The last one answers, even if
+/// nothing is left to store, because the answer must be as durable as the first.
 fn storing(
     service: &Service,
     item: EvidenceItem,

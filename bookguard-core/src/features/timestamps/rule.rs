@@ -18,8 +18,8 @@ pub(crate) fn is_time(stamping: &Stamping, now: Timestamp, interval_ms: i64) -> 
     stamping.next <= now || stamping.next > longest
 }
 
-/// Whether there is something to stamp, if the `last` one is over so many entries: one that was written since, besides the one that
-/// commits to that stamp. A log at rest is stamped now and then, which renews its stamps.
+/// Whether there is something to stamp in a log of `size` entries after the `last` stamp, given by its own size and its time: an entry
+/// besides the one that commits to that stamp. A log at rest is stamped now and then, which renews its stamps.
 pub(crate) fn is_wanted(size: u64, last: Option<(u64, Timestamp)>, now: Timestamp) -> bool {
     match last {
         None => size > 0,
@@ -29,7 +29,7 @@ pub(crate) fn is_wanted(size: u64, last: Option<(u64, Timestamp)>, now: Timestam
     }
 }
 
-/// The pause after so many questions without a stamp.
+/// The pause after an authority was asked `asked` times without a stamp.
 fn pause(asked: u32) -> i64 {
     let doubled = STAMP_PAUSE_MS.saturating_mul(1_i64 << asked.saturating_sub(1).min(16));
     doubled.min(STAMP_PAUSE_MAX_MS)

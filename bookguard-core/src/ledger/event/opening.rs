@@ -23,13 +23,13 @@ pub enum Opening {
     /// The seed of all its [`salts`].
     Seed([u8; SALT_BYTES]),
     /// Values were erased: the other salts one by one.
-    Kept(Kept),
+    Kept(RemainingSalts),
 }
 
 /// What is kept of an entry's salts once values were erased.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Kept {
+pub struct RemainingSalts {
     /// The salt of the commitment.
     #[serde(with = "salt")]
     salt: [u8; SALT_BYTES],
@@ -103,7 +103,7 @@ impl Opening {
     pub(crate) fn belongs_to(&self, members: &Map<String, Value>) -> bool {
         match self {
             Self::Seed(_) => true,
-            Self::Kept(Kept { salts, erased, .. }) => {
+            Self::Kept(RemainingSalts { salts, erased, .. }) => {
                 let opens = |name| members.contains_key(name) && !erased.0.contains_key(name);
                 !erased.0.is_empty() && salts.0.keys().all(opens)
             }
@@ -150,7 +150,7 @@ impl Opening {
                 erased.insert((*name).to_owned(), field_digest(name, value, &salt)?);
             }
         }
-        Ok(Self::Kept(Kept {
+        Ok(Self::Kept(RemainingSalts {
             salt,
             salts: Digests(Cow::Owned(salts)),
             erased: Digests(Cow::Owned(erased)),

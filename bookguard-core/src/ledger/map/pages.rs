@@ -1,6 +1,6 @@
 //! The map in pages: each stands for four bits of its keys, so a change touches few of them, and few are read for a proof.
 //!
-//! A page belongs to the keys that begin with so many hex digits, and has a slot for each next digit: nothing, a leaf if one key
+//! A page belongs to the keys that begin with the same hex digits, and has a slot for each next digit: nothing, a leaf if one key
 //! remains, or the hash of what is below. Callers load the pages on the paths of some keys ([`Pages::load`]), and keep those that
 //! [`Pages::changed`] returns.
 //!
@@ -309,7 +309,7 @@ impl MapPage {
     }
 }
 
-/// Those of the sorted items that have this digit.
+/// The items that have this digit, of sorted ones.
 fn with_digit<T>(items: &[T], of: impl Fn(&T) -> u8, digit: u8) -> &[T] {
     let first = items.partition_point(|item| of(item) < digit);
     let length = items[first..].partition_point(|item| of(item) == digit);

@@ -15,16 +15,16 @@ use crate::store::conn::{Conn, Statement, StoreError};
 use crate::store::files::{ListError, list_erasures};
 use crate::store::{Store, StoredHead, head, head_of_any_schema};
 
-/// What the replaced database showed.
+/// What was learned from the replaced database.
 #[derive(Default)]
-pub(super) struct Shown {
+pub(super) struct Learned {
     /// Why guard and list did not learn, if the database is the reason.
     pub uncompared: Option<String>,
     /// The heads that it was noted to lack, of those that the backup lacks too.
     pub lacking: Vec<PublishedHead>,
 }
 
-impl From<String> for Shown {
+impl From<String> for Learned {
     fn from(why: String) -> Self {
         Self {
             uncompared: Some(why),
@@ -65,7 +65,7 @@ pub(super) fn remember(
     place: &Path,
     log: &Log,
     backup: &Store,
-) -> Result<Shown, BackupError> {
+) -> Result<Learned, BackupError> {
     let stored = match own_head(conn, log) {
         Ok(Some(stored)) => stored,
         Ok(None) => return Ok("it holds no ledger".to_owned().into()),
@@ -96,7 +96,7 @@ pub(super) fn remember(
         Ok(uncompared) => {
             let noted = stored.lacking.into_iter();
             let lacking = noted.filter(|noted| lacks(backup, log, noted)).collect();
-            Ok(Shown {
+            Ok(Learned {
                 uncompared,
                 lacking,
             })

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::check::{contradictions, unreadable};
-use super::replaced::Shown;
+use super::replaced::Learned;
 use super::{
     BackedUp, BackupCheck, BackupError, Draft, Drafts, cannot_write, draft_of, file_of, in_name,
     refused, replaced, require_room, sweep, sync_folder, with_end,
@@ -134,7 +134,7 @@ pub fn restore(
             (Some(conn), shown)
         }
         Some(Err(error)) => (None, error.to_string().into()),
-        None => (None, Shown::default()),
+        None => (None, Learned::default()),
     };
     // Whatever becomes of the guard.
     note(&draft, &shown.lacking).map_err(|e| whole(unreadable(&e)))?;
@@ -276,7 +276,7 @@ fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError
         if fs::hard_link(to, &aside).is_err() {
             let from = replaced.insert(File::open(to).map_err(cannot)?);
             if let Err(e) = copy(from, &aside) {
-                // It is no database that somebody should find here.
+                // Half a copy must not be mistaken for a database.
                 let _ = fs::remove_file(&aside);
                 return Err(cannot(e));
             }

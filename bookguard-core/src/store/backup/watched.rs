@@ -23,13 +23,13 @@ type Read = dyn Fn(&Path) -> Option<Timestamp> + Send + Sync;
 pub struct WatchedFolder {
     path: PathBuf,
     read: Arc<Read>,
-    known: Arc<Known>,
+    known: Arc<LastSeen>,
     patience: Duration,
     counts: Duration,
 }
 
-/// What is known of it.
-struct Known {
+/// What was last seen of the folder.
+struct LastSeen {
     state: Mutex<State>,
     /// Is notified when a reading ends.
     ended: Condvar,
@@ -63,7 +63,7 @@ impl WatchedFolder {
         Self {
             path,
             read: Arc::new(read),
-            known: Arc::new(Known {
+            known: Arc::new(LastSeen {
                 state: Mutex::new(state),
                 ended: Condvar::new(),
             }),
@@ -111,7 +111,7 @@ impl WatchedFolder {
     }
 }
 
-impl Known {
+impl LastSeen {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

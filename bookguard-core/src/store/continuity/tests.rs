@@ -106,7 +106,7 @@ fn a_node_that_knew_any_of_the_names_follows_the_log_to_its_present_one() {
     for seen in &bench.heads {
         assert_eq!(bench.cause(seen), None, "{seen:?}");
     }
-    // Who has seen more than was accepted has lost more.
+    // A guard that has seen more than was accepted has lost more.
     for (at, seen) in bench.heads.iter().enumerate() {
         let more = PublishedHead {
             size: seen.size + 1,

@@ -29,7 +29,7 @@ const REGISTRY: Role = Role {
 const PRESENT: &str = "SELECT objid::BIGINT FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted \
      AND objsubid = 2 AND classid::BIGINT = $1 \
      AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
-/// The same, with the session that holds each lock. A role sees the details of its own sessions only.
+/// The nodes that are present, with the session that holds each lock. A role sees the details of its own sessions only.
 const NODES_WITH_SESSIONS: &str = "SELECT l.objid::BIGINT, (EXTRACT(EPOCH FROM a.backend_start) * 1000)::BIGINT, \
      (EXTRACT(EPOCH FROM GREATEST(a.query_start, a.state_change)) * 1000)::BIGINT, a.application_name::TEXT, \
      host(a.client_addr)::TEXT FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid \

@@ -7,7 +7,7 @@ use super::address::Address;
 use super::{CHECKER, MIGRATOR, Postgres, existing, script};
 use crate::store::conn::{Conn as _, StoreError};
 use crate::store::database::PostgresUrl;
-use crate::store::schema::{self, Schema, Step, Upgraded};
+use crate::store::schema::{self, Schema, SchemaStep, Upgraded};
 
 /// How long an upgrade tries to get the locks of the tables.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,7 +24,10 @@ pub(in crate::store) fn schema(url: &PostgresUrl) -> Result<Option<Schema>, Stor
 }
 
 /// Applies the steps that the database lacks. One node does it; others that start wait for it for five minutes, and then fail.
-pub(in crate::store) fn upgrade(url: &PostgresUrl, steps: &[Step]) -> Result<Upgraded, StoreError> {
+pub(in crate::store) fn upgrade(
+    url: &PostgresUrl,
+    steps: &[SchemaStep],
+) -> Result<Upgraded, StoreError> {
     let address = Arc::new(Address::parse(url)?);
     let mut conn = Postgres::new(address, &MIGRATOR);
     let until = Instant::now() + PATIENCE;
@@ -45,7 +48,7 @@ pub(in crate::store) fn upgrade(url: &PostgresUrl, steps: &[Step]) -> Result<Upg
     }
 }
 
-fn attempt(conn: &mut Postgres, steps: &[Step], brief: bool) -> Result<Upgraded, StoreError> {
+fn attempt(conn: &mut Postgres, steps: &[SchemaStep], brief: bool) -> Result<Upgraded, StoreError> {
     conn.begin(&[]).map_err(|error| match error {
         // All that it waits for is the lock that another node holds while it upgrades.
         StoreError::Busy => StoreError::Failed(

@@ -27,13 +27,13 @@ const EXPANDING: &str = "CREATE TABLE future (id INTEGER NOT NULL PRIMARY KEY, w
      CREATE INDEX booking_by_note ON booking (note);";
 
 /// The shipped steps and a further one.
-fn and(sql: &'static str, contracts: bool) -> Vec<Step> {
+fn and(sql: &'static str, contracts: bool) -> Vec<SchemaStep> {
     let oldest_reader = match contracts {
         true => known() + 1,
         false => STEPS[STEPS.len() - 1].oldest_reader,
     };
     let mut steps = STEPS.to_vec();
-    steps.push(Step { sql, oldest_reader });
+    steps.push(SchemaStep { sql, oldest_reader });
     steps
 }
 
@@ -126,7 +126,7 @@ fn a_program_goes_on_after_a_step_that_expands_and_not_after_one_that_contracts(
         // This program knows less, and neither downgrades nor fails.
         assert_eq!(upgrade(database).unwrap().unwrap().to, known() + 1);
         let mut contracted = steps;
-        contracted.push(Step {
+        contracted.push(SchemaStep {
             sql: "DROP TABLE future;",
             oldest_reader: known() + 1,
         });

@@ -13,7 +13,7 @@ use crate::limits::DISK_RESERVE;
 use crate::private;
 use crate::store::backup::{self, BackupError};
 use crate::store::conn::{Conn as _, Statement, StoreError};
-use crate::store::schema::{self, Schema, Step, Upgraded};
+use crate::store::schema::{self, Schema, SchemaStep, Upgraded};
 use crate::store::{Database, head_of_any_schema};
 
 /// What the file says about its schema. Returns `None` if the file does not exist or has no tables.
@@ -45,7 +45,7 @@ pub(in crate::store) fn schema(path: &Path) -> Result<Option<Schema>, StoreError
 
 /// Applies the steps that the file lacks. Whoever writes meanwhile waits for the write turn, also while the file is
 /// copied, so that the copy holds everything that was written under the old schema.
-pub(in crate::store) fn upgrade(path: &Path, steps: &[Step]) -> Result<Upgraded, StoreError> {
+pub(in crate::store) fn upgrade(path: &Path, steps: &[SchemaStep]) -> Result<Upgraded, StoreError> {
     require_one_name(path)?;
     let mut writer = open_writer(path, false)?;
     if writer.connection.is_readonly(rusqlite::MAIN_DB)? {

@@ -70,7 +70,7 @@ pub(super) fn forms(user: &User, id: &str, draft: &Draft<'_>) -> Markup {
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let id = asked.id(0);
-    show::Shown::of(user, asked, id, None).await?;
+    show::PolicyPage::of(user, asked, id, None).await?;
     let word = asked.fields.get(TYPE).unwrap_or_default();
     let is_removal = asked.fields.get("remove").is_some();
     if is_removal && let Some(refused) = other_by_now(&defaults_of(user).await?, word, id) {

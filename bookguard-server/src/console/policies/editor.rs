@@ -19,7 +19,7 @@ use maud::{Markup, html};
 use poem::http::StatusCode;
 
 use super::example::{self, Checked};
-use super::show::Shown;
+use super::show::PolicyPage;
 use super::{difference, fields};
 use crate::console::form::{self as forms, Fields};
 use crate::console::user::User;
@@ -44,7 +44,7 @@ const DO: &str = "do";
 /// What a page of the editor is about.
 struct Editing<'e> {
     /// The policy that is changed; `None` for a new one.
-    changed: Option<&'e Shown>,
+    changed: Option<&'e PolicyPage>,
     typed: Typed,
     /// What the form said about the policy, and what was wrong with the example.
     checked: Option<Checked>,
@@ -60,7 +60,7 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
     let mut policy = match (&changed, asked.fields.get("from")) {
         (Some(changed), _) => difference::json(&changed.policy),
         (None, Some(id)) => {
-            let from = Shown::of(user, asked, id, None).await?;
+            let from = PolicyPage::of(user, asked, id, None).await?;
             let mut policy = difference::json(&from.policy);
             policy.remove("version");
             // The library's ids are its own.
@@ -83,7 +83,7 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 }
 
 /// The policy that is changed, in its latest version.
-async fn changed(user: &User, asked: &Asked) -> Result<Option<Shown>, Error> {
+async fn changed(user: &User, asked: &Asked) -> Result<Option<PolicyPage>, Error> {
     if asked.path.is_empty() {
         return Ok(None);
     }
@@ -256,7 +256,7 @@ fn done(editing: &Editing<'_>, put: &PolicyVersion) -> Answer {
 }
 
 /// What to do when somebody else put a version in the meantime.
-fn overtaken(user: &User, editing: &Editing<'_>, latest: &Shown) -> Markup {
+fn overtaken(user: &User, editing: &Editing<'_>, latest: &PolicyPage) -> Markup {
     let newest = latest.version.unwrap_or_default();
     let base = editing.typed.version().unwrap_or_default();
     let link = user.link(&format!(

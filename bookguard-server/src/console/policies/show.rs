@@ -17,7 +17,7 @@ use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
 /// A policy as its page shows it: the partner's own, or one of the library.
-pub(super) struct Shown {
+pub(super) struct PolicyPage {
     pub(super) id: String,
     /// The version of the partner's own.
     pub(super) version: Option<u32>,
@@ -28,7 +28,7 @@ pub(super) struct Shown {
     put_at: Option<Timestamp>,
 }
 
-impl From<PolicyVersion> for Shown {
+impl From<PolicyVersion> for PolicyPage {
     fn from(own: PolicyVersion) -> Self {
         Self {
             id: own.policy_id,
@@ -42,7 +42,7 @@ impl From<PolicyVersion> for Shown {
     }
 }
 
-impl Shown {
+impl PolicyPage {
     /// The policy with this id. An id of the library names that one, unless the partner has one of its own.
     ///
     /// # Errors
@@ -95,9 +95,9 @@ pub(super) async fn page(
 ) -> Result<Answer, Error> {
     let id = asked.id(0);
     let wanted = asked.fields.get("version");
-    let shown = Shown::of(user, asked, id, wanted).await?;
+    let shown = PolicyPage::of(user, asked, id, wanted).await?;
     let against = match asked.fields.get("against") {
-        Some(version) => Some(Shown::of(user, asked, id, Some(version)).await?),
+        Some(version) => Some(PolicyPage::of(user, asked, id, Some(version)).await?),
         None => None,
     };
     let versions = match shown.version {
@@ -139,7 +139,7 @@ pub(super) async fn page(
     ))
 }
 
-fn head(user: &User, shown: &Shown, is_asked: bool) -> Markup {
+fn head(user: &User, shown: &PolicyPage, is_asked: bool) -> Markup {
     let link = |address: String| user.link(&address);
     html! {
         div.title {
@@ -169,7 +169,7 @@ pub(super) fn warned(warning: &FieldError) -> Markup {
     }
 }
 
-fn facts(shown: &Shown, defaults: &Defaults) -> Markup {
+fn facts(shown: &PolicyPage, defaults: &Defaults) -> Markup {
     let types = default_for(defaults, &shown.id);
     html! {
         section.card aria-label="The policy" {
@@ -187,7 +187,7 @@ fn facts(shown: &Shown, defaults: &Defaults) -> Markup {
 async fn example_card(
     user: &User,
     asked: &Asked,
-    shown: &Shown,
+    shown: &PolicyPage,
 ) -> Result<(Markup, Option<Error>), Error> {
     let document = shown.policy.document();
     let fields = match asked.fields.get("eventDate") {
@@ -227,7 +227,7 @@ async fn versions_of(user: &User, asked: &Asked) -> Result<ListPage<PolicyListin
 fn versions_card(
     user: &User,
     asked: &Asked,
-    shown: &Shown,
+    shown: &PolicyPage,
     versions: &ListPage<PolicyListing>,
 ) -> Markup {
     let path = format!("/policies/{}", shown.id);
@@ -259,8 +259,8 @@ fn versions_card(
     }
 }
 
-fn differing(against: &Shown, shown: &Shown) -> Markup {
-    let number = |of: &Shown| of.version.unwrap_or_default();
+fn differing(against: &PolicyPage, shown: &PolicyPage) -> Markup {
+    let number = |of: &PolicyPage| of.version.unwrap_or_default();
     let (before, after) = (number(against), number(shown));
     let sides = (
         Side::new(

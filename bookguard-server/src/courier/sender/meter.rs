@@ -58,7 +58,7 @@ pub(super) enum Excess {
 }
 
 impl Places {
-    /// So many, each for this time.
+    /// This many places, each for this time.
     pub(super) fn new(count: usize, time: Duration) -> Self {
         Self {
             free: Arc::new(Semaphore::new(count)),

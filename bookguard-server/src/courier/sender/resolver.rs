@@ -31,13 +31,13 @@ use crate::courier::address::AddressRules;
 /// answer.
 const LOOKUPS: usize = 64;
 
-/// Of these, the most for endpoints that are new or troubled; the other half is left to healthy ones.
+/// The most look-ups for endpoints that are new or troubled; the other half is for healthy ones.
 const LOOKUPS_UNPROVEN: usize = LOOKUPS / 2;
 
-/// Of those, the most for troubled endpoints: endpoints with a silent name server soon become troubled.
+/// The most look-ups for troubled endpoints: endpoints with a silent name server soon become troubled.
 const LOOKUPS_TROUBLED: usize = LOOKUPS_UNPROVEN / 2;
 
-/// The most for one partner: names that resolve take milliseconds.
+/// The most look-ups for one partner: names that resolve take milliseconds.
 const LOOKUPS_PER_PARTNER: usize = 8;
 
 /// Partners with semaphores kept before the idle ones are dropped.

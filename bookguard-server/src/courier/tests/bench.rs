@@ -37,28 +37,28 @@ pub(super) struct Node {
 }
 
 /// A database for any number of nodes, and a folder for its key. Both are removed when this is dropped.
-pub(super) struct Place {
+pub(super) struct SharedDatabase {
     pub folder: TempDir,
     db: Database,
     server: Option<(&'static Postgres, String)>,
 }
 
-impl Place {
-    pub(super) fn file() -> Place {
+impl SharedDatabase {
+    pub(super) fn file() -> SharedDatabase {
         let folder = tempfile::tempdir().unwrap();
-        Place {
+        SharedDatabase {
             db: folder.path().join("b.db").into(),
             folder,
             server: None,
         }
     }
 
-    /// A place on PostgreSQL, if it is installed.
-    pub(super) async fn server() -> Option<Place> {
+    /// A database on PostgreSQL, if it is installed.
+    pub(super) async fn server() -> Option<SharedDatabase> {
         waiting(|| {
             let postgres = Postgres::shared()?;
             let url = postgres.fresh_database();
-            Some(Place {
+            Some(SharedDatabase {
                 db: url.as_str().into(),
                 folder: tempfile::tempdir().unwrap(),
                 server: Some((postgres, url)),
@@ -68,7 +68,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SharedDatabase {
     fn drop(&mut self) {
         if let Some((postgres, url)) = self.server.take()
             && !std::thread::panicking()
@@ -84,7 +84,7 @@ pub(super) async fn waiting<T: Send + 'static>(work: impl FnOnce() -> T + Send +
 }
 
 impl Node {
-    pub(super) async fn open(place: &Place, clock: &Arc<AtomicI64>) -> Node {
+    pub(super) async fn open(place: &SharedDatabase, clock: &Arc<AtomicI64>) -> Node {
         let (outbox, deliveries) = Outbox::new();
         let outbox = Arc::new(outbox);
         let key = place.folder.path().join("ledger.key");
@@ -141,15 +141,15 @@ pub(super) struct Bench {
     pub node: Node,
     partner: Authority,
     pub secret: Secret,
-    pub place: Place,
+    pub place: SharedDatabase,
 }
 
 impl Bench {
     pub(super) async fn new() -> Bench {
-        Bench::on(Place::file()).await
+        Bench::on(SharedDatabase::file()).await
     }
 
-    pub(super) async fn on(place: Place) -> Bench {
+    pub(super) async fn on(place: SharedDatabase) -> Bench {
         let clock = Arc::new(AtomicI64::new(START_MS));
         let node = Node::open(&place, &clock).await;
         let (partner, secret) = register(&node).await;

@@ -8,7 +8,7 @@ use bookguard_core::limits::{
     ENDPOINTS_EXAMINED, ENDPOINTS_PER_PARTNER, IN_FLIGHT_PER_NEW_ENDPOINT,
 };
 
-use super::bench::{Place, waiting};
+use super::bench::{SharedDatabase, waiting};
 use super::*;
 
 /// Receives this many requests and returns their event ids.
@@ -27,7 +27,7 @@ fn distinct(events: &[String]) -> HashSet<&String> {
 /// Runs a test on a file, and on PostgreSQL if it is installed.
 async fn on_every_engine(test: impl AsyncFn(Bench)) {
     test(Bench::new().await).await;
-    if let Some(place) = Place::server().await {
+    if let Some(place) = SharedDatabase::server().await {
         println!("on PostgreSQL:");
         test(Bench::on(place).await).await;
     }

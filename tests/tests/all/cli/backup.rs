@@ -142,7 +142,7 @@ async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
         let ran = bookguard("backup --db").arg(&db).arg(&to).run().await;
         ran.refused(code, &[words]);
     }
-    // Whoever only looks begins no ledger in a file that was cut to nothing.
+    // A command that only looks begins no ledger in a file that was cut to nothing.
     for line in ["ledger verify --db", "bookings list --db"] {
         let ran = bookguard(line).arg(path("empty.db")).run().await;
         ran.ended(1, &["is empty"]);

@@ -1,5 +1,5 @@
 //! `evidence verify --log`: a packet compared with the whole log, read from the server, from a mirror, and from places that
-//! are no log or not the packet's.
+//! are not a log, or not the packet's.
 
 use std::path::Path;
 use std::time::Duration;

@@ -30,7 +30,7 @@ impl PutBack {
         Self::without(&[]).await
     }
 
-    /// The same, after these files beside the key were lost.
+    /// Such a database, after these files beside the key were lost.
     async fn without(lost: &[&str]) -> Self {
         let database = TestDatabase::new(Engine::Sqlite);
         let server = Serving::start(&database, &[]).await;

@@ -478,7 +478,7 @@ async fn a_log_is_followed_from_where_it_was_left_and_a_fork_is_kept() {
     }
 }
 
-/// What is cosigned lags behind the log, and here behind its follower too.
+/// The cosigned checkpoint lags behind the log, and here also behind the one that its follower knows.
 #[tokio::test]
 async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     let folder = TempDir::new().unwrap();

@@ -308,7 +308,7 @@ async fn links_need_a_key_of_ones_own_and_say_nothing_of_others() {
         let end = format!("console-sessions end {id}");
         run(end).await.json().holds(json!({"consoleSessionId": id}));
         acme.delete(&format!("{SESSIONS}/{id}")).await.ok(200);
-        // Whoever writes into the database makes no link that works.
+        // A row that somebody writes into the database makes no link that works.
         let text =
             "UPDATE console_session SET ended_ms = NULL, body = replace(body, 'endedAt', 'never')";
         server.database().tamper(text);

@@ -682,7 +682,7 @@ async fn the_end_of_a_contract_that_is_killed_between_its_pages_goes_on_and_noth
     .await;
 }
 
-/// Requires that each booking shows everything or nothing, and that so many show nothing.
+/// Requires that each booking shows everything or nothing, and that `erased` of them show nothing.
 async fn whole_or_erased(database: &TestDatabase, acme: &Partner, erased: usize) {
     database.command("ledger verify").run().await.ended(0, &[]);
     let mut nothing = 0;

@@ -130,7 +130,7 @@ async fn the_first_policy_that_there_is_wins() {
         assert_eq!(summary(&shown).2, "partner_default");
         acme.decide(json!({"defaultPolicies": {"*": null}})).await;
         assert_eq!(summary(&policy_of_a_booking(&acme, json!({})).await).2, "library");
-        // A letter whose lower case is two characters is found and removed as it is shown, and is no damage.
+        // A letter whose lower case is two characters is found and removed as it is shown, and does not count as damage.
         let shown = "i\u{307}mza_günü";
         let me = acme.decide(json!({"defaultPolicies": {"İmza günü": "strict", "live_music": null}})).await;
         assert_eq!(me["defaultPolicies"], json!({shown: "strict"}));

@@ -68,7 +68,7 @@ async fn stamped(engine: Engine, authority: &TimeAuthority, roots: &RootsFile) -
     .await
 }
 
-/// The packet of a booking once it shows so many time-stamps.
+/// The packet of a booking once it shows this many time-stamps.
 async fn stamped_packet(partner: &Partner, booking: &str, stamps: usize) -> Vec<u8> {
     until(&format!("a packet with {stamps} time-stamps"), async || {
         let packet = partner.packet(booking).await;
@@ -302,7 +302,7 @@ async fn a_packet_shows_the_last_renewal_that_its_cosigned_checkpoint_covers() {
     .await;
 }
 
-/// The packet of a booking once it shows so many time-stamps, under a checkpoint that this witness has cosigned.
+/// The packet of a booking once it shows this many time-stamps, under a checkpoint that this witness has cosigned.
 async fn cosigned_packet(
     server: &TestServer,
     partner: &Partner,

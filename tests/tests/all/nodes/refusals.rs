@@ -13,7 +13,7 @@ pub(crate) async fn refuses(line: CommandLine, words: &[&str]) -> Ran {
     ends(line, 1, "unexpected", words).await
 }
 
-/// The same, with this exit code and its name.
+/// Asserts that the command fails with this exit code, its name, and one sentence that has these words.
 pub(crate) async fn ends(line: CommandLine, code: i32, word: &str, words: &[&str]) -> Ran {
     let ran = line.run().await;
     ran.refused(code, &[]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bookguard_core::store::schema::{self, Step};
+use bookguard_core::store::schema::{self, SchemaStep};
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::load::{Addresses, Load};
 use bookguard_tests::program::Serving;
@@ -23,13 +23,13 @@ const EXPANDING: &str = "CREATE TABLE future (id INTEGER NOT NULL PRIMARY KEY, w
 const CONTRACTING: &str = "ALTER TABLE booking DROP COLUMN terms;";
 
 /// The shipped steps and a further one.
-fn steps(sql: &'static str, contracts: bool) -> Vec<Step> {
+fn steps(sql: &'static str, contracts: bool) -> Vec<SchemaStep> {
     let mut steps = schema::STEPS.to_vec();
     let oldest_reader = match contracts {
         true => schema::known() + 1,
         false => steps[steps.len() - 1].oldest_reader,
     };
-    steps.push(Step { sql, oldest_reader });
+    steps.push(SchemaStep { sql, oldest_reader });
     steps
 }
 

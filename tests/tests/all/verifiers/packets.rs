@@ -67,7 +67,7 @@ fn openssl(folder: &Path, line: &str) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// Returns a time-stamp of the text, signed with an RSA key of so many bits.
+/// Returns a time-stamp of the text, signed with an RSA key of `bits` bits.
 fn stamped_with_rsa(folder: &Path, bits: u32, text: &str) -> Vec<u8> {
     const SETTINGS: &str = "[tsa]\nserial = serial\nsigner_cert = signer.pem\nsigner_key = key.pem\nsigner_digest = sha256\n\
                             ess_cert_id_alg = sha256\ndefault_policy = 1.2.3\ndigests = sha256\n";

@@ -4,7 +4,7 @@ use bookguard_core::input::Json;
 use bookguard_core::operation::{QueryForm, Route};
 use bookguard_core::policy::POLICY_SCHEMA;
 
-use super::field::{Field, FlagForm, Place, kebab};
+use super::field::{Field, FlagForm, RequestPart, kebab};
 
 const SCHEMAS: &str = "#/components/schemas/";
 
@@ -16,7 +16,12 @@ pub(super) fn fields(route: &Route) -> Vec<Field> {
             QueryForm::Flag => FlagForm::Says("true"),
             _ => FlagForm::Text,
         };
-        let field = Field::new(Place::Query, parameter.name, parameter.description, form);
+        let field = Field::new(
+            RequestPart::Query,
+            parameter.name,
+            parameter.description,
+            form,
+        );
         field.map(|arg| match parameter.form {
             QueryForm::Whole(..) => arg.value_name("N"),
             QueryForm::Decimal => arg.value_name("AMOUNT"),
@@ -35,7 +40,7 @@ pub(super) fn fields(route: &Route) -> Vec<Field> {
 fn of_path(name: &'static str) -> Field {
     let noun = kebab(name.trim_end_matches("Id")).replace('-', " ");
     let field = Field::new(
-        Place::Path,
+        RequestPart::Path,
         name,
         &format!("The {noun}'s id"),
         FlagForm::Text,
@@ -73,10 +78,15 @@ fn members(
         let (null, more) = null.split_once(". ").unwrap_or((null, ""));
         let about = format!("{} {more}", about.trim_end_matches('.'));
         let about = limited(about.trim_end(), schema, named);
-        let field = Field::new(Place::Body, &path, &about, form);
+        let field = Field::new(RequestPart::Body, &path, &about, form);
         fields.push(field.map(|arg| arg.required(is_required)));
         fields.extend(opposite(schema).map(|form| {
-            let field = Field::new(Place::Body, &path, null.trim_start_matches("for "), form);
+            let field = Field::new(
+                RequestPart::Body,
+                &path,
+                null.trim_start_matches("for "),
+                form,
+            );
             field.called(&format!("no-{}", kebab(&path)))
         }));
     }

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use bookguard_core::input::{JsonObject, quoted};
+use bookguard_core::text::capital;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use serde_json::value::RawValue;
 
@@ -14,7 +15,7 @@ use crate::text::plain;
 
 /// One value of a request.
 pub(super) struct Field {
-    pub(super) place: Place,
+    pub(super) place: RequestPart,
     /// Its name in the request; for a nested member, the whole path.
     pub(super) name: String,
     /// Names between backticks in its help are those of the interface.
@@ -23,7 +24,7 @@ pub(super) struct Field {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum RequestPart {
     Path,
     Query,
     Body,
@@ -51,7 +52,7 @@ pub(super) enum FlagForm {
 pub(super) type ReadFlag = fn(&str) -> Result<String, String>;
 
 impl Field {
-    pub(super) fn new(place: Place, name: &str, about: &str, form: FlagForm) -> Self {
+    pub(super) fn new(place: RequestPart, name: &str, about: &str, form: FlagForm) -> Self {
         let about = about.trim_start_matches("true: ").trim_end_matches('.');
         let field = Self {
             place,
@@ -231,10 +232,4 @@ pub(super) fn kebab(name: &str) -> String {
         }
     }
     out
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|first| first.to_uppercase().to_string());
-    first.unwrap_or_default() + chars.as_str()
 }

@@ -45,7 +45,7 @@ pub struct Fixture {
     tree: Tree,
     roots: Vec<Hash>,
     leaves: Vec<Vec<u8>>,
-    kept: Vec<Kept>,
+    kept: Vec<LoggedBooking>,
     /// What the service lies about from now on.
     pub lie: Option<Lie>,
     /// Whether what a person said about a cancellation is recorded so that it can be erased, as since schema 7.
@@ -94,7 +94,7 @@ pub enum Lie {
 }
 
 /// A booking and its entries.
-struct Kept {
+struct LoggedBooking {
     state: BookingState,
     terms: Terms,
     stream: [u8; 16],
@@ -327,7 +327,7 @@ impl Fixture {
         let fact = CreationFact::of(&booking, FrozenTerms::of(&terms).hash());
         let stream = Sha256::digest([n])[..16].try_into().unwrap();
         let state = BookingState::recorded(fact.clone(), booking.policy);
-        let mut kept = Kept {
+        let mut kept = LoggedBooking {
             state,
             terms,
             stream,
@@ -375,7 +375,7 @@ impl Fixture {
         })
     }
 
-    /// The same, with what somebody answers for that SHA-256.
+    /// Stamps the log's latest checkpoint with what somebody answers for its SHA-256, and logs the entry that commits to the stamp.
     pub fn stamp_with(
         &mut self,
         at: Timestamp,
@@ -963,7 +963,7 @@ impl Fixture {
         self.kept.insert(which, kept);
     }
 
-    fn append(&mut self, kept: &mut Kept, now: Timestamp, fact: impl Into<Fact>) {
+    fn append(&mut self, kept: &mut LoggedBooking, now: Timestamp, fact: impl Into<Fact>) {
         let fact = fact.into();
         let index = self.tree.size();
         let sealed = fact.seal(Sha256::digest([index as u8]).into()).unwrap();
@@ -1042,11 +1042,11 @@ impl Fixture {
         .to_string()
     }
 
-    fn packet(&self, kept: &Kept) -> Packet {
+    fn packet(&self, kept: &LoggedBooking) -> Packet {
         self.packet_without(kept, &[])
     }
 
-    fn packet_without(&self, kept: &Kept, withheld: &[Withheld]) -> Packet {
+    fn packet_without(&self, kept: &LoggedBooking, withheld: &[Withheld]) -> Packet {
         let is_shown = |d: &&Disclosure| !withheld.iter().any(|name| name.word() == d.name);
         let entries = kept.entries.iter().map(|entry| PacketEntry {
             leaf: STANDARD.encode(&entry.leaf),
@@ -1171,7 +1171,7 @@ pub(crate) fn booking(n: u8, created_at: Timestamp, terms: &Terms, zone: Option<
     }
 }
 
-impl Kept {
+impl LoggedBooking {
     /// The id of an event of this type, made when the event happened.
     fn event_id(&self, event_type: RecordedEventType) -> EventId {
         let booking = &self.state.booking;

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::features::partners::SetQuota;
 use crate::model::{PartnerAccount, QuotaUse, Timestamp};
 
-/// Refuses a booking of so many bytes if it exceeds its partner's quota.
+/// Refuses a booking of this many bytes if it exceeds its partner's quota.
 pub(crate) fn admit_booking(
     batch: &BatchState,
     state: &PartnerState,
@@ -48,7 +48,7 @@ pub(crate) fn admit_endpoint(
     Ok(())
 }
 
-/// Refuses a file of so many bytes if, with files of so many that are being stored, it exceeds its partner's quota.
+/// Refuses a file of `bytes` bytes if it exceeds its partner's quota together with the `arriving` bytes of files that are being stored.
 pub(crate) fn admit_file(
     batch: &BatchState,
     state: &PartnerState,

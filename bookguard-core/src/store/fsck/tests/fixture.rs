@@ -377,7 +377,7 @@ impl Fixture {
         link(r#"{"person":"Bob"}"#);
     }
 
-    /// The same of the operator's console.
+    /// Does in the operator's console what [`Self::console`] does in the partner's.
     fn operator_console(&self, database: &Session) {
         use features::operator_sessions::{
             CreateOperatorLink, OpenOperatorLink, SignOutOperator, StartOperatorSession, find,

@@ -315,7 +315,7 @@ pub fn cosign(note: &str) -> String {
     cosign_at(note, 1_790_000_000)
 }
 
-/// The same, from this second on.
+/// The note with the cosignatures of two witnesses, from this second on.
 fn cosign_at(note: &str, time: u64) -> String {
     let text = &note[..=note.find("\n\n").unwrap()];
     let lines = [("one", 1), ("two", 2)]

@@ -41,7 +41,7 @@ pub fn stamp(fixture: &Fixture) -> PacketTimestamp {
     stamp_by(fixture, RESPONSES[0], &Chain::default())
 }
 
-/// The same by an authority that signs with RSA and PSS.
+/// A stamp by an authority that signs with RSA and PSS.
 pub fn stamp_by_pss(fixture: &Fixture) -> PacketTimestamp {
     let chain = Chain {
         kind: Kind::Pss,
@@ -50,7 +50,7 @@ pub fn stamp_by_pss(fixture: &Fixture) -> PacketTimestamp {
     stamp_by(fixture, RESPONSES[3], &chain)
 }
 
-/// The same by an authority whose certificate its root limited to mail.
+/// A stamp by an authority whose certificate its root limited to mail.
 pub fn stamp_by_limited(fixture: &Fixture) -> PacketTimestamp {
     let right = Chain::default();
     let chain = Chain {
@@ -63,7 +63,7 @@ pub fn stamp_by_limited(fixture: &Fixture) -> PacketTimestamp {
     stamp_by(fixture, RESPONSES[5], &chain)
 }
 
-/// The same, which says that it is of version 2.
+/// A stamp that says that it is of version 2.
 fn stamp_of_version_2(fixture: &Fixture) -> PacketTimestamp {
     let shape = Shape {
         version: 2,
@@ -72,7 +72,7 @@ fn stamp_of_version_2(fixture: &Fixture) -> PacketTimestamp {
     stamp_shaped(fixture, RESPONSES[4], &Chain::default(), &shape)
 }
 
-/// The same, whose time has a zero at the end of its fraction.
+/// A stamp whose time has a zero at the end of its fraction.
 fn stamp_of_a_long_fraction(fixture: &Fixture) -> PacketTimestamp {
     let shape = Shape {
         time: Some(b"\x18\x1220260601120000.10Z".to_vec()),
@@ -81,7 +81,7 @@ fn stamp_of_a_long_fraction(fixture: &Fixture) -> PacketTimestamp {
     stamp_shaped(fixture, RESPONSES[6], &Chain::default(), &shape)
 }
 
-/// The same, with a critical extension whose truth value is 1, where DER has 255.
+/// A stamp with a critical extension whose truth value is 1, where DER has 255.
 fn stamp_of_another_truth(fixture: &Fixture) -> PacketTimestamp {
     let shape = Shape {
         critical: true,

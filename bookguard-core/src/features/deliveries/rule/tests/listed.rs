@@ -29,7 +29,7 @@ fn told(changes: &[Change]) -> Vec<(u64, EventType, Value, Vec<EndpointId>)> {
     told.collect()
 }
 
-/// The same without the bodies.
+/// What [`told`] returns, without the bodies.
 fn went(changes: &[Change]) -> Vec<(u64, EventType, Vec<EndpointId>)> {
     let told = told(changes).into_iter();
     told.map(|(seq, event_type, _, to)| (seq, event_type, to))
