@@ -329,6 +329,8 @@ macro_rules! readable {
         )
     };
 }
+#[cfg(test)]
+pub(super) use {deliveries, readable};
 
 const ENDED: &str = readable!("lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2");
 const OF_NODE: &str =
@@ -347,17 +349,6 @@ const AHEAD: &str =
     readable!("lease IS NULL AND due_ms IS NOT NULL AND since_ms > $1 ORDER BY since_ms LIMIT $2");
 /// Deliveries held for longer than a lease lasts.
 const HELD_AHEAD: &str = readable!("lease IS NOT NULL AND due_ms > $1 ORDER BY due_ms LIMIT $2");
-
-/// The statements made of parts.
-#[cfg(test)]
-pub(super) const TAKEN_BACK: [&str; 6] = [
-    ENDED,
-    OF_NODE,
-    OLDEST_ENDED,
-    OLDEST_OF_NODE,
-    AHEAD,
-    HELD_AHEAD,
-];
 
 /// Asks for what a command takes back at `now`, [`RECLAIMED`] at a time.
 pub(super) fn reclaimed(from: Reclaim, now: i64) -> Vec<(Statement<'static>, RowLoader)> {
