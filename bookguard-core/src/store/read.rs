@@ -118,6 +118,26 @@ pub enum KeyFound {
 /// What a read returns: the error says that the database did not answer, or holds what cannot be.
 pub(super) type Read<T> = Result<T, StoreError>;
 
+/// A query for the first `$2` endpoints after `$1` for which deliveries wait without a lease: the id, and columns of `n`, its row, which
+/// may be missing. It steps through the index from one endpoint to the next.
+macro_rules! waiting_endpoints {
+    ($columns:literal) => {
+        concat!(
+            "WITH RECURSIVE waiting (endpoint_id, place) AS ( \
+             SELECT (SELECT endpoint_id FROM delivery WHERE lease IS NULL AND due_ms IS NOT NULL AND endpoint_id > $1 \
+                     ORDER BY endpoint_id LIMIT 1), 1 \
+             UNION ALL \
+             SELECT (SELECT d.endpoint_id FROM delivery d WHERE d.lease IS NULL AND d.due_ms IS NOT NULL \
+                     AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1), w.place + 1 \
+             FROM waiting w WHERE w.endpoint_id IS NOT NULL AND w.place < $2) \
+             SELECT w.endpoint_id, ",
+            $columns,
+            " FROM waiting w LEFT JOIN endpoint n ON n.id = w.endpoint_id WHERE w.endpoint_id IS NOT NULL"
+        )
+    };
+}
+pub(super) use waiting_endpoints;
+
 impl<'a> Reader<'a> {
     /// `seen` is the head that was last seen before this connection's first query.
     pub(crate) fn new(
@@ -550,17 +570,11 @@ impl<'a> Reader<'a> {
     ) -> Read<DuePage> {
         let after = after.unwrap_or(EndpointId::from_bytes([0; 16]));
         let rows = self.all(
-            "WITH RECURSIVE waiting (endpoint_id, place) AS ( \
-             SELECT (SELECT endpoint_id FROM delivery WHERE lease IS NULL AND due_ms IS NOT NULL AND endpoint_id > $1 \
-                     ORDER BY endpoint_id LIMIT 1), 1 \
-             UNION ALL \
-             SELECT (SELECT d.endpoint_id FROM delivery d WHERE d.lease IS NULL AND d.due_ms IS NOT NULL \
-                     AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1), w.place + 1 \
-             FROM waiting w WHERE w.endpoint_id IS NOT NULL AND w.place < $2) \
-             SELECT w.endpoint_id, n.partner_id, n.failures, n.probe_ms, CASE WHEN n.status = 1 AND n.probe_ms IS NULL OR n.probe_ms <= $3 THEN \
-             (SELECT d.due_ms FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL AND d.due_ms IS NOT NULL \
-              ORDER BY d.due_ms LIMIT 1) END, n.deleted_ms \
-             FROM waiting w LEFT JOIN endpoint n ON n.id = w.endpoint_id WHERE w.endpoint_id IS NOT NULL",
+            waiting_endpoints!(
+                "n.partner_id, n.failures, n.probe_ms, CASE WHEN n.status = 1 AND n.probe_ms IS NULL OR n.probe_ms <= $3 THEN \
+                 (SELECT d.due_ms FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL AND d.due_ms IS NOT NULL \
+                  ORDER BY d.due_ms LIMIT 1) END, n.deleted_ms"
+            ),
             vec![
                 (&after).into(),
                 i64::from(ENDPOINTS_EXAMINED).into(),

@@ -5,12 +5,13 @@ use crate::store::load::{deliveries, readable};
 use crate::store::operator_keys::operator_keys_where;
 
 /// The macros that complete a statement, and what they make of a question mark. One whose name ends like another's comes first.
-const MACROS: [(&str, &str); 5] = [
+const MACROS: [(&str, &str); 6] = [
     ("operator_keys_where!(", operator_keys_where!("?")),
     ("keys_where!(", keys_where!("?")),
     ("audit_where!(", audit_where!("?")),
     ("readable!(", readable!("?")),
     ("deliveries!(", deliveries!("?")),
+    ("waiting_endpoints!(", waiting_endpoints!("?")),
 ];
 
 /// The statements that readers and batches ask, each with the number of its arguments.
