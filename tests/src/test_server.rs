@@ -93,6 +93,25 @@ impl TestServer {
         Self::on(TestDatabase::new(engine), adjust).await
     }
 
+    /// The same with an operator interface, and its URL.
+    pub async fn operated(engine: Engine, adjust: impl FnOnce(Config) -> Config) -> (Self, String) {
+        let server = Self::with(engine, |config| {
+            adjust(Config {
+                operator_listen: Some("127.0.0.1:0".to_owned()),
+                ..config
+            })
+        });
+        let server = server.await;
+        let url = server.running().operator_url();
+        (server, url.expect("it has an operator interface"))
+    }
+
+    /// Makes a key of the operator.
+    pub async fn operator_key(&self, name: &str) -> Value {
+        let line = format!("operator-keys create --name {name}");
+        self.database().command(line.as_str()).run().await.json()
+    }
+
     /// The same server on an existing database.
     pub async fn on(database: TestDatabase, adjust: impl FnOnce(Config) -> Config) -> Self {
         // Only the first of this process succeeds, and it hears all servers.

@@ -100,40 +100,81 @@ impl Needs {
 
     /// Removes duplicates and sorts each list.
     pub(crate) fn normalize(&mut self) {
-        distinct(&mut self.partners);
-        distinct(&mut self.adding);
-        distinct(&mut self.key_owners);
-        distinct(&mut self.policy_owners);
-        distinct(&mut self.secret_owners);
-        distinct(&mut self.changing);
-        distinct(&mut self.keys);
-        distinct(&mut self.operator_keys);
-        distinct(&mut self.console_sessions);
-        distinct(&mut self.console_owners);
-        distinct(&mut self.bookings);
-        distinct(&mut self.acceptances);
-        distinct(&mut self.items);
-        distinct(&mut self.files);
-        distinct(&mut self.arriving);
+        // Without `..`, so that no new list is forgotten.
+        let Self {
+            now: _,
+            partners,
+            adding,
+            key_owners,
+            policy_owners,
+            secret_owners,
+            changing,
+            keys,
+            operator_keys,
+            live_operator_keys: _,
+            console_sessions,
+            console_owners,
+            unexpired_operator_sessions: _,
+            bookings,
+            acceptances,
+            items,
+            files,
+            unfinished_files: _,
+            arriving,
+            chains,
+            shares,
+            shared,
+            held,
+            holders,
+            events,
+            deliveries,
+            health,
+            deleted,
+            recoveries,
+            recovering,
+            log,
+            sweep: _,
+            stamping: _,
+            epoch: _,
+            due: _,
+            dropped,
+            reclaims,
+            witnesses,
+            answers,
+        } = self;
+        distinct(partners);
+        distinct(adding);
+        distinct(key_owners);
+        distinct(policy_owners);
+        distinct(secret_owners);
+        distinct(changing);
+        distinct(keys);
+        distinct(operator_keys);
+        distinct(console_sessions);
+        distinct(console_owners);
+        distinct(bookings);
+        distinct(acceptances);
+        distinct(items);
+        distinct(files);
+        distinct(arriving);
         // The end of a booking's chain is loaded with the booking.
-        let loaded = &self.bookings;
-        self.chains.retain(|id| loaded.binary_search(id).is_err());
-        distinct(&mut self.chains);
-        distinct(&mut self.shares);
-        distinct(&mut self.shared);
-        distinct(&mut self.held);
-        distinct(&mut self.holders);
-        distinct(&mut self.events);
-        distinct(&mut self.deliveries);
-        distinct(&mut self.health);
-        distinct(&mut self.deleted);
-        distinct(&mut self.recoveries);
-        distinct(&mut self.recovering);
-        distinct(&mut self.log);
-        distinct(&mut self.dropped);
-        distinct(&mut self.reclaims);
-        distinct(&mut self.witnesses);
-        distinct(&mut self.answers);
+        chains.retain(|id| bookings.binary_search(id).is_err());
+        distinct(chains);
+        distinct(shares);
+        distinct(shared);
+        distinct(held);
+        distinct(holders);
+        distinct(events);
+        distinct(deliveries);
+        distinct(health);
+        distinct(deleted);
+        distinct(recoveries);
+        distinct(recovering);
+        distinct(log);
+        distinct(dropped);
+        distinct(reclaims);
+        distinct(witnesses);
+        distinct(answers);
     }
 }
 

@@ -59,8 +59,7 @@ impl Operation for ListBookingEvents {
                     reader.secret(&owner, now)?,
                 ))
             })?;
-            let secret = secret
-                .ok_or_else(|| Error::internal(format!("partner {owner} has no signing secret")))?;
+            let secret = secret.ok_or_else(|| no_secret(owner))?;
             let webhook_events = events
                 .iter()
                 .map(|event| view(event, &secret))
@@ -71,6 +70,10 @@ impl Operation for ListBookingEvents {
             })
         }))
     }
+}
+
+fn no_secret(partner_id: PartnerId) -> Error {
+    Error::internal(format!("partner {partner_id} has no signing secret"))
 }
 
 /// An event as listings show it.
@@ -169,12 +172,7 @@ impl Operation for GetEvent {
             let event = owned(session, &event_id, Attempts::Latest)?;
             let now = session.service.clock().now();
             let secret = query_one(session, |reader| reader.secret(&event.partner_id, now))?
-                .ok_or_else(|| {
-                    Error::internal(format!(
-                        "partner {} has no signing secret",
-                        event.partner_id
-                    ))
-                })?;
+                .ok_or_else(|| no_secret(event.partner_id))?;
             let attempts = event
                 .deliveries
                 .iter()

@@ -20,6 +20,8 @@ macro_rules! audit_where {
         )
     };
 }
+#[cfg(test)]
+pub(super) use audit_where;
 
 /// All records, in pages by id.
 pub(super) const ALL: &str = audit_where!("id > $1 ORDER BY id LIMIT $2");
@@ -67,14 +69,13 @@ pub(super) fn added(seal: &Seal, record: &AuditRecord) -> Statement<'static> {
 
 /// How many counted changes a partner has made since a moment, up to a number. A text in a record is escaped, so that none can look
 /// like an actor.
-pub(super) const OF_DAY: &str = "SELECT id, (SELECT COUNT(*) FROM \
+const OF_DAY: &str = "SELECT id, (SELECT COUNT(*) FROM \
      (SELECT id FROM audit WHERE partner_id = $1 AND action IN ('createApiKey', 'createConsoleLink', 'createWebhookEndpoint', \
      'deleteWebhookEndpoint', 'endConsoleSession', 'placeHold', 'putPolicy', 'releaseHold', 'revokeApiKey', 'rotateApiKey', \
      'rotatePartnerSecret', 'rotateWebhookEndpointSecret', 'updatePartner', 'updateWebhookEndpoint') AND id >= $2 \
      AND body LIKE '%\"actor\":{\"kind\":\"api_key\"%' LIMIT $3) e) FROM partner WHERE id = $1";
 /// The oldest records of a time.
-pub(super) const OLDEST: &str =
-    "SELECT id FROM audit WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3";
+const OLDEST: &str = "SELECT id FROM audit WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3";
 
 /// Counts the records of a partner since a day began, up to the most that matter.
 pub(super) fn of_day(partner_id: &PartnerId, day: u64) -> Statement<'static> {

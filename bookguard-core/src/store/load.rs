@@ -7,10 +7,17 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
+use super::console_sessions::{self, read_console_session};
+use super::cosignatures::{self, read_witness};
+use super::endpoints::{self, read_of_partner, read_receiver, read_term};
+use super::files::{self, read_arriving, read_file};
+use super::holds::{self, read_held_event, read_hold};
 use super::keys::{self, keys_where};
+use super::operator_keys::{self, read_operator_key};
+use super::recoveries::{self, read_recovery};
+use super::shares::{self, read_share};
 use super::{
-    StoredHead, audit, console_sessions, cosignatures, endpoints, epochs, files, head_statement,
-    holds, operator_keys, policies, read_head, recoveries, retention, schema, shares, stamps,
+    StoredHead, audit, epochs, head_statement, policies, read_head, retention, schema, stamps,
     terms, tree,
 };
 use crate::engine::batch::{
@@ -38,18 +45,15 @@ pub(crate) fn begin(
     growing: bool,
 ) -> Result<(StoredHead, Option<Rows>, BatchState), StoreError> {
     let now = needs.now.ms();
-    let mut statements = vec![head_statement(), schema::version_statement()];
-    let mut readers: Vec<RowLoader> = Vec::new();
-    ask(needs, now, |statement, reader| {
-        if let Some(statement) = statement {
-            statements.push(statement);
-            readers.push(reader);
-        }
-    });
+    let mut asked = Asked {
+        statements: vec![head_statement(), schema::version_statement()],
+        readers: Vec::new(),
+    };
+    ask(needs, now, &mut asked);
     if growing {
-        statements.push(tree::growing());
+        asked.statements.push(tree::growing());
     }
-    let begun = conn.begin(&statements);
+    let begun = conn.begin(&asked.statements);
     let mut results = begun.map_err(|error| schema::cause(conn, error))?;
     let growing = if growing { results.pop() } else { None };
     let [head, version, rest @ ..] = results.as_slice() else {
@@ -70,7 +74,7 @@ pub(crate) fn begin(
         lacking: head.lacking.clone(),
         ..BatchState::default()
     };
-    for (reader, rows) in readers.into_iter().zip(rest) {
+    for (reader, rows) in asked.readers.into_iter().zip(rest) {
         for row in &rows.rows {
             reader(&mut work, &loading, row)?;
         }
@@ -78,201 +82,155 @@ pub(crate) fn begin(
     Ok((head, growing, work))
 }
 
+/// The statements with which a batch begins, and how the rows of all but the first two are read.
+struct Asked {
+    statements: Vec<Statement<'static>>,
+    readers: Vec<RowLoader>,
+}
+
+impl Asked {
+    fn add(&mut self, statement: Statement<'static>, read: RowLoader) {
+        self.statements.push(statement);
+        self.readers.push(read);
+    }
+
+    fn one(&mut self, sql: &'static str, args: Vec<Arg<'static>>, read: RowLoader) {
+        self.add(Statement::new(sql, args), read);
+    }
+
+    /// Asks for the rows with these keys, if there are any.
+    fn keyed<K: AsKey>(&mut self, sql: &'static str, keys: &[K], read: RowLoader) {
+        if let Some(statement) = keys_in(sql, keys) {
+            self.add(statement, read);
+        }
+    }
+}
+
 /// Asks the queries that fetch what is needed, each with the function that reads its rows. Later readers build on
 /// earlier ones, so the order matters.
-fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, RowLoader)) {
-    ask(
-        keys_in(
-            "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, file_bytes, quota FROM partner WHERE id IN ({})",
-            &needs.partners,
-        ),
-        read_partner,
-    );
-    ask(
-        keys_in(endpoints::OF_PARTNERS, &needs.partners),
-        endpoints::read_of_partner,
-    );
+fn ask(needs: &Needs, now: i64, asked: &mut Asked) {
+    ask_partners(needs, now, asked);
+    ask_credentials(needs, now, asked);
+    ask_bookings(needs, asked);
+    ask_events(needs, now, asked);
+    ask_log(needs, asked);
+    asked.keyed(ANSWERS, &needs.answers, read_answer);
+}
+
+/// Asks for partners, their endpoints, secrets, keys and policies, and for their changes of a day.
+fn ask_partners(needs: &Needs, now: i64, asked: &mut Asked) {
+    asked.keyed(PARTNERS, &needs.partners, read_partner);
+    asked.keyed(endpoints::OF_PARTNERS, &needs.partners, read_of_partner);
     for partner_id in &needs.adding {
         let deleted = endpoints::unverified_deleted(partner_id, now);
-        ask(Some(deleted), endpoints::read_unverified_deleted);
+        asked.add(deleted, endpoints::read_unverified_deleted);
     }
-    ask(
-        keys_in(endpoints::TERMS, &needs.secret_owners),
-        endpoints::read_term,
-    );
-    ask(
-        keys_in(
-            keys_where!("partner_id IN ({}) AND revoked_ms IS NULL AND expires_ms IS NULL"),
-            &needs.key_owners,
-        ),
-        read_key,
-    );
+    asked.keyed(endpoints::TERMS, &needs.secret_owners, read_term);
+    asked.keyed(LASTING_KEYS, &needs.key_owners, read_key);
     for owner in &needs.key_owners {
         let args = vec![owner.as_bytes().to_vec().into(), now.into()];
-        ask(Some(Statement::new(EXPIRING_KEYS, args)), read_key);
+        asked.one(EXPIRING_KEYS, args, read_key);
     }
-    ask(
-        keys_in(policies::LATEST, &needs.policy_owners),
+    asked.keyed(
+        policies::LATEST,
+        &needs.policy_owners,
         policies::read_latest,
     );
-    ask(keys_in(keys_where!("id IN ({})"), &needs.keys), read_key);
-    ask(
-        keys_in(operator_keys::SOME, &needs.operator_keys),
-        operator_keys::read_operator_key,
-    );
-    let live = needs
-        .live_operator_keys
-        .then(|| Statement::new(operator_keys::LIVE, vec![]));
-    ask(live, operator_keys::read_operator_key);
-    ask(
-        keys_in(console_sessions::SOME, &needs.console_sessions),
-        console_sessions::read_console_session,
+    for (partner_id, day) in &needs.changing {
+        asked.add(audit::of_day(partner_id, *day), audit::read_of_day);
+    }
+}
+
+/// Asks for keys and for sessions of the consoles.
+fn ask_credentials(needs: &Needs, now: i64, asked: &mut Asked) {
+    asked.keyed(keys_where!("id IN ({})"), &needs.keys, read_key);
+    asked.keyed(operator_keys::SOME, &needs.operator_keys, read_operator_key);
+    if needs.live_operator_keys {
+        asked.one(operator_keys::LIVE, vec![], read_operator_key);
+    }
+    asked.keyed(
+        console_sessions::SOME,
+        &needs.console_sessions,
+        read_console_session,
     );
     for owner in &needs.console_owners {
         let args = vec![owner.as_bytes().to_vec().into(), now.into()];
-        let unexpired = Statement::new(console_sessions::UNEXPIRED, args);
-        ask(Some(unexpired), console_sessions::read_console_session);
+        asked.one(console_sessions::UNEXPIRED, args, read_console_session);
     }
-    let unexpired = needs
-        .unexpired_operator_sessions
-        .then(|| Statement::new(console_sessions::UNEXPIRED_OPERATORS, vec![now.into()]));
-    ask(unexpired, console_sessions::read_console_session);
-    ask(keys_in(shares::SOME, &needs.shares), shares::read_share);
-    ask(
-        keys_in(shares::OF_BOOKINGS, &needs.shared),
-        shares::read_share,
-    );
-    ask(keys_in(holds::OF_BOOKINGS, &needs.held), holds::read_hold);
-    ask(
-        keys_in(holds::OF_PARTNERS, &needs.holders),
-        holds::read_hold,
-    );
-    ask(
-        keys_in(holds::OF_EVENTS, &needs.deleted),
-        holds::read_held_event,
-    );
-    ask(keys_in(BOOKINGS, &needs.bookings), read_booking);
-    ask(
-        keys_in(
-            "SELECT id, stream, entries, tip FROM booking WHERE id IN ({})",
-            &needs.chains,
-        ),
-        |work, _, row| read_chain(work, row, 1),
-    );
-    ask(
-        keys_in(
-            "SELECT booking_id, idx, leaf, facts, seed FROM entry WHERE booking_id IN ({}) AND kind = 'terms.accepted'",
-            &needs.acceptances,
-        ),
-        read_acceptance,
-    );
-    ask(
-        keys_in(
-            "SELECT booking_id, idx, leaf, facts FROM entry WHERE booking_id IN ({}) AND kind = 'evidence.added'",
-            &needs.items,
-        ),
-        read_item,
-    );
-    ask(keys_in(files::SOME, &needs.files), files::read_file);
-    let unfinished = needs.unfinished_files.map(files::unfinished);
-    ask(unfinished, files::read_file);
-    ask(
-        keys_in(files::ARRIVING, &needs.arriving),
-        files::read_arriving,
-    );
-    ask(
-        keys_in(
-            "SELECT id, partner_id, type, retries, body, pruned_ms, digest, seq, booking_id FROM event WHERE id IN ({})",
-            &needs.events,
-        ),
-        read_event,
-    );
-    ask(
-        keys_in(
-            "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery WHERE event_id IN ({})",
-            &needs.deliveries,
-        ),
-        read_delivery,
-    );
-    ask(
-        keys_in(endpoints::HEALTH, &needs.health),
-        endpoints::read_receiver,
-    );
-    ask_recoveries(needs, &mut ask);
-    ask(
-        keys_in(
-            "SELECT d.endpoint_id FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
-             WHERE d.event_id IN ({}) AND d.due_ms IS NOT NULL AND n.deleted_ms IS NOT NULL",
-            &needs.deleted,
-        ),
-        read_deleted,
-    );
-    let sweep = needs
-        .sweep
-        .then(|| Statement::new(retention::SWEEP, vec![]));
-    ask(sweep, retention::read_sweep);
-    if needs.stamping {
-        ask(
-            Some(Statement::new(stamps::STAMPING, vec![])),
-            stamps::read_stamping,
-        );
-        ask(
-            Some(Statement::new(stamps::STAMPED, vec![])),
-            stamps::read_stamped,
-        );
+    if needs.unexpired_operator_sessions {
+        let sql = console_sessions::UNEXPIRED_OPERATORS;
+        asked.one(sql, vec![now.into()], read_console_session);
     }
-    let epoch = needs.epoch.then(|| Statement::new(epochs::LATEST, vec![]));
-    ask(epoch, epochs::read_latest);
+}
+
+/// Asks for shares, legal holds, bookings with what was recorded of them, and files.
+fn ask_bookings(needs: &Needs, asked: &mut Asked) {
+    asked.keyed(shares::SOME, &needs.shares, read_share);
+    asked.keyed(shares::OF_BOOKINGS, &needs.shared, read_share);
+    asked.keyed(holds::OF_BOOKINGS, &needs.held, read_hold);
+    asked.keyed(holds::OF_PARTNERS, &needs.holders, read_hold);
+    asked.keyed(holds::OF_EVENTS, &needs.deleted, read_held_event);
+    asked.keyed(BOOKINGS, &needs.bookings, read_booking);
+    asked.keyed(CHAINS, &needs.chains, |work, _, row| {
+        read_chain(work, row, 1)
+    });
+    asked.keyed(ACCEPTANCES, &needs.acceptances, read_acceptance);
+    asked.keyed(ITEMS, &needs.items, read_item);
+    asked.keyed(files::SOME, &needs.files, read_file);
+    if let Some(before) = needs.unfinished_files {
+        asked.add(files::unfinished(before), read_file);
+    }
+    asked.keyed(files::ARRIVING, &needs.arriving, read_arriving);
+}
+
+/// Asks for events, their deliveries, recoveries with the events of their next steps, and deliveries that are due, dropped or taken back.
+fn ask_events(needs: &Needs, now: i64, asked: &mut Asked) {
+    asked.keyed(EVENTS, &needs.events, read_event);
+    asked.keyed(OF_EVENTS, &needs.deliveries, read_delivery);
+    asked.keyed(endpoints::HEALTH, &needs.health, read_receiver);
+    asked.keyed(recoveries::SOME, &needs.recoveries, read_recovery);
+    for (partner_id, at) in &needs.recovering {
+        let partner = || Arg::from(partner_id.as_bytes().to_vec());
+        asked.one(recoveries::RUNNING, vec![partner()], read_recovery);
+        let since = recoveries::first_id(at.plus_ms(-RECOVERIES_MS));
+        let since = Arg::from(since.as_bytes().to_vec());
+        asked.one(recoveries::SINCE, vec![partner(), since], read_recovery);
+    }
+    for (partner_id, after) in &needs.log {
+        let [log, deliveries] = recoveries::step(partner_id, *after);
+        asked.add(log, recoveries::read_logged);
+        asked.add(deliveries, recoveries::read_delivery);
+    }
+    asked.keyed(TO_DELETED, &needs.deleted, read_deleted);
     for (endpoint_id, room) in &needs.due {
         let args = vec![
             Arg::from(endpoint_id.as_bytes().to_vec()),
             now.into(),
             i64::try_from(*room).unwrap_or(i64::MAX).into(),
         ];
-        ask(Some(Statement::new(DUE, args)), read_due);
+        asked.one(DUE, args, read_due);
     }
-    ask(keys_in(OF_DELETED, &needs.dropped), read_dropped);
+    asked.keyed(OF_DELETED, &needs.dropped, read_dropped);
     for lapse in &needs.reclaims {
         for (statement, read) in reclaimed(*lapse, now) {
-            ask(Some(statement), read);
+            asked.add(statement, read);
         }
     }
-    ask(
-        keys_in(cosignatures::SOME, &needs.witnesses),
-        cosignatures::read_witness,
-    );
-    ask(
-        keys_in(
-            "SELECT key, request, body, at_ms FROM answer WHERE key IN ({})",
-            &needs.answers,
-        ),
-        read_answer,
-    );
 }
 
-/// Asks for the recoveries and for the events of their next steps.
-fn ask_recoveries(needs: &Needs, ask: &mut impl FnMut(Option<Statement<'static>>, RowLoader)) {
-    ask(
-        keys_in(recoveries::SOME, &needs.recoveries),
-        recoveries::read_recovery,
-    );
-    for (partner_id, day) in &needs.changing {
-        ask(Some(audit::of_day(partner_id, *day)), audit::read_of_day);
+/// Asks how far the search for old events, the stamps, the map and the witnesses have got.
+fn ask_log(needs: &Needs, asked: &mut Asked) {
+    if needs.sweep {
+        asked.one(retention::SWEEP, vec![], retention::read_sweep);
     }
-    for (partner_id, at) in &needs.recovering {
-        let partner = || Arg::from(partner_id.as_bytes().to_vec());
-        let running = Statement::new(recoveries::RUNNING, vec![partner()]);
-        ask(Some(running), recoveries::read_recovery);
-        let since = recoveries::first_id(at.plus_ms(-RECOVERIES_MS));
-        let since = Arg::from(since.as_bytes().to_vec());
-        let since = Statement::new(recoveries::SINCE, vec![partner(), since]);
-        ask(Some(since), recoveries::read_recovery);
+    if needs.stamping {
+        asked.one(stamps::STAMPING, vec![], stamps::read_stamping);
+        asked.one(stamps::STAMPED, vec![], stamps::read_stamped);
     }
-    for (partner_id, after) in &needs.log {
-        let [log, deliveries] = recoveries::step(partner_id, *after);
-        ask(Some(log), recoveries::read_logged);
-        ask(Some(deliveries), recoveries::read_delivery);
+    if needs.epoch {
+        asked.one(epochs::LATEST, vec![], epochs::read_latest);
     }
+    asked.keyed(cosignatures::SOME, &needs.witnesses, read_witness);
 }
 
 fn no_head() -> StoreError {
@@ -293,6 +251,12 @@ impl Loading<'_> {
 
 pub(super) type RowLoader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), StoreError>;
 
+const PARTNERS: &str = "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, file_bytes, quota FROM partner WHERE id IN ({})";
+
+/// Keys of some partners that never expire.
+const LASTING_KEYS: &str =
+    keys_where!("partner_id IN ({}) AND revoked_ms IS NULL AND expires_ms IS NULL");
+
 /// A partner's keys that expire and have not done so yet.
 const EXPIRING_KEYS: &str =
     keys_where!("partner_id = $1 AND revoked_ms IS NULL AND expires_ms > $2");
@@ -302,6 +266,16 @@ pub(crate) const BOOKINGS: &str = "SELECT b.id, b.stream, b.entries, b.tip, b.bo
      b.resolution_leaf, r.leaf, r.facts, b.rescheduled_leaf, m.leaf, m.facts, b.moves \
      FROM booking b LEFT JOIN policy p ON p.hash = b.policy_hash LEFT JOIN entry e ON e.idx = b.protected_leaf \
      LEFT JOIN entry r ON r.idx = b.resolution_leaf LEFT JOIN entry m ON m.idx = b.rescheduled_leaf WHERE b.id IN ({})";
+
+const CHAINS: &str = "SELECT id, stream, entries, tip FROM booking WHERE id IN ({})";
+const ACCEPTANCES: &str = "SELECT booking_id, idx, leaf, facts, seed FROM entry WHERE booking_id IN ({}) AND kind = 'terms.accepted'";
+const ITEMS: &str = "SELECT booking_id, idx, leaf, facts FROM entry WHERE booking_id IN ({}) AND kind = 'evidence.added'";
+const EVENTS: &str = "SELECT id, partner_id, type, retries, body, pruned_ms, digest, seq, booking_id FROM event WHERE id IN ({})";
+const ANSWERS: &str = "SELECT key, request, body, at_ms FROM answer WHERE key IN ({})";
+
+/// The deleted endpoints for which deliveries of some events wait.
+const TO_DELETED: &str = "SELECT d.endpoint_id FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
+     WHERE d.event_id IN ({}) AND d.due_ms IS NOT NULL AND n.deleted_ms IS NOT NULL";
 
 const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms, e.partner_id, e.type, \
      e.retries, e.body, e.pruned_ms, e.digest, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
@@ -313,7 +287,7 @@ const OF_DELETED: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts,
      WHERE d.endpoint_id IN ({}) AND d.lease IS NULL AND d.due_ms IS NOT NULL AND n.deleted_ms IS NOT NULL LIMIT 512";
 const _: () = assert!(RECLAIMED == 512, "as the statement says");
 
-/// Deliveries that a command takes back or counts anew.
+/// A query for deliveries with the columns that [`delivery`] takes.
 macro_rules! deliveries {
     ($($where:literal),+) => {
         concat!(
@@ -334,6 +308,10 @@ macro_rules! readable {
         )
     };
 }
+#[cfg(test)]
+pub(super) use {deliveries, readable};
+
+const OF_EVENTS: &str = deliveries!("event_id IN ({})");
 
 const ENDED: &str = readable!("lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2");
 const OF_NODE: &str =
@@ -352,17 +330,6 @@ const AHEAD: &str =
     readable!("lease IS NULL AND due_ms IS NOT NULL AND since_ms > $1 ORDER BY since_ms LIMIT $2");
 /// Deliveries held for longer than a lease lasts.
 const HELD_AHEAD: &str = readable!("lease IS NOT NULL AND due_ms > $1 ORDER BY due_ms LIMIT $2");
-
-/// The statements made of parts.
-#[cfg(test)]
-pub(super) const TAKEN_BACK: [&str; 6] = [
-    ENDED,
-    OF_NODE,
-    OLDEST_ENDED,
-    OLDEST_OF_NODE,
-    AHEAD,
-    HELD_AHEAD,
-];
 
 /// Asks for what a command takes back at `now`, [`RECLAIMED`] at a time.
 pub(super) fn reclaimed(from: Reclaim, now: i64) -> Vec<(Statement<'static>, RowLoader)> {

@@ -22,6 +22,8 @@ macro_rules! operator_keys_where {
         )
     };
 }
+#[cfg(test)]
+pub(super) use operator_keys_where;
 
 /// Several keys.
 pub(super) const SOME: &str = operator_keys_where!("WHERE id IN ({})");

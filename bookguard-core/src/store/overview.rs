@@ -3,7 +3,7 @@
 //! Whoever asks pauses between two pages. Invariant: nothing here visits deliveries that are over, which are nearly all.
 
 use super::endpoints::health;
-use super::read::{Read, Reader};
+use super::read::{Read, Reader, waiting_endpoints};
 use crate::limits::{ENDPOINTS_COUNTED, ENDPOINTS_READ, LEASED_COUNTED, WAITING_COUNTED};
 use crate::model::{EndpointId, EndpointStatus, Timestamp};
 
@@ -39,19 +39,13 @@ impl Reader<'_> {
     ) -> Read<(WaitingDeliveries, Option<EndpointId>)> {
         let after = after.unwrap_or(EndpointId::from_bytes([0; 16]));
         let rows = self.all(
-            "WITH RECURSIVE waiting (endpoint_id, place) AS ( \
-             SELECT (SELECT endpoint_id FROM delivery WHERE lease IS NULL AND due_ms IS NOT NULL AND endpoint_id > $1 \
-                     ORDER BY endpoint_id LIMIT 1), 1 \
-             UNION ALL \
-             SELECT (SELECT d.endpoint_id FROM delivery d WHERE d.lease IS NULL AND d.due_ms IS NOT NULL \
-                     AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1), w.place + 1 \
-             FROM waiting w WHERE w.endpoint_id IS NOT NULL AND w.place < $2) \
-             SELECT w.endpoint_id, n.deleted_ms, n.status, \
-             (SELECT COUNT(*) FROM (SELECT 1 FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL \
-              AND d.due_ms IS NOT NULL AND d.due_ms <= $3 LIMIT $4) e), \
-             (SELECT COUNT(*) FROM (SELECT 1 FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL \
-              AND d.due_ms IS NOT NULL AND d.due_ms > $3 LIMIT $4) e) \
-             FROM waiting w LEFT JOIN endpoint n ON n.id = w.endpoint_id WHERE w.endpoint_id IS NOT NULL",
+            waiting_endpoints!(
+                "n.deleted_ms, n.status, \
+                 (SELECT COUNT(*) FROM (SELECT 1 FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL \
+                  AND d.due_ms IS NOT NULL AND d.due_ms <= $3 LIMIT $4) e), \
+                 (SELECT COUNT(*) FROM (SELECT 1 FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL \
+                  AND d.due_ms IS NOT NULL AND d.due_ms > $3 LIMIT $4) e)"
+            ),
             vec![
                 (&after).into(),
                 i64::from(ENDPOINTS_COUNTED).into(),

@@ -118,6 +118,26 @@ pub enum KeyFound {
 /// What a read returns: the error says that the database did not answer, or holds what cannot be.
 pub(super) type Read<T> = Result<T, StoreError>;
 
+/// A query for the first `$2` endpoints after `$1` for which deliveries wait without a lease: the id, and columns of `n`, its row, which
+/// may be missing. It steps through the index from one endpoint to the next.
+macro_rules! waiting_endpoints {
+    ($columns:literal) => {
+        concat!(
+            "WITH RECURSIVE waiting (endpoint_id, place) AS ( \
+             SELECT (SELECT endpoint_id FROM delivery WHERE lease IS NULL AND due_ms IS NOT NULL AND endpoint_id > $1 \
+                     ORDER BY endpoint_id LIMIT 1), 1 \
+             UNION ALL \
+             SELECT (SELECT d.endpoint_id FROM delivery d WHERE d.lease IS NULL AND d.due_ms IS NOT NULL \
+                     AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1), w.place + 1 \
+             FROM waiting w WHERE w.endpoint_id IS NOT NULL AND w.place < $2) \
+             SELECT w.endpoint_id, ",
+            $columns,
+            " FROM waiting w LEFT JOIN endpoint n ON n.id = w.endpoint_id WHERE w.endpoint_id IS NOT NULL"
+        )
+    };
+}
+pub(super) use waiting_endpoints;
+
 impl<'a> Reader<'a> {
     /// `seen` is the head that was last seen before this connection's first query.
     pub(crate) fn new(
@@ -550,17 +570,11 @@ impl<'a> Reader<'a> {
     ) -> Read<DuePage> {
         let after = after.unwrap_or(EndpointId::from_bytes([0; 16]));
         let rows = self.all(
-            "WITH RECURSIVE waiting (endpoint_id, place) AS ( \
-             SELECT (SELECT endpoint_id FROM delivery WHERE lease IS NULL AND due_ms IS NOT NULL AND endpoint_id > $1 \
-                     ORDER BY endpoint_id LIMIT 1), 1 \
-             UNION ALL \
-             SELECT (SELECT d.endpoint_id FROM delivery d WHERE d.lease IS NULL AND d.due_ms IS NOT NULL \
-                     AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1), w.place + 1 \
-             FROM waiting w WHERE w.endpoint_id IS NOT NULL AND w.place < $2) \
-             SELECT w.endpoint_id, n.partner_id, n.failures, n.probe_ms, CASE WHEN n.status = 1 AND n.probe_ms IS NULL OR n.probe_ms <= $3 THEN \
-             (SELECT d.due_ms FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL AND d.due_ms IS NOT NULL \
-              ORDER BY d.due_ms LIMIT 1) END, n.deleted_ms \
-             FROM waiting w LEFT JOIN endpoint n ON n.id = w.endpoint_id WHERE w.endpoint_id IS NOT NULL",
+            waiting_endpoints!(
+                "n.partner_id, n.failures, n.probe_ms, CASE WHEN n.status = 1 AND n.probe_ms IS NULL OR n.probe_ms <= $3 THEN \
+                 (SELECT d.due_ms FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL AND d.due_ms IS NOT NULL \
+                  ORDER BY d.due_ms LIMIT 1) END, n.deleted_ms"
+            ),
             vec![
                 (&after).into(),
                 i64::from(ENDPOINTS_EXAMINED).into(),
@@ -784,156 +798,4 @@ pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::{Store, audit, load};
-
-    #[test]
-    fn no_question_scans_a_whole_table() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("b.db").into(), true).unwrap();
-        let source = include_str!("read.rs")
-            .split("#[cfg(test)]")
-            .next()
-            .unwrap();
-        let mut conn = store.reader().unwrap();
-        let mut seen = 0;
-        let texts = select_texts(source)
-            .chain(select_texts(include_str!("load.rs")))
-            .chain(select_texts(include_str!("policies.rs")))
-            .chain(select_texts(include_str!("events.rs")))
-            .chain(select_texts(include_str!("activity.rs")))
-            .chain(select_texts(include_str!("retention.rs")))
-            .chain(select_texts(include_str!("overview.rs")))
-            .chain(select_texts(include_str!("endpoints.rs")))
-            .chain(select_texts(include_str!("recoveries.rs")))
-            .chain(select_texts(include_str!("files.rs")))
-            .chain(select_texts(include_str!("shares.rs")))
-            .chain(select_texts(include_str!("stamps.rs")))
-            .chain(select_texts(include_str!("console_sessions.rs")))
-            .chain(select_texts(include_str!("cosignatures.rs")))
-            .chain(select_texts(include_str!("tree.rs")))
-            .chain([audit::OF_DAY, audit::OLDEST].map(str::to_owned))
-            .chain(load::TAKEN_BACK.map(str::to_owned));
-        for sql in texts {
-            let sql = sql.replace("{}", "$1,$2");
-            let plan: &'static str =
-                Box::leak(format!("EXPLAIN QUERY PLAN {sql}").into_boxed_str());
-            let arguments = (1..10)
-                .take_while(|n| sql.contains(&format!("${n}")))
-                .count();
-            let rows = conn
-                .one(Statement {
-                    sql: plan,
-                    args: vec![Arg::Int(1); arguments],
-                })
-                .unwrap();
-            for row in rows.rows {
-                let step = row.text(3).unwrap();
-                // A query that steps through an index key by key starts at its first row and keeps the keys it has
-                // visited.
-                let met = step == "SCAN w" || step == "SCAN delivery USING INDEX delivery_waiting";
-                // Leases exist only for what nodes hold in memory, and they name only as many holders as there are
-                // nodes.
-                let held = step == "SCAN delivery USING INDEX delivery_leased";
-                // What a subquery with a LIMIT returned is only counted.
-                let counted = step == "SCAN e";
-                // The one row of the head.
-                let one = step == "SCAN grown";
-                assert!(
-                    !step.starts_with("SCAN")
-                        || met
-                        || held
-                        || counted
-                        || one
-                        || step.contains("CONSTANT"),
-                    "{step}: {sql}"
-                );
-                let few = sql.starts_with("SELECT DISTINCT lease");
-                assert!(few || !step.contains("TEMP B-TREE"), "{step}: {sql}");
-            }
-            seen += 1;
-        }
-        assert!(seen >= 25, "only {seen} statements were found");
-    }
-
-    /// Everything avoidable is forbidden, so the remaining plan shows what a query needs.
-    #[test]
-    #[cfg(feature = "postgres")]
-    fn no_question_scans_or_sorts_a_whole_table_on_postgresql() {
-        let Some(postgres) = bookguard_test_postgres::Postgres::shared() else {
-            return;
-        };
-        let url = postgres.fresh_database();
-        Store::open(&url.as_str().into(), true).unwrap();
-        let source = include_str!("read.rs")
-            .split("#[cfg(test)]")
-            .next()
-            .unwrap();
-        let mut script =
-            "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; \
-                          SET plan_cache_mode = force_generic_plan;"
-                .to_owned();
-        let texts = select_texts(source)
-            .chain(select_texts(include_str!("load.rs")))
-            .chain(select_texts(include_str!("policies.rs")))
-            .chain(select_texts(include_str!("events.rs")))
-            .chain(select_texts(include_str!("activity.rs")))
-            .chain(select_texts(include_str!("retention.rs")))
-            .chain(select_texts(include_str!("overview.rs")))
-            .chain(select_texts(include_str!("endpoints.rs")))
-            .chain(select_texts(include_str!("recoveries.rs")))
-            .chain(select_texts(include_str!("files.rs")))
-            .chain(select_texts(include_str!("shares.rs")))
-            .chain(select_texts(include_str!("stamps.rs")))
-            .chain(select_texts(include_str!("console_sessions.rs")))
-            .chain(select_texts(include_str!("cosignatures.rs")))
-            .chain(select_texts(include_str!("tree.rs")))
-            .chain([audit::OF_DAY, audit::OLDEST].map(str::to_owned))
-            .chain(load::TAKEN_BACK.map(str::to_owned));
-        for (n, sql) in texts.enumerate() {
-            let sql = sql.replace("{}", "$1,$2");
-            let nulls = (1..10)
-                .take_while(|n| sql.contains(&format!("${n}")))
-                .map(|_| "NULL")
-                .collect::<Vec<_>>()
-                .join(",");
-            let arguments = if nulls.is_empty() {
-                nulls
-            } else {
-                format!("({nulls})")
-            };
-            script += &format!(
-                "PREPARE q{n} AS {sql}; SELECT $${sql}$$; EXPLAIN EXECUTE q{n}{arguments};"
-            );
-        }
-        let plans = postgres.sql(bookguard_test_postgres::database_of(&url), &script);
-        let mut asked = "";
-        for line in plans.lines() {
-            if line.starts_with("SELECT") {
-                asked = line;
-            }
-            assert!(
-                !line.contains("Seq Scan") && !line.contains("Sort "),
-                "{line}: {asked}"
-            );
-        }
-        assert!(plans.matches("Index").count() >= 25, "{plans}");
-        postgres.drop_database(&url);
-    }
-
-    /// The string literals of a source text that begin with SELECT or WITH, with continued lines joined.
-    fn select_texts(source: &'static str) -> impl Iterator<Item = String> {
-        source
-            .split('"')
-            .filter(|text| text.starts_with("SELECT") || text.starts_with("WITH"))
-            // The beginning of several, which are among them whole.
-            .filter(|text| !text.ends_with("WHERE "))
-            .map(|text| {
-                text.split("\\\n")
-                    .map(str::trim)
-                    .collect::<Vec<_>>()
-                    .join(" ")
-            })
-    }
-}
+mod tests;

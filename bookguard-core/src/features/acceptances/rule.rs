@@ -4,7 +4,7 @@
 
 use crate::engine::batch::{BatchState, LoadedBooking};
 use crate::engine::chain::AppendedFacts;
-use crate::engine::command::{Command, Decided, Head, NewEvent, Receipt};
+use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
 use crate::evidence::Acceptance;
@@ -85,22 +85,13 @@ impl Command for AcceptTerms {
         let place = addition.record(acceptance.clone())?;
         let reply = answer(batch, &place, &acceptance);
         let mut changes = addition.changes();
-        let event_type = EventType::TermsAccepted;
-        let event = || NewEvent {
-            event_id: self.event.event_id,
-            event_type,
-            head: body::accepted(
-                self.event.event_id,
-                &state.booking,
-                at,
-                (acceptance.party, &acceptance.disclosure_hash),
-                &self.evidence_url,
-            ),
-            lease: self.event.lease,
+        let head = |event_id| {
+            let accepted = (acceptance.party, &*acceptance.disclosure_hash);
+            body::accepted(event_id, &state.booking, at, accepted, &self.evidence_url)
         };
-        let receivers = partner.receivers(event_type);
+        let event = (EventType::TermsAccepted, self.event);
         let of = Some(self.booking_id);
-        deliveries::emit_if_listed((batch, partner), at, of, &receivers, event, &mut changes);
+        deliveries::emit_if_listed((batch, partner), at, of, event, head, &mut changes);
         Ok((changes, reply))
     }
 

@@ -5,7 +5,7 @@
 
 use crate::engine::batch::{BatchState, LoadedBooking, PartnerState};
 use crate::engine::chain::AppendedFacts;
-use crate::engine::command::{Command, Decided, NewEvent};
+use crate::engine::command::{Command, Decided, EventSeed, NewEvent};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
 use crate::evidence::facts::ResolutionFact;
@@ -152,16 +152,14 @@ fn resolve(
     let (at, booking_id) = (resolution.made_at(), resolution.booking_id);
     deliveries::emit(batch, partner, at, booking_id, &event, &mut changes);
     if resolution.decision.is_some() {
-        let event_type = EventType::ResolutionDecided;
-        let event = || NewEvent {
+        let seed = EventSeed {
             event_id: new.decided_event_id,
-            event_type,
-            head: body::decided(new.decided_event_id, &resolution, &new.packet_url),
-            lease: new.event.lease,
+            ..new.event
         };
-        let receivers = partner.receivers(event_type);
+        let head = |event_id| body::decided(event_id, &resolution, &new.packet_url);
+        let event = (EventType::ResolutionDecided, seed);
         let of = Some(booking_id);
-        deliveries::emit_if_listed((batch, partner), at, of, &receivers, event, &mut changes);
+        deliveries::emit_if_listed((batch, partner), at, of, event, head, &mut changes);
     }
     Ok((changes, resolution))
 }

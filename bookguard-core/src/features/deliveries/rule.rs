@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::batch::{BatchState, PartnerState};
 use crate::engine::chain;
 use crate::engine::change::{Change, DeliveryPhase, DeliveryState, EventRow};
-use crate::engine::command::{Command, Decided, NewEvent, Reclaim};
+use crate::engine::command::{Command, Decided, EventSeed, NewEvent, Reclaim};
 use crate::engine::needs::Needs;
 use crate::features::deliveries::{
     ClaimDeliveries, DropDeliveries, EndpointStatusChange, ReclaimDeliveries, ReleaseDeliveries,
@@ -42,19 +42,34 @@ pub(crate) fn emit(
     );
 }
 
-/// Adds an event of a type that endpoints must list, and its deliveries. Without a receiver, nothing is written.
+/// Adds an event of a type that endpoints must list, and its deliveries. Without a receiver, nothing is written. `head` makes
+/// the beginning of the body for the event's id.
 pub(crate) fn emit_if_listed(
     (batch, partner): (&BatchState, &PartnerState),
     at: Timestamp,
     booking_id: Option<BookingId>,
-    receivers: &[&Endpoint],
-    event: impl FnOnce() -> NewEvent,
+    (event_type, seed): (EventType, EventSeed),
+    head: impl FnOnce(EventId) -> String,
     changes: &mut Vec<Change>,
 ) {
-    if !receivers.is_empty() {
-        let event = event();
-        add((batch, partner), at, booking_id, &event, receivers, changes);
+    let receivers = partner.receivers(event_type);
+    if receivers.is_empty() {
+        return;
     }
+    let event = NewEvent {
+        event_id: seed.event_id,
+        event_type,
+        head: head(seed.event_id),
+        lease: seed.lease,
+    };
+    add(
+        (batch, partner),
+        at,
+        booking_id,
+        &event,
+        &receivers,
+        changes,
+    );
 }
 
 fn add(
@@ -399,6 +414,9 @@ impl SettleDelivery {
         };
         let mut receivers = partner.receivers(EventType::EndpointSuspended);
         receivers.retain(|endpoint| endpoint.endpoint_id != self.endpoint_id);
+        if receivers.is_empty() {
+            return;
+        }
         let mut endpoints = partner.endpoints.iter();
         let endpoint = endpoints.find(|endpoint| endpoint.endpoint_id == self.endpoint_id);
         let EndpointHealth {
@@ -417,13 +435,13 @@ impl SettleDelivery {
             failures,
             failing_since,
         };
-        let event = || NewEvent {
+        let event = NewEvent {
             event_id: seed.event_id,
             event_type: EventType::EndpointSuspended,
             head: body::suspended(seed.event_id, seed.partner_id, &suspension),
             lease: self.lease,
         };
-        emit_if_listed((batch, partner), at, None, &receivers, event, changes);
+        add((batch, partner), at, None, &event, &receivers, changes);
     }
 }
 

@@ -38,6 +38,15 @@ fn open(db: &Path) -> (Arc<Service>, Closing) {
     Service::open(ServiceConfig::of(db.into())).unwrap()
 }
 
+/// Another node on the database, with a guard of its own.
+fn beside(db: &Path) -> Arc<Service> {
+    let config = ServiceConfig {
+        guard_file: Some(db.with_file_name("other.seen")),
+        ..ServiceConfig::of(db.into())
+    };
+    Service::open(config).unwrap().0
+}
+
 fn session(service: &Arc<Service>, authority: Authority) -> Session {
     Session {
         service: Arc::clone(service),
@@ -120,11 +129,7 @@ fn every_node_lists_every_erasure_in_their_order_whoever_made_it_and_whatever_it
     let (service, _) = open(&db);
     let one = partner(&service);
     let [first, second, third, fourth] = [(); 4].map(|()| book(&one));
-    let config = ServiceConfig {
-        guard_file: Some(folder.path().join("other.seen")),
-        ..ServiceConfig::of(db.as_path().into())
-    };
-    let (other, _) = Service::open(config).unwrap();
+    let other = beside(&db);
     let two = session(&other, one.authority.clone());
     erase(&one, first);
     erase(&two, second);
@@ -154,11 +159,7 @@ fn a_node_that_nobody_asks_follows_what_the_others_published_and_erased() {
     let (service, _) = open(&db);
     let one = partner(&service);
     let bookings = [(); 2].map(|()| book(&one));
-    let config = ServiceConfig {
-        guard_file: Some(folder.path().join("other.seen")),
-        ..ServiceConfig::of(db.as_path().into())
-    };
-    let (other, _) = Service::open(config).unwrap();
+    let other = beside(&db);
     let known = || {
         let guard = Guard::open(other.guard_file().to_owned()).unwrap();
         guard.seen().unwrap().size

@@ -22,6 +22,18 @@ use crate::operation::{
 use crate::session::{Access, Authority, Session};
 use crate::store::events::{EventFilter, LogPlace};
 
+const TYPE: QueryParam = QueryParam {
+    name: "type",
+    description: "Only events of this type, such as booking.created.",
+    form: QueryForm::Words("EventType"),
+};
+
+const STATUS: QueryParam = QueryParam {
+    name: "status",
+    description: "Only events in this status: pending, delivered, failed or no_endpoints.",
+    form: QueryForm::Words("DeliveryStatus"),
+};
+
 /// `GET /v1/webhook-events`
 pub struct ListEvents;
 
@@ -60,16 +72,8 @@ impl Operation for ListEvents {
                               `latest` to begin with the newest. Not together with `after` or `wait`.",
                 form: QueryForm::Place,
             },
-            QueryParam {
-                name: "type",
-                description: "Only events of this type, such as booking.created.",
-                form: QueryForm::Words("EventType"),
-            },
-            QueryParam {
-                name: "status",
-                description: "Only events in this status: pending, delivered, failed or no_endpoints.",
-                form: QueryForm::Words("DeliveryStatus"),
-            },
+            TYPE,
+            STATUS,
             QueryParam {
                 name: "bookingId",
                 description: "Only this booking's events.",
@@ -150,20 +154,7 @@ impl Operation for ListAllEvents {
         id: "listAllWebhookEvents",
         path: "/v1/operator/webhook-events",
         access: Access::Administrator,
-        query: &[
-            QueryParam {
-                name: "type",
-                description: "Only events of this type, such as booking.created.",
-                form: QueryForm::Words("EventType"),
-            },
-            QueryParam {
-                name: "status",
-                description: "Only events in this status: pending, delivered, failed or no_endpoints.",
-                form: QueryForm::Words("DeliveryStatus"),
-            },
-            LIMIT,
-            ids_cursor::<noun::Event>(),
-        ],
+        query: &[TYPE, STATUS, LIMIT, ids_cursor::<noun::Event>()],
         tag: "Webhooks",
         summary: "All events of all partners",
         description: "For the operator. Newest first.",
@@ -197,16 +188,12 @@ impl Operation for ListAllEvents {
                 let secret = secrets.get(&owner).and_then(Option::as_ref);
                 Ok(Event {
                     partner_id: Some(owner),
-                    ..events::view(event, secret.ok_or_else(|| no_secret(owner))?)?
+                    ..events::view(event, secret.ok_or_else(|| events::no_secret(owner))?)?
                 })
             });
             Ok(Page::up_to(shown.collect::<Result<_, Error>>()?, next))
         }))
     }
-}
-
-fn no_secret(partner_id: PartnerId) -> Error {
-    Error::internal(format!("partner {partner_id} has no signing secret"))
 }
 
 fn page(
@@ -231,7 +218,7 @@ fn page(
     {
         return Err(beyond(number, last));
     }
-    let secret = secret.ok_or_else(|| no_secret(filter.partner_id))?;
+    let secret = secret.ok_or_else(|| events::no_secret(filter.partner_id))?;
     let data = page.events.iter().map(|event| events::view(event, &secret));
     let (next_after, next_before) = match from {
         LogPlace::After(_) => (page.through, None),

@@ -2,7 +2,7 @@
 
 use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
-use crate::engine::command::{Command, Decided, EventSeed, NewEvent};
+use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::features::deliveries::rule::emit_if_listed;
 use crate::features::key_notices::TellExpiry;
@@ -33,15 +33,9 @@ impl Command for TellExpiry {
                 api_key_id: self.api_key_id,
                 expires_at,
             };
-            let EventSeed { event_id, lease } = self.event;
-            let event = || NewEvent {
-                event_id,
-                event_type: EventType::ApiKeyExpiring,
-                head: body::expiring(event_id, self.partner_id, &expiry),
-                lease,
-            };
-            let receivers = partner.receivers(EventType::ApiKeyExpiring);
-            emit_if_listed((batch, partner), at, None, &receivers, event, &mut changes);
+            let head = |event_id| body::expiring(event_id, self.partner_id, &expiry);
+            let event = (EventType::ApiKeyExpiring, self.event);
+            emit_if_listed((batch, partner), at, None, event, head, &mut changes);
         }
         Ok((changes, ()))
     }

@@ -5,7 +5,7 @@
 
 use crate::engine::batch::{BatchState, LoadedBooking};
 use crate::engine::chain::AppendedFacts;
-use crate::engine::command::{Command, Decided, Head, NewEvent, Receipt};
+use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::evidence::facts::LeafPlace;
@@ -71,22 +71,13 @@ impl Command for RescheduleBooking {
             return Ok((Vec::new(), reply));
         }
         let mut changes = addition.changes();
-        let event_type = EventType::BookingRescheduled;
-        let event = || NewEvent {
-            event_id: self.event.event_id,
-            event_type,
-            head: body::rescheduled(
-                self.event.event_id,
-                &state.booking,
-                at,
-                (state.terms.event_date, reply.event_date),
-                &self.evidence_url,
-            ),
-            lease: self.event.lease,
+        let head = |event_id| {
+            let dates = (state.terms.event_date, reply.event_date);
+            body::rescheduled(event_id, &state.booking, at, dates, &self.evidence_url)
         };
-        let receivers = partner.receivers(event_type);
+        let event = (EventType::BookingRescheduled, self.event);
         let of = Some(self.booking_id);
-        deliveries::emit_if_listed((batch, partner), at, of, &receivers, event, &mut changes);
+        deliveries::emit_if_listed((batch, partner), at, of, event, head, &mut changes);
         Ok((changes, reply))
     }
 

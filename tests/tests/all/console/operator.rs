@@ -42,15 +42,9 @@ impl Operated {
     }
 
     async fn with(engine: Engine, adjust: impl FnOnce(Config) -> Config) -> Self {
-        let server = TestServer::with(engine, |config| {
-            adjust(Config {
-                operator_listen: Some("127.0.0.1:0".to_owned()),
-                ..config
-            })
-        });
-        let world = World::on(server.await).await;
-        let url = world.server.running().operator_url().unwrap();
-        let key = operator_key(&world.server, "desk").await;
+        let (server, url) = TestServer::operated(engine, adjust).await;
+        let world = World::on(server).await;
+        let key = world.server.operator_key("desk").await;
         let browser = signed_in(&url, key.text("operatorKey")).await;
         Self {
             world,
@@ -95,13 +89,6 @@ impl Operated {
     fn acme(&self, path: &str) -> String {
         format!("/partners/{}{path}", self.world.acme.partner.id)
     }
-}
-
-async fn operator_key(server: &TestServer, name: &str) -> Value {
-    let made = server
-        .database()
-        .command(format!("operator-keys create --name {name}").as_str());
-    made.run().await.json()
 }
 
 async fn signed_in(url: &str, key: &str) -> Browser {

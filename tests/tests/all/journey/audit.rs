@@ -191,17 +191,14 @@ impl Actor<'_> {
 #[tokio::test]
 async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none() {
     on_every_engine(async |engine| {
-        let server = TestServer::with(engine, |config| Config {
-            operator_listen: Some("127.0.0.1:0".to_owned()),
+        let (server, url) = TestServer::operated(engine, |config| Config {
             registration: RegistrationMode::Approval,
             ..config
-        });
-        let server = server.await;
+        })
+        .await;
         let database = server.database();
-        let key = database.command("operator-keys create --name console");
-        let key = key.run().await.json();
+        let key = server.operator_key("console").await;
         assert_eq!(records(database), 1, "of the local user");
-        let url = server.running().operator_url().unwrap();
         let mut operator = Actor {
             database,
             caller: Caller::of_operator(url).with_key(key.text("operatorKey")),

@@ -33,18 +33,8 @@ impl Operated {
     }
 
     async fn with(engine: Engine, adjust: impl FnOnce(Config) -> Config) -> Self {
-        let server = TestServer::with(engine, |config| {
-            adjust(Config {
-                operator_listen: Some("127.0.0.1:0".to_owned()),
-                ..config
-            })
-        });
-        let server = server.await;
-        let url = server.running().operator_url().unwrap();
-        let key = server
-            .database()
-            .command("operator-keys create --name console");
-        let key = key.run().await.json();
+        let (server, url) = TestServer::operated(engine, adjust).await;
+        let key = server.operator_key("console").await;
         Self { server, url, key }
     }
 
@@ -240,8 +230,7 @@ async fn a_revoked_or_changed_operator_key_opens_nothing_at_once() {
     on_every_engine(async |engine| {
         let operated = Operated::open(engine).await;
         let database = operated.server.database();
-        let second = database.command("operator-keys create --name second");
-        let second = second.run().await.json();
+        let second = operated.server.operator_key("second").await;
         let first = operated.caller();
         let caller = Caller::of_operator(&operated.url).with_key(second.text("operatorKey"));
         for caller in [&first, &caller] {

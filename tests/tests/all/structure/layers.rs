@@ -122,7 +122,6 @@ const SERVER: Layers = Layers {
         &["console", "documents"],
         &["server"],
         &["witness"],
-        &["main"],
     ],
 };
 

@@ -22,7 +22,7 @@ use crate::evidence::{
     Acceptance, BookingState, ErasedValues, Erasure, EvidenceItem, FrozenTerms, ItemKind,
     LegalBasis, Notification, NotificationOutcome, Packet, RescheduleFact, Withheld,
 };
-use crate::ledger::event::{field_digest, salts};
+use crate::ledger::event::salts;
 use crate::ledger::hash::Hash;
 use crate::ledger::map::pages::Pages;
 use crate::ledger::map::{MapStep, MapValue, key_of};
@@ -116,10 +116,51 @@ pub struct Stamped {
 struct Entry {
     index: u64,
     leaf: Vec<u8>,
+    opened: Opened,
+    logged: Logged<Fact>,
+}
+
+/// What an entry commits to, and what discloses it.
+struct Opened {
     body: EventBody,
     salt: [u8; 32],
     disclosures: Vec<Disclosure>,
-    logged: Logged<Fact>,
+}
+
+impl Opened {
+    fn of(kind: LeafKind, members: serde_json::Value, seed: &[u8; 32]) -> Self {
+        let serde_json::Value::Object(members) = members else {
+            panic!("the members of a fact are an object");
+        };
+        let mut salts = salts(seed);
+        let disclosures: Vec<Disclosure> = (members.into_iter())
+            .map(|(name, value)| Disclosure {
+                name,
+                salt: salts(),
+                value,
+            })
+            .collect();
+        Self {
+            body: EventBody::of(&kind.to_string(), &disclosures).unwrap(),
+            salt: salts(),
+            disclosures,
+        }
+    }
+
+    fn commit(&self) -> [u8; 32] {
+        self.body.commit(&self.salt)
+    }
+
+    /// The entry with this leaf, not proved yet.
+    fn entry(self, leaf: &[u8]) -> PacketEntry {
+        PacketEntry {
+            leaf: STANDARD.encode(leaf),
+            body: self.body,
+            salt: URL_SAFE_NO_PAD.encode(self.salt),
+            disclosures: self.disclosures,
+            proof: String::new(),
+        }
+    }
 }
 
 fn at(text: &str) -> Timestamp {
@@ -390,26 +431,9 @@ impl Fixture {
             tree_size: size,
         };
         let members = serde_json::to_value(&anchor).unwrap();
-        let mut salts = salts(&[size as u8; 32]);
-        let values = members.as_object().unwrap().iter();
-        let disclosures: Vec<Disclosure> = values
-            .map(|(name, value)| Disclosure {
-                name: name.clone(),
-                salt: salts(),
-                value: value.clone(),
-            })
-            .collect();
-        let digest = |d: &Disclosure| field_digest(&d.name, &d.value, &d.salt).unwrap();
-        let body = EventBody {
-            kind: LeafKind::LogAnchored.to_string(),
-            sd: disclosures
-                .iter()
-                .map(|d| (d.name.clone(), digest(d)))
-                .collect(),
-        };
-        let salt = salts();
+        let opened = Opened::of(LeafKind::LogAnchored, members, &[size as u8; 32]);
         let leaf = Leaf {
-            commit: body.commit(&salt),
+            commit: opened.commit(),
             prev: Hash::ZERO,
             seq: 0,
             stream: [size as u8; 16],
@@ -417,18 +441,11 @@ impl Fixture {
         };
         let leaf = leaf.encode().unwrap();
         let index = self.log_bytes(&leaf);
-        let entry = PacketEntry {
-            leaf: STANDARD.encode(&leaf),
-            body,
-            salt: URL_SAFE_NO_PAD.encode(salt),
-            disclosures,
-            proof: String::new(),
-        };
         Stamped {
             size,
             response,
             index,
-            entry,
+            entry: opened.entry(&leaf),
         }
     }
 
@@ -481,27 +498,10 @@ impl Fixture {
             written_at: Timestamp::from_ms(said.written),
         };
         let members = serde_json::to_value(&epoch).unwrap();
-        let mut salts = salts(&Epoch::seed());
-        let values = members.as_object().unwrap().iter();
-        let disclosures: Vec<Disclosure> = values
-            .map(|(name, value)| Disclosure {
-                name: name.clone(),
-                salt: salts(),
-                value: value.clone(),
-            })
-            .collect();
-        let digest = |d: &Disclosure| field_digest(&d.name, &d.value, &d.salt).unwrap();
-        let body = EventBody {
-            kind: said.kind.to_string(),
-            sd: disclosures
-                .iter()
-                .map(|d| (d.name.clone(), digest(d)))
-                .collect(),
-        };
-        let salt = salts();
+        let opened = Opened::of(said.kind, members, &Epoch::seed());
         let before = self.mapped;
         let leaf = Leaf {
-            commit: body.commit(&salt),
+            commit: opened.commit(),
             prev: before.map_or(Hash::ZERO, |(_, hash)| hash),
             seq: before.map_or(0, |(seq, _)| seq + 1),
             stream: said.stream,
@@ -511,13 +511,7 @@ impl Fixture {
         let leaf = leaf.encode().unwrap();
         MappedLog {
             index: self.log_bytes(&leaf),
-            entry: PacketEntry {
-                leaf: STANDARD.encode(&leaf),
-                body,
-                salt: URL_SAFE_NO_PAD.encode(salt),
-                disclosures,
-                proof: String::new(),
-            },
+            entry: opened.entry(&leaf),
             pages,
         }
     }
@@ -865,8 +859,8 @@ impl Fixture {
         for one in &erasure.values {
             let entry = &mut kept.entries[one.entry as usize];
             let is_left = |d: &Disclosure| one.names.iter().all(|name| name.word() != d.name);
-            entry.disclosures.retain(is_left);
-            let mut shown = members(&entry.disclosures);
+            entry.opened.disclosures.retain(is_left);
+            let mut shown = members(&entry.opened.disclosures);
             stand_in(one.names.iter().map(|name| name.word()), &mut shown);
             entry.logged.fact = Fact::read(entry.logged.fact.kind(), shown).unwrap();
         }
@@ -967,28 +961,8 @@ impl Fixture {
         let fact = fact.into();
         let index = self.tree.size();
         let sealed = fact.seal(Sha256::digest([index as u8]).into()).unwrap();
-        let mut salts = salts(&sealed.seed);
-        let members: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_str(&sealed.members).unwrap();
-        let disclosures: Vec<Disclosure> = (members.into_iter())
-            .map(|(name, value)| Disclosure {
-                name,
-                salt: salts(),
-                value,
-            })
-            .collect();
-        let digests = disclosures.iter();
-        let body = EventBody {
-            kind: fact.kind().to_string(),
-            sd: digests
-                .map(|d| {
-                    (
-                        d.name.clone(),
-                        field_digest(&d.name, &d.value, &d.salt).unwrap(),
-                    )
-                })
-                .collect(),
-        };
+        let members = serde_json::from_str(&sealed.members).unwrap();
+        let opened = Opened::of(fact.kind(), members, &sealed.seed);
         let prev = kept
             .entries
             .last()
@@ -1022,9 +996,7 @@ impl Fixture {
         kept.entries.push(Entry {
             index,
             leaf,
-            body,
-            salt: salts(),
-            disclosures,
+            opened,
             logged,
         });
     }
@@ -1050,9 +1022,9 @@ impl Fixture {
         let is_shown = |d: &&Disclosure| !withheld.iter().any(|name| name.word() == d.name);
         let entries = kept.entries.iter().map(|entry| PacketEntry {
             leaf: STANDARD.encode(&entry.leaf),
-            body: entry.body.clone(),
-            salt: URL_SAFE_NO_PAD.encode(entry.salt),
-            disclosures: (entry.disclosures.iter().filter(is_shown).cloned()).collect(),
+            body: entry.opened.body.clone(),
+            salt: URL_SAFE_NO_PAD.encode(entry.opened.salt),
+            disclosures: (entry.opened.disclosures.iter().filter(is_shown).cloned()).collect(),
             proof: self.proof(entry.index, self.size()),
         });
         let mut facts: Vec<_> = (kept.entries.iter())

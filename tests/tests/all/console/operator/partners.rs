@@ -8,7 +8,7 @@ use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 
-use super::{Operated, operator_key, signed_in};
+use super::{Operated, signed_in};
 use crate::console::browser::Browser;
 use crate::console::pages::is_sound;
 
@@ -153,14 +153,12 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
 #[tokio::test]
 async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
     on_every_engine(async |engine| {
-        let server = TestServer::with(engine, |config| Config {
-            operator_listen: Some("127.0.0.1:0".to_owned()),
+        let (server, url) = TestServer::operated(engine, |config| Config {
             registration: RegistrationMode::Approval,
             ..config
         })
         .await;
-        let url = server.running().operator_url().unwrap();
-        let key = operator_key(&server, "desk").await;
+        let key = server.operator_key("desk").await;
         let browser = signed_in(&url, key.text("operatorKey")).await;
         let pending = server
             .caller()

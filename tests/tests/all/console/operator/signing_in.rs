@@ -9,7 +9,7 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 
-use super::{LINKS, MINUTE, Operated, SESSIONS, opens_nothing, operator_key, path_of, signed_in};
+use super::{LINKS, MINUTE, Operated, SESSIONS, opens_nothing, path_of, signed_in};
 use crate::console::browser::Browser;
 use crate::console::world::operator_places;
 
@@ -61,7 +61,7 @@ async fn an_operator_key_signs_in_until_it_is_revoked() {
 
         // The command line revokes by the system's clock.
         server.set_clock(Clock::System.now().ms().max(server.now_ms()));
-        let second = operator_key(server, "second").await;
+        let second = server.operator_key("second").await;
         let browser = signed_in(&operated.url, second.text("operatorKey")).await;
         browser.page("").await;
         let revoke = format!("operator-keys revoke {}", second.text("operatorKeyId"));
@@ -213,14 +213,12 @@ async fn whoever_guesses_keys_or_links_waits() {
 #[tokio::test]
 async fn over_tls_the_cookie_is_kept_to_the_host_and_the_console_can_be_left_out() {
     on_every_engine(async |engine| {
-        let server = TestServer::with(engine, |config| Config {
-            operator_listen: Some("127.0.0.1:0".to_owned()),
+        let (server, url) = TestServer::operated(engine, |config| Config {
             operator_url: Some("https://operator.example.com/base".to_owned()),
             ..config
         })
         .await;
-        let url = server.running().operator_url().unwrap();
-        let key = operator_key(&server, "desk").await;
+        let key = server.operator_key("desk").await;
         let typed = [("operatorKey", key.text("operatorKey"))];
         let entered = Browser::at_operator(&url).post("/sign-in", &typed).await;
         assert_eq!(entered.location(), "/base/console");
@@ -237,13 +235,12 @@ async fn over_tls_the_cookie_is_kept_to_the_host_and_the_console_can_be_left_out
                 .starts_with("https://operator.example.com/base/console/link/")
         );
 
-        let without = TestServer::with(engine, |config| Config {
-            operator_listen: Some("127.0.0.1:0".to_owned()),
+        let (_without, url) = TestServer::operated(engine, |config| Config {
             console: false,
             ..config
         })
         .await;
-        let nobody = Browser::at_operator(&without.running().operator_url().unwrap());
+        let nobody = Browser::at_operator(&url);
         let partner = format!("ptn_{}", "0".repeat(32));
         let places = operator_places().into_iter();
         let places = places.map(|(path, ..)| path.replace(":partnerId", &partner));

@@ -7,17 +7,16 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 
-use super::{operator_key, signed_in};
+use super::signed_in;
 
 #[tokio::test]
 async fn the_system_is_told_without_secrets() {
     on_every_engine(async |engine| {
-        let server = TestServer::with(engine, |config| {
+        let (server, url) = TestServer::operated(engine, |config| {
             let folder = config.db.file().map_or(std::env::temp_dir(), |file| {
                 file.parent().unwrap().to_owned()
             });
             Config {
-                operator_listen: Some("127.0.0.1:0".to_owned()),
                 backup_folder: Some(folder.join("no-such-folder")),
                 ..config
             }
@@ -25,8 +24,7 @@ async fn the_system_is_told_without_secrets() {
         .await;
         let acme = server.partner("Acme").await;
         let receipt = acme.protect(&acme.book().await).await["receipt"].clone();
-        let url = server.running().operator_url().unwrap();
-        let key = operator_key(&server, "desk").await;
+        let key = server.operator_key("desk").await;
         let caller = Caller::of_operator(&url).with_key(key.text("operatorKey"));
         let system = caller.get("/v1/system").await.ok(200);
         let checkpoint = server.caller().get("/v1/ledger/checkpoint").await.text();
