@@ -132,6 +132,20 @@ fn every_origin() -> [(HeaderName, HeaderValue); 3] {
     ]
 }
 
+/// Checks that a page, the first of what is served, loads the others, and holds neither scripts nor styles itself.
+#[cfg(test)]
+pub(super) fn loads_what_is_served(page: &str, served: &[(&str, BoxEndpoint<'static>)]) {
+    for (path, _) in &served[1..] {
+        let path = &path[1..];
+        assert!(page.contains(&format!("=\"{path}\"")), "{path}");
+    }
+    for inline in [
+        "<style", "style=", "<script>", "onload", "http:", "https:", "//",
+    ] {
+        assert!(!page.contains(inline), "{inline}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use poem::http::header::IF_NONE_MATCH;

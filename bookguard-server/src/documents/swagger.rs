@@ -53,24 +53,12 @@ fn file(wanted: SwaggerUiStaticFile) -> &'static [u8] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::document::loads_what_is_served;
     use super::*;
 
     #[test]
     fn the_page_loads_what_is_served_and_holds_nothing_inline() {
-        let page = page();
-        let page = page.text();
-        for (path, _) in endpoints() {
-            let path = &path[1..];
-            assert!(
-                path == "docs" || page.contains(&format!("=\"{path}\"")),
-                "{path}"
-            );
-        }
-        for inline in [
-            "<style", "style=", "<script>", "onload", "http:", "https:", "//",
-        ] {
-            assert!(!page.contains(inline), "{inline}");
-        }
+        loads_what_is_served(page().text(), &endpoints());
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //! are not a log, or not the packet's.
 
 use std::path::Path;
-use std::time::Duration;
 
 use bookguard_core::evidence::{Packet, SignedStatement};
 use bookguard_core::key_file::LedgerKey;
@@ -13,7 +12,6 @@ use bookguard_tests::program::{Ran, Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
-use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -83,17 +81,6 @@ async fn packet(acme: &Partner, booking: &str) -> String {
     reply.text()
 }
 
-/// Returns once nothing more is logged by itself.
-async fn settled(server: &Serving) {
-    until("the log stands still", async || {
-        let before = server.caller().get("/v1/ledger/checkpoint").await.text();
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        let after = server.caller().get("/v1/ledger/checkpoint").await.text();
-        (before == after).then_some(())
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn a_packet_is_compared_with_the_log_of_the_server_and_of_a_mirror() {
     on_every_engine(async |engine| {
@@ -105,7 +92,6 @@ async fn a_packet_is_compared_with_the_log_of_the_server_and_of_a_mirror() {
         for _ in 0..260 {
             book(&acme).await;
         }
-        settled(&server).await;
         let vkey = server.caller().get("/v1/ledger/key").await.text();
         let case = Case {
             folder: database.folder(),
@@ -141,7 +127,6 @@ async fn a_packet_is_compared_with_the_log_of_the_server_and_of_a_mirror() {
         let later = json!({"complete": false, "leftOut": 0});
         let words = ["Nothing was left out", "The packet is older than the log"];
         case.says(&url, later, &words).await;
-        settled(&server).await;
         let newer = Case {
             packet: packet(&acme, &booking).await,
             vkey: case.vkey.clone(),
@@ -258,7 +243,6 @@ async fn two_histories_under_one_key_are_noticed() {
     let copied = database.command("backup").arg(again.file()).run().await;
     copied.json();
     let booking = book(&acme).await;
-    settled(&server).await;
     let vkey = server.caller().get("/v1/ledger/key").await.text();
     let case = Case {
         folder: database.folder(),

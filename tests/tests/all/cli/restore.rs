@@ -71,6 +71,20 @@ impl Backed {
         self.database.command("restore").arg(&self.backup)
     }
 
+    /// The server reads the restored database, and writes once the loss of so many entries is accepted.
+    async fn goes_on_without(&self, entries: u64, partner: &Partner) {
+        let server = Serving::start(&self.database, &[]).await;
+        let partner = partner.on(server.url());
+        let refused = partner.post("/v1/bookings", &samples::booking()).await;
+        refused.refused(503, "ledger_rolled_back");
+        let line = self.database.command("ledger accept-rollback --yes");
+        let lost = format!("{entries} published entries are lost");
+        line.run().await.ended(0, &[&*lost]);
+        partner.protect(&partner.book().await).await;
+        server.stop().await;
+        self.database.verify(3).await;
+    }
+
     /// The number of bookings in a database file of this ledger, which must be sound.
     async fn bookings(&self, file: &Path) -> u64 {
         let key = self.database.file().with_extension("db.key");
@@ -115,16 +129,7 @@ async fn a_lost_disk_is_restored_the_loss_is_accepted_and_the_service_goes_on() 
             .mode();
         assert_eq!(mode & 0o777, 0o600);
     }
-    // The server reads it, and writes once the loss is accepted.
-    let server = Serving::start(&backed.database, &[]).await;
-    let acme = acme.on(server.url());
-    let refused = acme.post("/v1/bookings", &samples::booking()).await;
-    refused.refused(503, "ledger_rolled_back");
-    let line = backed.database.command("ledger accept-rollback --yes");
-    line.run().await.ended(0, &["6 published entries are lost"]);
-    acme.protect(&acme.book().await).await;
-    server.stop().await;
-    backed.database.verify(3).await;
+    backed.goes_on_without(6, &acme).await;
     // The backup is of the log under its old name, and can still be restored.
     let line = backed.restore().args("--output table");
     line.run()
@@ -283,15 +288,7 @@ async fn the_database_that_is_replaced_shows_the_loss_if_the_guard_is_lost_or_ol
         let done = backed.restore().run().await.json();
         assert_eq!(lost(&done), (4, 8), "{done}");
         assert!(done["uncompared"].is_null(), "{done}");
-        let server = Serving::start(&backed.database, &[]).await;
-        let acme = acme.on(server.url());
-        let refused = acme.post("/v1/bookings", &samples::booking()).await;
-        refused.refused(503, "ledger_rolled_back");
-        let line = backed.database.command("ledger accept-rollback --yes");
-        line.run().await.ended(0, &["4 published entries are lost"]);
-        acme.protect(&acme.book().await).await;
-        server.stop().await;
-        backed.database.verify(3).await;
+        backed.goes_on_without(4, &acme).await;
     }
 }
 

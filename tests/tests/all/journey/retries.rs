@@ -1,10 +1,20 @@
 //! The results of a manual retry: delivered, failed, pending, or nothing to do; and where attempts end.
 
-use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
+
+/// A partner whose receiver fails, a booking, and its event, which failed once.
+async fn failing(engine: Engine) -> (TestServer, Partner, Receiver, String, Value) {
+    let (server, acme) = TestServer::with_partner(engine).await;
+    let receiver = Receiver::answering(Answer::Status(500)).await;
+    acme.endpoint(&receiver.url()).await;
+    let booking = acme.book().await;
+    let event = acme.event_that_is(&booking, "failed").await;
+    (server, acme, receiver, booking, event)
+}
 
 fn result(event: &Value, status: &str, count: u32) -> Value {
     json!({"eventId": event["eventId"], "retryStatus": status, "retryCount": count})
@@ -13,11 +23,7 @@ fn result(event: &Value, status: &str, count: u32) -> Value {
 #[tokio::test]
 async fn a_failed_event_is_retried_until_it_is_delivered_and_then_no_more() {
     on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        acme.endpoint(&receiver.url()).await;
-        let booking = acme.book().await;
-        let event = acme.event_that_is(&booking, "failed").await;
+        let (_server, acme, receiver, booking, event) = failing(engine).await;
         let retried = acme.retry(&event).await.ok(200);
         assert_eq!(retried, result(&event, "failed", 1));
         let waiting = acme.event_that_is(&booking, "failed").await;
@@ -66,11 +72,7 @@ async fn an_event_without_endpoints_goes_to_those_that_exist_now() {
 #[tokio::test]
 async fn a_retry_whose_outcome_is_not_known_in_time_is_pending() {
     on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        acme.endpoint(&receiver.url()).await;
-        let booking = acme.book().await;
-        let event = acme.event_that_is(&booking, "failed").await;
+        let (_server, acme, receiver, booking, event) = failing(engine).await;
         receiver.answer(Answer::Silence);
         // The server waits ten seconds before it answers `pending`; only this test takes that long.
         let retried = acme.retry(&event).await.ok(200);
@@ -84,11 +86,7 @@ async fn a_retry_whose_outcome_is_not_known_in_time_is_pending() {
 #[tokio::test]
 async fn a_retry_repeated_under_its_key_is_answered_the_same_and_sends_nothing() {
     on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        acme.endpoint(&receiver.url()).await;
-        let booking = acme.book().await;
-        let event = acme.event_that_is(&booking, "failed").await;
+        let (_server, acme, receiver, _, event) = failing(engine).await;
         receiver.answer(Answer::Status(200));
         let path = format!("/v1/webhook-events/{}/retry", event.text("eventId"));
         let once = async || acme.post_once(&path, "retry-1", &json!({})).await;
@@ -103,11 +101,7 @@ async fn a_retry_repeated_under_its_key_is_answered_the_same_and_sends_nothing()
 #[tokio::test]
 async fn a_delivery_is_attempted_500_times_and_the_latest_attempts_are_shown() {
     on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        acme.endpoint(&receiver.url()).await;
-        let booking = acme.book().await;
-        let event = acme.event_that_is(&booking, "failed").await;
+        let (server, acme, receiver, booking, event) = failing(engine).await;
         // As after many recoveries: attempts 2 to 498 used up no step of the schedule.
         server.database().tamper(
             "INSERT INTO attempt (event_id, endpoint_id, number, body) \

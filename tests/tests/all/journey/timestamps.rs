@@ -78,6 +78,32 @@ async fn stamped_packet(partner: &Partner, booking: &str, stamps: usize) -> Vec<
     .await
 }
 
+/// Certificates that are valid from and to these times after the start.
+fn valid(from: i64, to: i64) -> Chain {
+    Chain {
+        valid: (START_MS + from, START_MS + to),
+        ..Chain::default()
+    }
+}
+
+/// After almost a year, the authority's certificate is about to end, and its next one is of another root, which the operator adds.
+/// Returns the partner on the server that is started again, with another booking.
+async fn renewed(
+    server: &mut TestServer,
+    authority: &TimeAuthority,
+    roots: &RootsFile,
+    partner: &Partner,
+) -> Partner {
+    server.advance(YEAR - DAY_MS);
+    let first = authority.root_pem();
+    authority.renew(&valid(0, 15 * YEAR));
+    std::fs::write(roots.path(), first + &authority.root_pem()).unwrap();
+    server.restart().await;
+    let partner = partner.on(&server.running().url());
+    partner.book().await;
+    partner
+}
+
 /// `ledger verify` finds nothing.
 async fn verifies(server: &TestServer) {
     let service = Arc::clone(server.running().service());
@@ -190,26 +216,13 @@ async fn the_command_line_says_when_it_was_stamped() {
 #[tokio::test]
 async fn a_stamp_outlives_its_authority_s_certificate_by_its_renewal() {
     on_every_engine(async |engine| {
-        let valid = |from: i64, to: i64| Chain {
-            valid: (START_MS + from, START_MS + to),
-            ..Chain::default()
-        };
         let authority = TimeAuthority::start(&valid(-DAY_MS, YEAR)).await;
-        let first = authority.root_pem();
-        let roots = RootsFile::of(&first);
-        let server = stamped(engine, &authority, &roots).await;
+        let roots = RootsFile::of(&authority.root_pem());
+        let mut server = stamped(engine, &authority, &roots).await;
         let acme = server.partner("Acme").await;
         let booking = acme.book().await;
         let early = stamped_packet(&acme, &booking, 1).await;
-        // Its certificate is about to end, and its next one is of another root, which the operator adds.
-        let mut server = server;
-        server.advance(YEAR - DAY_MS);
-        authority.renew(&valid(0, 15 * YEAR));
-        let both = RootsFile::of(&(first + &authority.root_pem()));
-        std::fs::copy(both.path(), roots.path()).unwrap();
-        server.restart().await;
-        let acme = acme.on(&server.running().url());
-        acme.book().await;
+        let acme = renewed(&mut server, &authority, &roots, &acme).await;
         let renewed = stamped_packet(&acme, &booking, 2).await;
         let vkey = server.vkey().await;
         let trusted = roots.read();
@@ -251,13 +264,8 @@ async fn a_packet_shows_the_last_renewal_that_its_cosigned_checkpoint_covers() {
         let witness = witness.await.unwrap();
         let policy = format!("witness w {key} {}\nquorum w\n", witness.url());
         let policy = Arc::new(TrustPolicy::parse(&policy).unwrap());
-        let valid = |from: i64, to: i64| Chain {
-            valid: (START_MS + from, START_MS + to),
-            ..Chain::default()
-        };
         let authority = TimeAuthority::start(&valid(-DAY_MS, YEAR)).await;
-        let first = authority.root_pem();
-        let roots = RootsFile::of(&first);
+        let roots = RootsFile::of(&authority.root_pem());
         let mut server = TestServer::on(database, |config| {
             authority.follow(config.clock.clone());
             Config {
@@ -269,13 +277,7 @@ async fn a_packet_shows_the_last_renewal_that_its_cosigned_checkpoint_covers() {
         let acme = server.partner("Acme").await;
         let booking = acme.book().await;
         cosigned_packet(&server, &acme, (&booking, &key), 1).await;
-        server.advance(YEAR - DAY_MS);
-        authority.renew(&valid(0, 15 * YEAR));
-        let both = RootsFile::of(&(first + &authority.root_pem()));
-        std::fs::copy(both.path(), roots.path()).unwrap();
-        server.restart().await;
-        let acme = acme.on(&server.running().url());
-        acme.book().await;
+        let acme = renewed(&mut server, &authority, &roots, &acme).await;
         cosigned_packet(&server, &acme, (&booking, &key), 2).await;
         // From here on, nothing is cosigned.
         witness.stop().await;
