@@ -18,7 +18,7 @@
 macro_rules! place {
     // A form: its module's `page` shows it, and what its `send` refuses comes back on that page.
     ($path:literal, form $($form:ident)::+) => {
-        $crate::console::Place {
+        $crate::console::PageRoute {
             path: $path,
             get: Some(|user, asked| Box::pin($($form)::+::page(user, asked, None))),
             post: Some(|user, asked| Box::pin(async move {
