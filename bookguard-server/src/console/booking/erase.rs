@@ -22,20 +22,31 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     match user.send::<EraseValues>(asked).await {
         Ok(would) if would.dry_run => page(user, asked, None, Some(&would)).await,
-        Ok(_) => Ok(Answer::Go(
+        Ok(_) => Ok(Answer::done(
             format!("/bookings/{}", asked.id(0)),
-            Some("Erased for good. Packets made before the erasure verify, and so do those made after it.".to_owned()),
+            "Erased for good. Packets made before the erasure verify, and so do those made after it.",
         )),
-        Err(error) if error.code == "erasure_changed" => {
-            let trial = Asked {
-                path: asked.path.clone(),
-                fields: asked.fields.with("/dryRun", "true").with(Fields::ONCE, ""),
-                now: asked.now,
-            };
-            let would = user.send::<EraseValues>(&trial).await?;
-            page(user, asked, Some(&error), Some(&would)).await
-        }
+        Err(error) if error.code == "erasure_changed" => show_anew(user, asked, error).await,
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error), None).await,
+        Err(error) => Err(error),
+    }
+}
+
+/// Shows what would go by now.
+async fn show_anew(user: &User, asked: &Asked, mut changed: Error) -> Result<Answer, Error> {
+    let trial = Asked {
+        path: asked.path.clone(),
+        fields: asked.fields.with("/dryRun", "true").with(Fields::ONCE, ""),
+        now: asked.now,
+    };
+    match user.send::<EraseValues>(&trial).await {
+        Ok(would) => {
+            changed.message =
+                "Something was added, erased or released since you looked, so nothing was erased. Below is what would go now."
+                    .to_owned();
+            page(user, &trial, Some(&changed), Some(&would)).await
+        }
+        Err(error) if form::is_correctable(&error) => page(user, &trial, Some(&error), None).await,
         Err(error) => Err(error),
     }
 }
