@@ -224,7 +224,7 @@ pub(super) fn id_of(name: &str) -> String {
 }
 
 /// Whether whoever sent a form can do something about its refusal on the same page: correct it, or send it again later. What was
-/// typed stays there. If the page itself is refused too, such as for want of a scope, only the refusal is shown.
+/// typed stays there. If the page reads anything and is refused that too, such as for want of a scope, only the refusal is shown.
 pub(super) fn is_correctable(error: &Error) -> bool {
     matches!(
         error.kind,
