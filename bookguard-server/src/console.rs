@@ -462,8 +462,7 @@ impl Console {
             kind => {
                 // The form is not read, so only the browser still has what was typed.
                 if arrival.is_form && kind == Kind::RateLimited {
-                    error.message +=
-                        " Nothing was sent. Load this page again then to send what you typed.";
+                    error.message += " Nothing was recorded. Reload this page after that, and your browser sends the form again.";
                 }
                 self.refuse(None, error.into())
             }

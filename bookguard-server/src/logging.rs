@@ -164,7 +164,7 @@ fn now() -> String {
 }
 
 /// From now on, lines are those of a server, in this form and from this level on. They are written out, as far as possible, when
-/// the result is dropped. Of later calls, only the level counts.
+/// the result is dropped. Later calls change only the level.
 pub fn begin(format: LogFormat, level: Level) -> Flush {
     set_level(level);
     QUEUE.get_or_init(|| {

@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The message for a caller that was not looked up within it.
 const LATE: &str = "The caller could not be looked up in time. Try again.";
 /// The message for a caller whose long read was not done in time.
-const BUSY: &str = "The service had too much to do to make this answer in time. Send the request again after Retry-After seconds.";
+const BUSY: &str = "The service had too much to do to answer in time. Try again.";
 
 /// How long a read may take, which decides the threads that run it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,7 +201,7 @@ impl Readers {
         }
     }
 
-    /// As [`Self::run`], but a long read is waited for until `due` only. One that is not begun by then is dropped.
+    /// As [`Self::run`], but waits for a long read only until `due`; one that has not begun by then is dropped.
     ///
     /// # Errors
     /// `unavailable` if it is not done by then, and those of [`Self::run`].

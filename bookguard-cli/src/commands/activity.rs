@@ -7,7 +7,7 @@ use crate::output::table::{Style, fields, grouped, record, rows};
 
 pub(super) fn command() -> CliCommand {
     let about = "What happened to a partner in the last day, and what needs a person";
-    operation::<GetActivity>("activity", about, activity).rows("hours")
+    operation::<GetActivity>("activity", about, activity)
 }
 
 fn activity(activity: &Activity, style: Style) -> String {

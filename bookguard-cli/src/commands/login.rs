@@ -143,7 +143,7 @@ async fn owner(url: &str, key: &str) -> Result<Option<Partner>, Failure> {
         Ok(_) => Ok(None),
         // At the partners' address, nothing is for operator keys.
         Err(failure) if failure.is("path_not_found") => Err(Failure::Usage(format!(
-            "{url} is not the address of the operator interface, which alone takes operator keys: name that one with --url (operator_listen in the server's settings)"
+            "{url} is not the address of the operator interface, and only that takes operator keys: give its address with --url (operator_listen in the server's settings)"
         ))),
         Err(failure) => Err(failure),
     }
@@ -225,10 +225,10 @@ fn remove(call: Call<'_>) -> Result<(), Failure> {
     call.screen.said(&value, |_| {
         let mut text = format!("The profile {name} is removed. To revoke its key, run `bookguard api-keys revoke` with another key.");
         if was_default {
-            text.push_str("\nNo profile is the default now: commands without --db, --url and --profile work as the operator of a database on this machine, bookguard.db unless a setting names another.");
+            text.push_str("\nThere is no default profile now. Without --db, --url, --profile or BOOKGUARD_URL, commands work as the operator on the database of this machine: bookguard.db, unless a setting names a different one.");
         }
         if let Some(other) = known.all.keys().next().filter(|_| was_default) {
-            text.push_str(&format!(" Choose another with: bookguard profiles default {other}"));
+            text.push_str(&format!(" To choose a default: bookguard profiles default {other}"));
         }
         text
     })

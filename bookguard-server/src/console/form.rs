@@ -224,7 +224,7 @@ pub(super) fn id_of(name: &str) -> String {
 }
 
 /// Whether whoever sent a form can do something about its refusal on the same page: correct it, or send it again later. What was
-/// typed stays there. If the page itself is refused too, such as for want of a scope, only the refusal is shown.
+/// typed stays there. If the page reads anything and is refused that too, such as for want of a scope, only the refusal is shown.
 pub(super) fn is_correctable(error: &Error) -> bool {
     matches!(
         error.kind,
@@ -394,7 +394,6 @@ impl Draft<'_> {
             div.alert.bad role="alert" tabindex="-1" autofocus {
                 @if error.details.is_empty() {
                     p { (message) }
-                    @if self.kept_key().is_some() { p { "The form keeps its Idempotency-Key: sent again, it counts once." } }
                 } @else {
                     p { (nothing) @if others.len() < error.details.len() { " Correct what is marked below." } }
                     @for detail in others {
@@ -405,13 +404,19 @@ impl Draft<'_> {
         }
     }
 
-    /// The hidden field that makes the form count once, with a new key unless the last one may have been received.
+    /// The hidden field that makes the form count once, with a new key unless the last one may have been received; then it says so.
     pub(super) fn once(&self) -> Markup {
-        self.kept_key().map_or_else(once, once_with)
+        let Some(key) = self.kept_key() else {
+            return once();
+        };
+        html! {
+            p { "It may have been received all the same. Send it again: it counts only once." }
+            (once_with(key))
+        }
     }
 
     /// The key of a form of which nobody knows whether it did something.
-    fn kept_key(&self) -> Option<&str> {
+    pub(super) fn kept_key(&self) -> Option<&str> {
         let refused = self.refused?;
         let is_open = refused.kind == error::Kind::Unavailable;
         self.fields.get(Fields::ONCE).filter(|_| is_open)
@@ -660,8 +665,10 @@ mod tests {
             };
             let once = draft.once().into_string();
             assert_eq!(once.contains("value=\"0a1b\""), keeps, "{once}");
+            assert_eq!(once.contains("it counts only once."), keeps, "{once}");
+            // A form without the key, such as one that asks what would happen, says nothing of it.
             let alert = draft.alert(&[]).into_string();
-            assert_eq!(alert.contains("sent again, it counts once."), keeps);
+            assert!(!alert.contains("counts"), "{alert}");
         }
         for kind in [
             error::Kind::Unauthorized,

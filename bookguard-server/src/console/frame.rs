@@ -61,7 +61,7 @@ impl Frame<'_> {
                     main #main tabindex="-1" {
                         @if let Some(notice) = notice { p.alert.good role="status" { (notice) } }
                         @if self.user.is_some_and(User::is_suspended) {
-                            p.alert.warn { "Your organization is suspended: you can see everything, and change nothing. Ask the service's operator." }
+                            p.alert.warn { "Your organization is suspended. You can still look at things, but change nothing. Ask the service's operator." }
                         }
                         (main)
                     }

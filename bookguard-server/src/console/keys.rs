@@ -28,10 +28,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let people = user.read::<ListConsoleSessions>(&[], &[("limit", "50"), ("cursor", cursor)]);
     let (people, no_people) = form::filtered(people.await)?;
     let refused = no_keys.or(no_people);
-    let draft = Draft {
-        fields: &asked.fields,
-        refused: refused.as_ref(),
-    };
+    let draft = asked.draft(refused.as_ref());
     let may_write = user.may(Scope::ApiKeysWrite);
     let main = html! {
         div.title {
@@ -60,10 +57,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             (next_page(user, "/keys", &asked.fields, PEOPLE, people.next_cursor.as_deref(), "Older sign-ins"))
         }
     };
-    Ok(Answer::Page(
-        form::status(refused.as_ref()),
-        Page::new(Part::Keys, "Keys and people", main),
-    ))
+    Ok(Page::new(Part::Keys, "Keys and people", main).form(refused.as_ref()))
 }
 
 fn key_line(user: &User, key: &ApiKey, now: Timestamp, may_write: bool) -> Markup {

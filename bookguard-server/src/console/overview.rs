@@ -17,6 +17,8 @@ use super::{Answer, Asked, Page, Part};
 
 /// How many reviews are named.
 const NAMED: &str = "5";
+/// Told to whoever sees something here, but no bookings.
+const NO_BOOKINGS: &str = "To see bookings, you need the scope bookings:read.";
 /// Pages to which only the list of what they change leads, with their own scope and that of the list.
 const WRITING: [(Scope, Scope, &str, &str); 4] = [
     (
@@ -81,7 +83,7 @@ fn unlisted(user: &User) -> Markup {
     html! {
         @if !pages.is_empty() {
             section.card aria-labelledby="unlisted" {
-                h2 #unlisted { "What you may do" }
+                h2 #unlisted { "What you can do here" }
                 div.actions { @for (.., address, name) in pages { a.button href=(user.link(address)) { (name) } } }
             }
         }
@@ -130,7 +132,7 @@ fn to_do(
             (true, false) => empty(nothing, "Cancellations to decide appear here."),
             (false, true) => empty(
                 nothing,
-                "Endpoints that fail and keys that expire appear here. To see bookings, you need the scope bookings:read.",
+                html! { "Endpoints that fail and keys that expire appear here. " (NO_BOOKINGS) },
             ),
             (false, false) => empty(
                 "You cannot see bookings.",
@@ -175,6 +177,7 @@ fn to_do(
                 }
             }
         }
+        @if !user.may(Scope::BookingsRead) { p.soft { (NO_BOOKINGS) } }
     }
 }
 

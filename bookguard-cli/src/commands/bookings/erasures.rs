@@ -30,7 +30,10 @@ pub(super) fn erase() -> CliCommand {
         flags
             .name("fields", "values")
             .name("expected", "expect-plan")
-            .says("expected", "Erase only what a dry run showed: its planHash");
+            .says(
+                "expected",
+                "Erase only what a dry run showed, named by its planHash",
+            );
     })
 }
 
@@ -49,14 +52,17 @@ async fn ask_and_erase(call: Call<'_>) -> Result<(), Failure> {
             ..Request::default()
         };
         let would = call.target().call::<EraseValues>(trial).await?;
-        if would.output.is_empty() {
+        let is_bound = !asked["expected"].is_null();
+        match (would.output.is_empty(), is_bound) {
+            (false, _) => consent::ask(&report(&would.output, call.screen.style), yes)?,
             // Nobody was asked, so nothing is sent that could erase what came since.
-            return call.screen.show(&would, report);
+            (true, false) => return call.screen.show(&would, report),
+            // Nothing but the plan can go, and this may repeat an erasure whose answer was lost.
+            (true, true) => {}
         }
-        consent::ask(&report(&would.output, call.screen.style), yes)?;
         // The consent is to what was shown.
         if let Some(hash) = would.output.plan_hash
-            && asked["expected"].is_null()
+            && !is_bound
         {
             asked["expected"] = json!(hash);
             request.body = asked.to_string().into_bytes();

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::title;
 use crate::console::form::{self, Draft, Field, Fields, Kind};
-use crate::console::parts::{count, fact, once, words};
+use crate::console::parts::{count, fact, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -22,20 +22,31 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     match user.send::<EraseValues>(asked).await {
         Ok(would) if would.dry_run => page(user, asked, None, Some(&would)).await,
-        Ok(_) => Ok(Answer::Go(
+        Ok(_) => Ok(Answer::done(
             format!("/bookings/{}", asked.id(0)),
-            Some("Erased for good. Packets made before the erasure verify, and so do those made after it.".to_owned()),
+            "Erased for good. Packets made before the erasure verify, and so do those made after it.",
         )),
-        Err(error) if error.code == "erasure_changed" => {
-            let trial = Asked {
-                path: asked.path.clone(),
-                fields: asked.fields.with("/dryRun", "true").with(Fields::ONCE, ""),
-                now: asked.now,
-            };
-            let would = user.send::<EraseValues>(&trial).await?;
-            page(user, asked, Some(&error), Some(&would)).await
-        }
+        Err(error) if error.code == "erasure_changed" => show_anew(user, asked, error).await,
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error), None).await,
+        Err(error) => Err(error),
+    }
+}
+
+/// Shows what would go by now.
+async fn show_anew(user: &User, asked: &Asked, mut changed: Error) -> Result<Answer, Error> {
+    let trial = Asked {
+        path: asked.path.clone(),
+        fields: asked.fields.with("/dryRun", "true").with(Fields::ONCE, ""),
+        now: asked.now,
+    };
+    match user.send::<EraseValues>(&trial).await {
+        Ok(would) => {
+            changed.message =
+                "Something was added, erased or released since you looked, so nothing was erased. Below is what would go now."
+                    .to_owned();
+            page(user, &trial, Some(&changed), Some(&would)).await
+        }
+        Err(error) if form::is_correctable(&error) => page(user, &trial, Some(&error), None).await,
         Err(error) => Err(error),
     }
 }
@@ -48,10 +59,7 @@ async fn page(
 ) -> Result<Answer, Error> {
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+    let draft = asked.draft(refused);
     let parties: Vec<_> = ErasedParty::WORDS
         .iter()
         .map(|(word, _)| (*word, words(word)))
@@ -83,18 +91,39 @@ async fn page(
                 input type="hidden" name="/dryRun" value="true";
                 button { "Show what would go" }
             }
-            @if let Some(would) = would { (confirm(&address, asked, would)) }
+            @if would.is_some() || draft.kept_key().is_some() { (confirm(&address, &draft, would)) }
         }
     };
-    let page = Page::new(Part::Bookings, "Erase personal data", main);
-    Ok(Answer::Page(form::status(refused), page))
+    Ok(Page::new(Part::Bookings, "Erase personal data", main).form(refused))
 }
 
-/// The values that would be erased, and the button that erases them.
-fn confirm(address: &str, asked: &Asked, would: &ErasureReport) -> Markup {
+/// The values that would be erased, and the button that erases them. On a second try, the values are no longer known.
+fn confirm(address: &str, draft: &Draft<'_>, would: Option<&ErasureReport>) -> Markup {
     let hidden = NAMES
         .iter()
-        .flat_map(|name| asked.fields.all(name).map(move |text| (*name, text)));
+        .flat_map(|name| draft.fields.all(name).map(move |text| (*name, text)));
+    let hash = match would {
+        Some(would) => would.plan_hash.as_deref(),
+        None => draft.fields.get("/expected"),
+    };
+    html! {
+        // It stands below the first form, so the browser is led to it.
+        form.card tabindex="-1" autofocus method="post" action=(address) {
+            h2 { "2. What would go" }
+            @if would.is_some_and(ErasureReport::is_empty) { p { "Nothing of this is left to erase." } } @else {
+                @if let Some(would) = would { (values(would)) } @else { p { "What you were shown before." } }
+                p { strong { "This cannot be undone." } " Deliveries of these events that still wait are dropped. The ledger keeps digests that nobody can open again." }
+                @for (name, text) in hidden { input type="hidden" name=(name) value=(text); }
+                @if let Some(hash) = hash { input type="hidden" name="/expected" value=(hash); }
+                (draft.once())
+                button.danger { "Erase it for good" }
+            }
+        }
+    }
+}
+
+/// The values by entry, and what goes beside them.
+fn values(would: &ErasureReport) -> Markup {
     let beside = [
         (
             would.events.len(),
@@ -107,23 +136,39 @@ fn confirm(address: &str, asked: &Asked, would: &ErasureReport) -> Markup {
     ];
     let beside = beside.into_iter().filter(|(number, ..)| *number > 0);
     html! {
-        // It stands below the first form, so the browser is led to it.
-        form.card tabindex="-1" autofocus method="post" action=(address) {
-            h2 { "2. What would go" }
-            @if would.is_empty() { p { "Nothing of this is left to erase." } } @else {
-                dl {
-                    @for values in &would.values {
-                        @let names: Vec<&str> = values.names.iter().map(|name| name.in_words()).collect();
-                        (fact(&format!("Entry {}", values.entry), words(&names.join(", "))))
-                    }
-                    @for (number, thing, what) in beside { (fact(what, count(number as u64, thing))) }
-                }
-                p { strong { "This cannot be undone." } " Deliveries of these events that still wait are dropped. The ledger keeps digests that nobody can open again." }
-                @for (name, text) in hidden { input type="hidden" name=(name) value=(text); }
-                @if let Some(hash) = &would.plan_hash { input type="hidden" name="/expected" value=(hash); }
-                (once())
-                button.danger { "Erase it for good" }
+        dl {
+            @for values in &would.values {
+                @let names: Vec<&str> = values.names.iter().map(|name| name.in_words()).collect();
+                (fact(&format!("Entry {}", values.entry), words(&names.join(", "))))
             }
+            @for (number, thing, what) in beside { (fact(what, count(number as u64, thing))) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_erasure_of_which_nobody_knows_is_sent_again_as_it_was() {
+        let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        let sent = Fields::new(vec![
+            pair("/party", "talent"),
+            pair("/legalBasis", "objection"),
+            pair("/expected", "sha256:0"),
+            pair(Fields::ONCE, "0a1b"),
+        ]);
+        let open = Error::unavailable("Nobody knows.");
+        let draft = Draft {
+            fields: &sent,
+            refused: Some(&open),
+        };
+        let again = confirm("/to", &draft, None).into_string();
+        for (name, text) in sent.pairs() {
+            let kept = format!("<input type=\"hidden\" name=\"{name}\" value=\"{text}\">");
+            assert!(again.contains(&kept), "{kept}: {again}");
+        }
+        assert!(again.contains("counts only once"), "{again}");
     }
 }

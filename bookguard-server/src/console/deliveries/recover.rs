@@ -7,12 +7,13 @@ use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::{EndpointId, Recovery, RecoveryStatus, Scope, Unreceived};
 use maud::{Markup, html};
 
-use crate::console::form::{self, Field, Fields, Kind};
-use crate::console::parts::{Tone, back, badge, fact, grouped, once, table, time, words};
+use crate::console::form::{self, Draft, Field, Fields, Kind};
+use crate::console::parts::{Tone, back, badge, fact, grouped, table, time, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
-const NAMES: [&str; 4] = ["/since", "/until", "/statuses", "/endpointId"];
+/// The fields of the form. The end comes last, where `confirm` adds it: a request that is repeated is the same to the byte.
+const NAMES: [&str; 4] = ["/since", "/statuses", "/endpointId", "/until"];
 const PATH: &str = "/deliveries/recover";
 
 /// The page's address. It preselects the events of this state if they can be sent again, otherwise all that can.
@@ -113,7 +114,7 @@ async fn page(
             input type="hidden" name="/dryRun" value="true";
             button.first { "Count them" }
         }
-        @if counted.is_some() || must_wait(refused, &asked.fields) { (confirm(user, asked, counted)) }
+        @if counted.is_some() || must_wait(refused, &asked.fields) || draft.kept_key().is_some() { (confirm(&user.link(PATH), &draft, counted)) }
         @if !rows.is_empty() {
             section.card aria-labelledby="earlier" data-refreshed {
                 h2 #earlier { "Earlier ones" }
@@ -132,24 +133,24 @@ fn must_wait(refused: Option<&Error>, fields: &Fields) -> bool {
 }
 
 /// The counted events, and the button that sends them. On a second try, the figures are no longer known.
-fn confirm(user: &User, asked: &Asked, counted: Option<&Recovery>) -> Markup {
+fn confirm(address: &str, draft: &Draft<'_>, counted: Option<&Recovery>) -> Markup {
     let hidden = NAMES
         .iter()
-        .flat_map(|name| asked.fields.all(name).map(move |text| (*name, text)));
+        .flat_map(|name| draft.fields.all(name).map(move |text| (*name, text)));
     // Events that happen from now on were not counted.
     let until = counted
-        .filter(|_| asked.fields.get("/until").is_none())
+        .filter(|_| draft.fields.get("/until").is_none())
         .map(|counted| counted.until.to_string());
     let is_nothing = counted.is_some_and(|counted| {
         counted.status == RecoveryStatus::Finished && counted.recovered == 0
     });
     html! {
-        form.card.narrow method="post" action=(user.link(PATH)) {
+        form.card.narrow method="post" action=(address) {
             h2 { "What would be sent" }
             @if let Some(counted) = counted { (figures(counted)) } @else { p { "What you counted before." } }
             @for (name, text) in hidden { input type="hidden" name=(name) value=(text); }
             @if let Some(until) = until { input type="hidden" name="/until" value=(until); }
-            (once())
+            (draft.once())
             @if is_nothing { p { "There is nothing to send." } }
             @else { button.first { "Send them again" } }
         }
@@ -196,17 +197,18 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn recovery(status: &str) -> Recovery {
+        let recovery = json!({
+            "recoveryId": "rec_01a1fc8142fd7527b8919d686c4a1720", "status": status, "dryRun": true,
+            "since": "2026-10-05T14:13:20.000Z", "until": "2026-10-06T14:13:20.000Z", "statuses": ["failed"],
+            "afterSeq": 0, "throughSeq": 9000, "reachedSeq": 5000, "examined": 5000, "recovered": 1100,
+            "deliveries": 1200, "noEndpoints": 1300, "expired": 1400, "createdAt": "2026-10-06T14:13:20.000Z",
+        });
+        serde_json::from_value(recovery).unwrap()
+    }
+
     #[test]
     fn figures_of_a_recovery_that_is_under_way_are_the_least() {
-        let recovery = |status: &str| -> Recovery {
-            let recovery = json!({
-                "recoveryId": "rec_01a1fc8142fd7527b8919d686c4a1720", "status": status, "dryRun": true,
-                "since": "2026-10-05T14:13:20.000Z", "until": "2026-10-06T14:13:20.000Z", "statuses": ["failed"],
-                "afterSeq": 0, "throughSeq": 9000, "reachedSeq": 5000, "examined": 5000, "recovered": 1100,
-                "deliveries": 1200, "noEndpoints": 1300, "expired": 1400, "createdAt": "2026-10-06T14:13:20.000Z",
-            });
-            serde_json::from_value(recovery).unwrap()
-        };
         let (running, finished) = (recovery("running"), recovery("finished"));
         assert_eq!(
             told(&running),
@@ -239,5 +241,40 @@ mod tests {
         assert!(!must_wait(Some(&busy), &counting));
         assert!(!must_wait(Some(&other), &sending));
         assert!(!must_wait(None, &sending));
+    }
+
+    #[test]
+    fn a_recovery_of_which_nobody_knows_is_sent_again_as_it_was() {
+        let counted = recovery("finished");
+        let typed = [
+            ("/since", "2026-10-05T14:13:20Z"),
+            ("/statuses", "failed"),
+            ("/endpointId", "end_1"),
+        ];
+        let mut sent = typed
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .to_vec();
+        let counting = Fields::new(sent.clone());
+        let draft = Draft {
+            fields: &counting,
+            refused: None,
+        };
+        let first = confirm("/to", &draft, Some(&counted)).into_string();
+        sent.push(("/until".to_owned(), counted.until.to_string()));
+        let hidden = |(name, text): &(String, String)| {
+            format!("<input type=\"hidden\" name=\"{name}\" value=\"{text}\">")
+        };
+        let hidden: String = sent.iter().map(hidden).collect();
+        assert!(first.contains(&hidden), "{first}");
+        sent.push((Fields::ONCE.to_owned(), "0a1b".to_owned()));
+        let (sent, open) = (Fields::new(sent), Error::unavailable("Nobody knows."));
+        let draft = Draft {
+            fields: &sent,
+            refused: Some(&open),
+        };
+        let again = confirm("/to", &draft, None).into_string();
+        for kept in [hidden.as_str(), "value=\"0a1b\"", "counts only once"] {
+            assert!(again.contains(kept), "{again}");
+        }
     }
 }

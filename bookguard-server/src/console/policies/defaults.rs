@@ -108,7 +108,7 @@ fn other_by_now(defaults: &Defaults, word: &str, id: &str) -> Option<Error> {
     Some(Error::conflict(
         "default_changed",
         format!(
-            "The default for {} is {other} by now, not {id}, and was not removed. Look at the defaults again.",
+            "The default for {} is now {other}, no longer {id}. Nothing was removed. Look at the defaults again.",
             event_type(word)
         ),
     ))

@@ -60,7 +60,7 @@
   async function judged(file) {
     if (file.size > FILE_MIB * 1024 * 1024) {
       return () => show("failed", `NOT checked: ${file.name} is larger than any packet.`,
-        element("p", `A packet has at most 4 MiB, and an evidence page ${FILE_MIB} MiB.`));
+        element("p", `A packet is at most 4 MiB, and an evidence page at most ${FILE_MIB} MiB.`));
     }
     if (!(await canVerify())) {
       return () => show("unable", "Not checked: this browser cannot check the signature.",

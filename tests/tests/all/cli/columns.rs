@@ -52,8 +52,9 @@ async fn chosen_fields_are_columns_of_every_form() {
         assert_eq!(nothing.run().await.stdout, "endpointId\n");
         let nothing = acme.command("webhook-endpoints list --output csv");
         assert_eq!(nothing.run().await.stdout, "");
-        let hours = acme.command("activity --output csv --fields from,bookings");
-        assert_eq!(hours.run().await.stdout.lines().count(), 25);
+        // The hours are not all of this answer, so it is one row.
+        let activity = acme.command("activity --output csv --fields keysExpiring,waiting.deliveries");
+        assert_eq!(activity.run().await.stdout, "keysExpiring,waiting.deliveries\n0,0\n");
     })
     .await;
 }

@@ -77,7 +77,7 @@ async fn a_server_and_its_key_are_noted_once() {
         let failing = of(home, "partners me").run().await;
         failing.refused(2, &["the credential command", "failed"]);
         let removed = of(home, "profiles remove other --output table").run().await;
-        removed.said(&["No profile is the default now", "bookguard.db", "profiles default default"]);
+        removed.said(&["There is no default profile now", "bookguard.db", "profiles default default"]);
         of(home, "profiles remove other").run().await.refused(2, &["there are: default"]);
         // Nothing is the default now, so the command works on the database.
         of(home, "partners list").run().await.refused(1, &["bookguard.db"]);

@@ -292,6 +292,11 @@ async fn pages_lead_only_where_the_session_may_go() {
             "{}",
             overview.html
         );
+        // Beside what waits, too.
+        let overview = world.limited(&["webhooks:read"]).await.page("").await;
+        for part in ["events failed", "you need the scope bookings:read."] {
+            assert!(overview.html.contains(part), "{part}: {}", overview.html);
+        }
         // The pages that somebody without any of these scopes can open.
         let url = "https://receiver.example/hook";
         for (scope, page, typed) in [

@@ -366,7 +366,7 @@ async fn defaults_are_chosen_and_removed() {
         let refused = browser.submit(old).await;
         refused.is(409);
         assert!(
-            refused.html.contains("is moderate by now"),
+            refused.html.contains("is now moderate, no longer firm"),
             "{}",
             refused.html
         );

@@ -180,7 +180,7 @@ async fn somebody_whose_partner_has_asked_too_much_can_sign_out() {
     browser.get("").await.is(429);
     let refused = browser.post("/keys/new", &[("/name", "till")]).await;
     assert!(
-        refused.is(429).html.contains("Load this page again"),
+        refused.is(429).html.contains("Reload this page after that"),
         "{}",
         refused.html
     );

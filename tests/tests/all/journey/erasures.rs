@@ -421,14 +421,18 @@ async fn what_the_operator_holds_only_the_operator_releases() {
     let dry = acme.command(asked).arg("--dry-run").run().await.json();
     let unasked = acme.command(asked).run().await;
     unasked.refused(2, &["--yes"]);
-    let expecting = async |plan: &str| {
-        let erase = acme.command(asked).arg("--yes");
-        erase.arg("--expect-plan").arg(plan).run().await
+    let expecting = async |plan: &str, more: &str| {
+        let erase = acme.command(asked).arg("--expect-plan").arg(plan);
+        erase.args(more).run().await
     };
-    let other = expecting(&format!("sha256:{}", "0".repeat(64))).await;
+    let other = expecting(&format!("sha256:{}", "0".repeat(64)), "--yes").await;
     other.refused(5, &["erasure_changed"]);
-    let done = expecting(dry.text("planHash")).await.json();
+    let plan = dry.text("planHash");
+    let done = expecting(plan, "--yes --idempotency-key once").await.json();
     assert_eq!(done["values"], dry["values"]);
+    // Repeated, it has nothing to ask about, and the answer is the first one's.
+    let again = expecting(plan, "--idempotency-key once").await.json();
+    assert_eq!(again, done);
     let erasures = acme
         .command(["bookings", "erasures", &booking])
         .run()
