@@ -45,7 +45,7 @@ impl Operation for EvaluatePolicy {
             QueryParam {
                 name: "effectiveAt",
                 description: "Evaluate a cancellation that is received now and takes effect at this RFC 3339 instant, as `cancel` would \
-                              record it. Not together with `asOf` or `matrix`.",
+                              record it. Not together with `asOf` or `matrix=true`.",
                 form: QueryForm::Instant,
             },
             QueryParam {
@@ -112,9 +112,13 @@ impl EvaluationQuery {
         let mut faults = Vec::new();
         let as_of = query_instant(request, "asOf", &mut faults);
         let effective_at = query_instant(request, "effectiveAt", &mut faults);
-        for other in ["asOf", "matrix"] {
-            let given = |name| query_value(request, name).is_some();
-            if given("effectiveAt") && given(other) {
+        let actor = query_choice(request, "canceledBy", Actor::WORDS, &mut faults);
+        let reason = query_choice(request, "reason", Reason::WORDS, &mut faults);
+        let yes_or_no = [("true", true), ("false", false)];
+        let matrix = query_choice(request, "matrix", &yes_or_no, &mut faults);
+        let given = |name| query_value(request, name).is_some();
+        for (other, is_asked) in [("asOf", given("asOf")), ("matrix", matrix == Some(true))] {
+            if given("effectiveAt") && is_asked {
                 faults.push(query_fault(
                     "effectiveAt",
                     "parameters_conflict",
@@ -123,10 +127,6 @@ impl EvaluationQuery {
                 ));
             }
         }
-        let actor = query_choice(request, "canceledBy", Actor::WORDS, &mut faults);
-        let reason = query_choice(request, "reason", Reason::WORDS, &mut faults);
-        let yes_or_no = [("true", true), ("false", false)];
-        let matrix = query_choice(request, "matrix", &yes_or_no, &mut faults);
         let most = limits::CANCELLATION_EVIDENCE;
         let text = query_value(request, "evidence").unwrap_or("0");
         let evidence = whole_number(text).filter(|n| *n <= most);

@@ -110,8 +110,8 @@ impl RescheduleRequest {
             .about("Who agreed: organizer and talent, and the partner if it did too.")
             .required("agreedBy", agreed_by);
         let at = form
-            .about("When they agreed; the time it is received when not given. At most 5 minutes ahead, and in the same step of \
-                    the schedule; in an earlier one, at most as long ago as the policy's `backdateTolerance`.")
+            .about("When they agreed; the time it is received when not given. At most 5 minutes ahead, and then in the same step of \
+                    the schedule. If it lies in an earlier step, at most as long ago as the policy's `backdateTolerance`.")
             .optional("at", input::instant);
         let dry_run = form
             .about("true: answer with what would happen, and change nothing.")

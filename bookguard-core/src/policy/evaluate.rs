@@ -225,15 +225,17 @@ pub(crate) fn not_before_last_move(
 }
 
 /// Refuses a cancellation that takes effect after its receipt if that makes a difference: a no-show at an event that has not
-/// started, or a step of the schedule that has not begun. What is left is the difference of two clocks.
+/// started, a step of the schedule that has not begun, or another choice for a person. What is left is the difference of two
+/// clocks.
 ///
-/// Only for what is asked now, as [`not_before_last_move`].
+/// Only for what is asked now, as [`not_before_last_move`]; `evaluation` answers the question.
 ///
 /// Refusals: `no_show_before_event`, `effective_at_in_future`.
 #[cfg(feature = "store")]
 pub(crate) fn not_ahead_of_receipt(
     booking: &Subject<'_>,
     question: &Question,
+    evaluation: &Evaluation,
 ) -> Result<(), Error> {
     let terms = booking.terms;
     let answers_from_record = matches!(booking.standing, Standing::Canceled(_));
@@ -243,15 +245,24 @@ pub(crate) fn not_ahead_of_receipt(
     if answers_from_record || at <= received {
         return Ok(());
     }
-    missed(terms, question, received)?;
-    let rule = |at| question.rule(&terms.schedule, at);
-    if rule(at) == rule(received) {
+    let at_receipt = evaluate(
+        booking,
+        &Question {
+            at: None,
+            ..*question
+        },
+    )?;
+    if evaluation.matched_rule == at_receipt.matched_rule
+        && evaluation.resolution_path == at_receipt.resolution_path
+        && evaluation.review_reasons == at_receipt.review_reasons
+        && evaluation.alternatives == at_receipt.alternatives
+    {
         return Ok(());
     }
     Err(Error::invalid(
         "effective_at_in_future",
         format!(
-            "The instant {at} is after receipt ({received}), and in another step of the schedule."
+            "The instant {at} is after receipt ({received}), when the cancellation comes to something else."
         ),
     ))
 }

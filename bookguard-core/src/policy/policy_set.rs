@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::document::Policy;
-use super::templates::EVERY_EVENT_TYPE;
-use super::templates::normalise_event_type;
+use super::templates::{DOT_ABOVE, EVERY_EVENT_TYPE, normalise_event_type};
 use super::words::PolicySource;
 use crate::error::Error;
 use crate::input::{nearest, shorten};
@@ -75,8 +74,12 @@ impl PolicySet {
         library: bool,
     ) -> Result<Option<(Policy, PolicySource)>, Error> {
         let defaults = &self.settings.default_policies;
+        let key = normalise_event_type(event_type);
+        // If the dot of an "i" came as a character of its own, 0.1.0 stored an underscore for it.
+        let first = || normalise_event_type(&key.replace(DOT_ABOVE, " "));
         let own = defaults
-            .get(&normalise_event_type(event_type))
+            .get(&key)
+            .or_else(|| defaults.get(&first()))
             .map(|id| (id, PolicySource::PartnerDefaultForEventType))
             .or_else(|| {
                 let every = defaults.get(EVERY_EVENT_TYPE);
@@ -144,6 +147,7 @@ mod tests {
     fn the_first_that_there_is_wins() {
         use PolicySource::{Library, PartnerDefault, PartnerDefaultForEventType as ForType};
         let both = &[("live_music", "house"), ("*", "gala")][..];
+        let dotted = &[("i\u{307}mza", "gala"), ("i_mza", "house")][..];
         let templates = &[("concert", "moderate"), ("*", "flexible")][..];
         for (defaults, event_type, library, expected) in [
             (both, "Live Music", true, Some(("house", 3, ForType))),
@@ -151,6 +155,8 @@ mod tests {
             (both, "concert", true, Some(("gala", 1, PartnerDefault))),
             (both, "*", true, Some(("gala", 1, PartnerDefault))),
             (both, "🎸", true, Some(("gala", 1, PartnerDefault))),
+            (dotted, "i\u{307}mza", false, Some(("gala", 1, ForType))),
+            (&dotted[1..], "İmza", false, Some(("house", 3, ForType))),
             (templates, "Concert", true, Some(("moderate", 1, ForType))),
             (templates, "x", true, Some(("flexible", 1, PartnerDefault))),
             (

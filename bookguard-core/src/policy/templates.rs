@@ -12,6 +12,9 @@ use super::document::Policy;
 /// The event type that stands for all others in a list of defaults.
 pub const EVERY_EVENT_TYPE: &str = "*";
 
+/// The lower case of "İ" is an "i" with this dot above, which is a character of its own and no letter.
+pub(super) const DOT_ABOVE: char = '\u{307}';
+
 const LIBRARY_JSON: &str = include_str!("templates.json");
 
 struct Library {
@@ -110,8 +113,6 @@ pub(super) fn known(document: &Value) -> Option<&'static Policy> {
 /// Lower case, with each run of other characters than letters and digits as one underscore: "Live Music" equals "live-music".
 /// What it returns stays the same when it is normalised again.
 pub fn normalise_event_type(event_type: &str) -> String {
-    // The lower case of "İ" is an "i" with a dot above, which is a character of its own and no letter.
-    const DOT_ABOVE: char = '\u{307}';
     let mut out = String::with_capacity(event_type.len());
     for c in event_type.chars() {
         if c.is_alphanumeric() || (c == DOT_ABOVE && out.ends_with('i')) {

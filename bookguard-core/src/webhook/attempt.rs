@@ -120,6 +120,20 @@ impl Attempt {
     pub fn is_ours(&self) -> bool {
         self.class == Some(FailureClass::OurFault)
     }
+
+    /// The attempt as the schedule counts it if the endpoint has had another address since: a 410 or 413 of the former receiver
+    /// is a refusal that the new one need not share.
+    #[cfg(feature = "store")]
+    pub(crate) fn as_of_former_address(&self) -> Self {
+        let class = match self.class {
+            Some(FailureClass::Gone | FailureClass::PayloadTooLarge) => Some(FailureClass::Http4xx),
+            class => class,
+        };
+        Self {
+            class,
+            ..self.clone()
+        }
+    }
 }
 
 impl Phase {

@@ -5,7 +5,7 @@ use super::wall_clock::money;
 use super::{Moment, Wording, Writer};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
 use crate::evidence::facts::{Fact, Logged};
-use crate::evidence::packet::PacketDelivery;
+use crate::evidence::packet::{PacketDelivery, UNKNOWN_ADDRESS};
 use crate::evidence::{EvidenceItem, ItemKind, Notification};
 use crate::model::RecordedEventType;
 use crate::policy::{Actor, Resolution};
@@ -170,11 +170,14 @@ impl Writer<'_> {
 
     /// The state of a delivery that is still open, or goes on after it was given up.
     fn under_way(&self, delivery: &PacketDelivery) -> String {
+        let at = match delivery.url.as_deref() {
+            Some(UNKNOWN_ADDRESS) if self.m.wording >= Wording::Second => String::new(),
+            url => format!(" at {}", url.unwrap_or_default()),
+        };
         format!(
-            "The service states that the notification {} to {} at {} was not accepted in {}.",
+            "The service states that the notification {} to {}{at} was not accepted in {}.",
             about(delivery.event_type),
             self.partner(),
-            delivery.url.as_deref().unwrap_or_default(),
             attempts(delivery.attempts)
         )
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::{SummaryInput, Wording, summarize};
 use crate::evidence::facts::{Fact, LeafPlace, Logged, ResolutionFact};
+use crate::evidence::packet::{PacketDelivery, UNKNOWN_ADDRESS};
 use crate::evidence::verify::tests::fixture::Fixture;
 use crate::evidence::{
     Acceptance, Erasable, ErasedValues, Erasure, EvidenceItem, ItemKind, LegalBasis, Packet,
@@ -188,6 +189,46 @@ fn nothing_that_others_wrote_breaks_out_of_its_quotation() {
     }
 }
 
+/// The first item of a packet's timeline if this is all that happened.
+fn begins(
+    packet: &Packet,
+    wording: Wording,
+    facts: &[Logged<Fact>],
+    deliveries: &[PacketDelivery],
+) -> String {
+    let summary = summarize(&SummaryInput {
+        wording,
+        created_at: packet.created_at,
+        partner_name: "Acme",
+        booking: &packet.booking,
+        terms: &packet.terms,
+        policy: None,
+        facts,
+        evaluation: None,
+        resolution: None,
+        deliveries,
+        withheld: &[],
+        offsets: &[],
+    });
+    summary.timeline[0].text.clone()
+}
+
+#[test]
+fn an_address_that_is_not_known_is_not_named() {
+    let mut packet = Fixture::new().recorded();
+    packet.deliveries[0].url = Some(UNKNOWN_ADDRESS.to_owned());
+    for (wording, end) in [
+        (Wording::Second, "to “Acme” was not accepted in 1 attempt."),
+        (
+            Wording::First,
+            "to “Acme” at unknown:// was not accepted in 1 attempt.",
+        ),
+    ] {
+        let text = begins(&packet, wording, &[], &packet.deliveries);
+        assert!(text.ends_with(end), "{text}");
+    }
+}
+
 #[test]
 fn somebody_who_did_not_come_has_not_canceled() {
     let packet = Fixture::new().canceled();
@@ -210,21 +251,7 @@ fn somebody_who_did_not_come_has_not_canceled() {
             at,
         };
         let fact = fact.into();
-        let summary = summarize(&SummaryInput {
-            wording,
-            created_at: at,
-            partner_name: "Acme",
-            booking: &packet.booking,
-            terms: &packet.terms,
-            policy: None,
-            facts: &[Logged { place, fact }],
-            evaluation: None,
-            resolution: None,
-            deliveries: &[],
-            withheld: &[],
-            offsets: &[],
-        });
-        summary.timeline[0].text.clone()
+        begins(&packet, wording, &[Logged { place, fact }], &[])
     };
     for (wording, canceled_by, end) in [
         (Wording::Second, Actor::Talent, "(the talent) did not come."),

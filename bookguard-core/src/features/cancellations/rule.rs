@@ -197,7 +197,7 @@ fn evaluate(
     let subject = state.subject(&state.terms, recorded);
     let evaluation = policy::evaluate(&subject, question)?;
     policy::not_before_last_move(&subject, question)?;
-    policy::not_ahead_of_receipt(&subject, question)?;
+    policy::not_ahead_of_receipt(&subject, question, &evaluation)?;
     Ok(evaluation)
 }
 

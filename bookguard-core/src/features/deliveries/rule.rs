@@ -354,11 +354,15 @@ impl Command for SettleDelivery {
         } else {
             DeliveryPhase::Failed
         };
-        let there = batch.addresses.get(&endpoint_id).map(String::as_str);
+        let went_elsewhere = (attempt.url.as_ref())
+            .zip(batch.addresses.get(&endpoint_id))
+            .is_some_and(|(went, there)| went != there);
         let (health_change, reply) = health.map_or((None, None), |before| {
-            health_after(endpoint_id, before, at, &attempt, there)
+            health_after(endpoint_id, before, at, &attempt, went_elsewhere)
         });
-        let due = next_attempt(at, begun, counted_attempts, &attempt, self.jitter)
+        let elsewhere = went_elsewhere.then(|| attempt.as_of_former_address());
+        let told = elsewhere.as_ref().unwrap_or(&attempt);
+        let due = next_attempt(at, begun, counted_attempts, told, self.jitter)
             .filter(|_| suspended || self.number < limits::ATTEMPTS_PER_DELIVERY);
         let record = self.record.as_ref();
         let entry = record
@@ -454,16 +458,15 @@ fn is_to_record(state: &DeliveryState, phase: DeliveryPhase, due: Option<Timesta
     }
 }
 
-/// The health, after an attempt, of an endpoint whose address is `there` now, if the health changed; and its turn, if its
-/// status changed.
+/// The endpoint's health after an attempt, if it changed; and its turn, if its status changed.
 fn health_after(
     endpoint_id: EndpointId,
     before: EndpointHealth,
     at: Timestamp,
     attempt: &Attempt,
-    there: Option<&str>,
+    went_elsewhere: bool,
 ) -> (Option<Change>, Option<EndpointStatusChange>) {
-    let health = health::after(before, at, attempt, there);
+    let health = health::after(before, at, attempt, went_elsewhere);
     let health_change = (health != before).then_some(Change::EndpointHealthChanged {
         endpoint_id,
         health,

@@ -11,20 +11,19 @@ use crate::limits::{
 use crate::model::{EndpointHealth, EndpointStatus, Timestamp};
 use crate::webhook::{Attempt, FailureClass};
 
-/// The health of an endpoint whose address is `there`, after an attempt that was settled at `at`. An attempt that went to
-/// another address, because the endpoint's was changed meanwhile, says nothing about this one.
+/// The health of an endpoint after an attempt that was settled at `at`. If it `went_elsewhere`, because the endpoint's address
+/// was changed meanwhile, it says nothing about the new one.
 pub(crate) fn after(
     health: EndpointHealth,
     at: Timestamp,
     attempt: &Attempt,
-    there: Option<&str>,
+    went_elsewhere: bool,
 ) -> EndpointHealth {
     use EndpointStatus::{Active, Disabled, Failing, Gone, Suspended};
     if matches!(health.status, Disabled | Gone) {
         return health;
     }
-    let went = attempt.url.as_deref();
-    if went.zip(there).is_some_and(|(went, there)| went != there) {
+    if went_elsewhere {
         return unsent(health, at);
     }
     match attempt.class {

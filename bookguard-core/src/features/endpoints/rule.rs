@@ -116,7 +116,9 @@ impl Command for UpdateEndpoint {
         if let Some(url) = other {
             refuse_duplicate(&batch.partners[&partner_id].endpoints, url)?;
             new.url.clone_from(url);
-            new.moved_at = Some(at);
+            // Later than the last change, whatever the clock says: attempts tell by this which address was the later one.
+            let after_last = old.moved_at.map(|last| last.plus_ms(1));
+            new.moved_at = after_last.max(Some(at));
         }
         if let Some(events) = &update.events {
             new.events.clone_from(events);

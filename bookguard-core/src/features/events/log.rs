@@ -90,7 +90,7 @@ impl Operation for ListEvents {
         summary: "All events in order, as a log to read from",
         description: "Oldest first, by `seq`, which numbers a partner's events without a gap: after 7, seeing 9 means that you \
                       missed 8. After a number beyond the last event, which only a restored backup explains, nothing is read \
-                      (`out_of_range`). Events of booking.created, booking.protected and resolution.created are listed whether or \
+                      (`out_of_range`), but only until new events have those numbers. Events of booking.created, booking.protected and resolution.created are listed whether or \
                       not an endpoint took them, others only if an endpoint listed their type. Read from `after=0`, continue with \
                       `nextAfter`, and add `wait=30` once `hasMore` is false: the answer comes with the next event, or is \
                       empty after that time. To look at the newest first, read from `before=latest`, and continue with \

@@ -79,6 +79,31 @@ fn an_instant_is_refused_from_the_first_second_that_cannot_be() {
     }
 }
 
+#[cfg(feature = "store")]
+#[test]
+fn an_instant_after_receipt_is_refused_where_it_makes_a_difference() {
+    let terms = firm_in_an_unknown_zone();
+    // In the zones of the earth, the deadline lies between 05:00 on 21 May and 07:00 on the next day; in UTC at 19:00.
+    for (received, instant, refused) in [
+        ("2026-05-21T04:59:59Z", "2026-05-21T05:00:00Z", false),
+        ("2026-05-21T05:00:00Z", "2026-05-21T05:00:01Z", true),
+        ("2026-05-21T05:00:01Z", "2026-05-21T05:00:02Z", false),
+        ("2026-05-21T19:00:00Z", "2026-05-21T19:00:01Z", true),
+        ("2026-05-22T07:00:00Z", "2026-05-22T07:00:01Z", true),
+    ] {
+        let question = Question {
+            mode: Mode::Cancel,
+            at: Some(at(instant)),
+            ..ask(received)
+        };
+        let evaluation = evaluated(&terms, &question);
+        let answer = not_ahead_of_receipt(&protected(&terms), &question, &evaluation);
+        let code = answer.err().map(|refusal| refusal.code);
+        let expected = refused.then_some("effective_at_in_future");
+        assert_eq!(code.as_deref(), expected, "{instant}");
+    }
+}
+
 #[test]
 fn what_is_backdated_across_a_deadline_says_so_and_beyond_the_tolerance_needs_evidence() {
     // The deadline is at 19:00 on 21 May, and an hour is tolerated.

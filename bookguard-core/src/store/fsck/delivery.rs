@@ -113,7 +113,14 @@ impl CheckedDelivery<'_> {
         let cut_short = match &event.content {
             Content::Whole(_) => {
                 let now = belongings.now;
-                judge(event, state, &attempts, (now, dropped), &mut notes)
+                judge(
+                    event,
+                    state,
+                    receiver,
+                    &attempts,
+                    (now, dropped),
+                    &mut notes,
+                )
             }
             Content::Pruned(_) => {
                 judge_pruned(event, state, &attempts, &mut notes);
@@ -348,6 +355,7 @@ fn contradiction(attempt: &Attempt) -> Option<&'static str> {
 fn judge(
     event: &CheckedEvent,
     state: &DeliveryState,
+    receiver: &Receiver,
     attempts: &[Attempt],
     (now, dropped): (Timestamp, bool),
     notes: &mut Notes<'_>,
@@ -404,7 +412,7 @@ fn judge(
             state.phase
         ));
     }
-    let wrong = wrong_due(event, state, attempts.last(), now);
+    let wrong = wrong_due(event, state, receiver, attempts.last(), now);
     let cut_short = dropped && state.lease.is_none() && wrong.is_some();
     match wrong.filter(|_| !cut_short) {
         Some(DueFault::Anyway(why)) => notes.fault(why),
@@ -478,6 +486,7 @@ enum DueFault {
 fn wrong_due(
     event: &CheckedEvent,
     state: &DeliveryState,
+    receiver: &Receiver,
     last: Option<&Attempt>,
     now: Timestamp,
 ) -> Option<DueFault> {
@@ -524,6 +533,9 @@ fn wrong_due(
             )),
         };
     };
+    // The next attempt may go to another address than this one did.
+    let elsewhere = (receiver.has_moved && due.is_some()).then(|| last.as_of_former_address());
+    let last = elsewhere.as_ref().unwrap_or(last);
     let end = ended(last);
     let begun = state.begun_at(&event.event_id).ms();
     // Made due again since the last attempt: certainly (`renewed`) or possibly (`may_be_renewed`).

@@ -33,6 +33,8 @@ pub(super) struct Receiver {
     pub since: Option<Timestamp>,
     pub deleted_at: Option<Timestamp>,
     pub created_at: Timestamp,
+    /// Whether its address was ever changed.
+    pub has_moved: bool,
     types: Vec<EventType>,
 }
 
@@ -422,6 +424,7 @@ fn theirs(
             since: row.maybe_int(7)?.map(Timestamp::from_ms),
             deleted_at: row.maybe_int(6)?.map(Timestamp::from_ms),
             created_at: endpoint.created_at,
+            has_moved: endpoint.moved_at.is_some(),
             types: endpoint.events,
         })
     };

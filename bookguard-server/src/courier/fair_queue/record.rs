@@ -77,7 +77,7 @@ impl Record {
         halved.max(Duration::from_millis(least)).min(full)
     }
 
-    /// Records how an attempt ended, at the address that the endpoint got then.
+    /// Records how an attempt ended, at the address that the endpoint got then. What ends at a former address says nothing.
     pub(super) fn note(
         &mut self,
         ended: Ended,
@@ -85,7 +85,7 @@ impl Record {
         per_second: Option<u32>,
         moved_at: Option<Timestamp>,
     ) {
-        if matches!(ended, Ended::Unsent | Ended::Closed) {
+        if matches!(ended, Ended::Unsent | Ended::Closed) || moved_at < self.moved_at {
             return;
         }
         if moved_at != self.moved_at {

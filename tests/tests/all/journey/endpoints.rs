@@ -59,7 +59,7 @@ async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
 }
 
 #[tokio::test]
-async fn what_a_former_address_answers_does_not_disable_the_new_one() {
+async fn what_a_former_address_answers_neither_disables_the_new_one_nor_ends_a_delivery() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
         let (old, new) = (Receiver::start().await, Receiver::start().await);
@@ -74,7 +74,9 @@ async fn what_a_former_address_answers_does_not_disable_the_new_one() {
         old.answer(Answer::Status(410));
         acme.event_that_is(&booking, "failed").await;
         assert_eq!(acme.endpoint_shown(&endpoint).await, changed);
+        server.database().verify(1).await;
         server.advance(6 * SECOND);
+        acme.event_that_is(&booking, "delivered").await;
         let later = acme.book().await;
         acme.event_that_is(&later, "delivered").await;
         let report = server.close().await.verify(2).await;

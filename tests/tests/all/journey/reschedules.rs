@@ -112,7 +112,7 @@ async fn what_came_before_a_move_is_neither_asked_about_nor_a_date_to_cancel_on(
         let conflict = ("?effectiveAt", "parameters_conflict");
         acme.get(&both).await.faulty(&[conflict, conflict]);
         let quote = acme
-            .get(&format!("{effective}2031-06-01T00:00:00Z"))
+            .get(&format!("{effective}2031-06-01T00:00:00Z&matrix=false"))
             .await
             .ok(200);
         quote.holds(json!({"evaluationStatus": "provisional", "simulated": true}));

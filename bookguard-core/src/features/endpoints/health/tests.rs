@@ -371,6 +371,13 @@ fn an_attempt_at_a_former_address_says_nothing_about_the_new_one() {
     };
     let (_, kept) = done(&mut work, &at(4, update(changes)));
     assert_eq!(kept.endpoint.moved_at, Some(NOW.plus_ms(4)));
+    // Then the clock is set back, and it changes once more.
+    let changes = EndpointChanges {
+        url: Some("https://third.example/".to_owned()),
+        ..EndpointChanges::default()
+    };
+    let (_, kept) = done(&mut work, &at(-9, update(changes)));
+    assert_eq!(kept.endpoint.moved_at, Some(NOW.plus_ms(5)));
     attempted_at(&mut work, 5, Some(FailureClass::Gone), Some(there));
     assert_eq!(work.health[&id(7)].status, Active);
 }

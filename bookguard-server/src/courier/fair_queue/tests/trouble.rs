@@ -188,6 +188,8 @@ fn a_new_address_has_no_history() {
     assert_eq!(attempt(None), (None, FULL / 2));
     assert_eq!(attempt(moved_at), (None, FULL / 4));
     assert_eq!(attempt(moved_at), (moved_at, FULL / 2));
+    // An attempt at the former address, which ends only now, puts nothing back.
+    assert_eq!(attempt(None), (moved_at, FULL / 4));
     assert_eq!(attempt(moved_at), (moved_at, FULL / 4));
 }
 

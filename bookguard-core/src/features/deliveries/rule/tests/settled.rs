@@ -68,6 +68,33 @@ fn an_end_is_recorded_once_and_an_acceptance_after_it_once_more() {
 }
 
 #[test]
+fn a_refusal_of_a_former_address_ends_no_delivery() {
+    use FailureClass::{Gone, Http5xx, PayloadTooLarge};
+    let (former, there) = ("https://former.example/", "https://example.com/7");
+    for class in [Gone, PayloadTooLarge, Http5xx] {
+        for (url, counted_attempts, ends) in [
+            (former, 1, false),
+            (former, 9, true),
+            (there, 1, class != Http5xx),
+        ] {
+            let held = DeliveryState {
+                attempts: counted_attempts,
+                counted_attempts,
+                ..delivery(DeliveryPhase::Failed, Some(1), Some(77))
+            };
+            let mut held = with_delivery(held);
+            held.addresses.insert(id(7), there.to_owned());
+            let mut settle = settling(NOW, 77, counted_attempts + 1, Some(class));
+            settle.attempt.url = Some(url.to_owned());
+            let changes = changes(decide(&held, &Envelope::new(NOW, settle)));
+            let told = (class, url, counted_attempts);
+            assert_eq!(moved(&changes).due.is_none(), ends, "{told:?}");
+            assert_eq!(entries(&changes).len(), usize::from(ends), "{told:?}");
+        }
+    }
+}
+
+#[test]
 fn what_is_recorded_is_what_happened() {
     let held = with_delivery(delivery(DeliveryPhase::Failed, Some(1), Some(77)));
     let changes = changes(decide(&held, &settle(NOW, 77, 2, Some(FailureClass::Gone))));
