@@ -403,7 +403,7 @@ fn connect(path: &Path, create: bool, own: [&str; 2]) -> Result<Writer, StoreErr
     if create && !path.exists() {
         // Only its owner can read the file, and so its write-ahead log. If the place is unusable, SQLite reports that
         // below.
-        let _ = private::open_or_make(private::options().append(true), path);
+        let _ = private::options().append(true).create(true).open(path);
     }
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if create {

@@ -89,7 +89,7 @@ pub fn restore(
     // No other process restores it now.
     forget_left(to);
     require_room(from, to, 0)?;
-    let (draft, mut made) = draft_of((from, Use::Still), to, 0, progress)?;
+    let (draft, mut made) = draft_of((from, Use::Still), to, Draft::replacing, 0, progress)?;
     let not_verified = |why: String| {
         BackupError::NotVerified(format!(
             "{} was not restored, and {} is as it was: {why}",
