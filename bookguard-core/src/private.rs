@@ -278,21 +278,39 @@ pub fn folder(file: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
+/// As many links as systems follow.
+const LINKS: usize = 40;
+
 /// Where a file is or will be, by whatever links it is named: beside that, SQLite keeps what belongs to a database. What cannot be looked
 /// up stays as it was named.
 pub fn resolved(file: &Path) -> PathBuf {
     if let Ok(file) = file.canonicalize() {
         return file;
     }
-    // SQLite makes the file that a link names.
-    let named = match file.read_link() {
-        Ok(target) => folder(file).join(target),
-        Err(_) => file.to_owned(),
-    };
+    // SQLite makes the file that links lead to.
+    let mut named = file.to_owned();
+    for _ in 0..LINKS {
+        let Ok(target) = named.read_link() else {
+            break;
+        };
+        named = folder(&named).join(target);
+    }
     match (folder(&named).canonicalize(), named.file_name()) {
         (Ok(folder), Some(name)) => folder.join(name),
         _ => named,
     }
+}
+
+/// A database's file and what SQLite keeps beside it, and the link that names it if one does: whoever may replace that leads elsewhere.
+pub fn files_of_database(named: &Path) -> Vec<PathBuf> {
+    let file = resolved(named).into_os_string();
+    let beside = ["", "-wal", "-shm"].map(|end| {
+        let mut name = file.clone();
+        name.push(end);
+        PathBuf::from(name)
+    });
+    let link = named.is_symlink().then(|| named.to_owned());
+    link.into_iter().chain(beside).collect()
 }
 
 /// The permissions of a file or folder, if the system has such.
@@ -416,6 +434,27 @@ mod tests {
         ] {
             assert_eq!(base_of(&at(name)), base.map(at), "{name}");
         }
+    }
+
+    #[test]
+    fn a_database_is_where_all_links_lead_and_the_first_one_counts_among_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().canonicalize().unwrap();
+        let at = |name: &str| place.join(name);
+        fs::create_dir(at("disk")).unwrap();
+        for (link, target) in [("b.db", "c.db"), ("c.db", "disk/d.db"), ("loop", "loop")] {
+            std::os::unix::fs::symlink(target, at(link)).unwrap();
+        }
+        for exists in [false, true] {
+            if exists {
+                fs::write(at("disk/d.db"), "").unwrap();
+            }
+            assert_eq!(resolved(&at("b.db")), at("disk/d.db"));
+            let files = ["b.db", "disk/d.db", "disk/d.db-wal", "disk/d.db-shm"].map(at);
+            assert_eq!(files_of_database(&at("b.db")), files);
+            assert_eq!(files_of_database(&files[1]), files[1..]);
+        }
+        assert_eq!(resolved(&at("loop")), at("loop"));
     }
 
     #[test]
