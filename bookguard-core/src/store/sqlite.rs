@@ -78,6 +78,8 @@ pub(super) struct File {
 struct OpenedFile {
     path: PathBuf,
     identity: Option<FileIdentity>,
+    /// Whether it had other names then. Under one that it gets later, nobody else gets to write.
+    has_other_names: bool,
 }
 
 impl OpenedFile {
@@ -85,6 +87,7 @@ impl OpenedFile {
         Self {
             path: path.to_owned(),
             identity: private::identity(path),
+            has_other_names: private::has_other_names(path),
         }
     }
 
@@ -104,6 +107,15 @@ impl OpenedFile {
              file that was there back. If it is gone, stop the server, delete {path}-wal and {path}-shm, which belong to it, and restore \
              a backup with `bookguard restore`"
         )))
+    }
+
+    /// Fails unless the file is in its place, and under its only name.
+    fn require_writable(&self) -> Result<(), StoreError> {
+        self.require_in_place()?;
+        match self.has_other_names {
+            true => require_one_name(&self.path),
+            false => Ok(()),
+        }
     }
 }
 
@@ -535,7 +547,7 @@ impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
 
     fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
         if let Some(file) = &self.opened {
-            file.require_in_place()?;
+            file.require_writable()?;
         }
         self.execute(self.begin)?;
         let results = self.run(statements);
@@ -855,6 +867,22 @@ mod tests {
         std::fs::rename(&aside, &path).unwrap();
         assert!(file.checker().is_ok());
         drop(before);
+    }
+
+    #[test]
+    fn a_file_with_another_name_is_read_and_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["b.db", "other.db"].map(|name| folder.path().join(name));
+        drop(File::open(&path, true).unwrap());
+        drop(settle(&path).unwrap());
+        std::fs::hard_link(&path, &other).unwrap();
+        let file = File::open(&other, false).unwrap();
+        assert!(file.reader().is_ok());
+        let mut writer = file.writer().unwrap();
+        let why = writer.begin(&[]).map(drop).unwrap_err().to_string();
+        assert!(why.contains("has another name"), "{why}");
+        std::fs::remove_file(&path).unwrap();
+        assert!(writer.begin(&[]).is_ok());
     }
 
     #[test]
