@@ -2,11 +2,13 @@
 //!
 //! Databases, backups, guards and keys hold personal data or must not be forged, so they are created for their owner
 //! alone, whatever the umask. Existing files keep their permissions, because somebody may have chosen them. SQLite
-//! gives a write-ahead log and its index the permissions and the owner of their database; what is made here beside it gets its
-//! owner too, so that a command that root runs leaves nothing that the server may not open.
+//! gives a write-ahead log and its index the permissions and the owner of their database; what is made here for a database that is there
+//! gets its owner too, so that a command that root runs leaves nothing that the server may not open. Nothing else is given away: not a
+//! backup or a new database to whoever owns the folder.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::iter::successors;
 use std::path::{Path, PathBuf};
 
 /// Options that create a file for its owner alone.
@@ -17,33 +19,49 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Opens a file with these options. If it is not there, it is made, for the owner of what it lies beside.
+/// Opens a file with these options, which include writing. If it is not there, it is made, for the owner of the file that it belongs to.
 ///
 /// # Errors
 /// Those of the disk.
 pub fn open_or_make(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            options.create(true);
-            let made = options.open(path)?;
-            hand_over(&made, path);
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    match options.clone().create_new(true).open(path) {
+        // Only what certainly was not there is given away.
+        Ok(made) => {
+            hand_to_base(&made, path);
             Ok(made)
         }
-        opened => opened,
+        // Another process was faster, or a link leads to where nothing is: that is not given to whoever made the link.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            options.create(true).open(path)
+        }
+        failed => failed,
     }
 }
 
-/// Gives a new file the owner of the file whose name its own begins with (`b.db.key.erased` that of `b.db`), or of its folder if
-/// there is none. Only root can, and for others the owner is theirs already, or stays.
+/// Gives a new file the owner of its [`base_of`], if it has one.
+fn hand_to_base(new: &File, path: &Path) {
+    if let Some(base) = base_of(path) {
+        hand_over(new, &base);
+    }
+}
+
+/// The file that another belongs to, because its name begins with this one's: `b.db` for `b.db.key.erased`.
+fn base_of(path: &Path) -> Option<PathBuf> {
+    let shorter = |path: &PathBuf| path.extension().map(|_| path.with_extension(""));
+    let bases = successors(shorter(&path.to_owned()), shorter).filter(|base| base.is_file());
+    // The shortest. A name without an extension may be anything's, such as the program's, so it comes last.
+    bases.max_by_key(|base| base.extension().is_some())
+}
+
+/// Gives a new file the owner of another one, if that is there. Only root can, and for others the owner is theirs already, or stays.
 #[cfg(unix)]
-pub(crate) fn hand_over(new: &File, path: &Path) {
+pub(crate) fn hand_over(new: &File, other: &Path) {
     use std::os::unix::fs::{MetadataExt as _, fchown};
-    let shorter = |path: &PathBuf| Some(path.with_extension(""));
-    // A name without an extension may be anything's, such as the program's.
-    let bases = std::iter::successors(Some(path.with_extension("")), shorter)
-        .take_while(|base| base.extension().is_some());
-    let base = bases.filter_map(|base| base.metadata().ok()).last();
-    let Some(owner) = base.or_else(|| folder(path).metadata().ok()) else {
+    let Ok(owner) = other.metadata() else {
         return;
     };
     if new.metadata().is_ok_and(|new| new.uid() != owner.uid()) {
@@ -95,7 +113,7 @@ fn make_by(
 /// Writes a new file to its end, or leaves none.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = options().write(true).create_new(true).open(path)?;
-    hand_over(&file, path);
+    hand_to_base(&file, path);
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     if written.is_err() {
         let _ = fs::remove_file(path);
@@ -260,21 +278,39 @@ pub fn folder(file: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
+/// As many links as systems follow.
+const LINKS: usize = 40;
+
 /// Where a file is or will be, by whatever links it is named: beside that, SQLite keeps what belongs to a database. What cannot be looked
 /// up stays as it was named.
 pub fn resolved(file: &Path) -> PathBuf {
     if let Ok(file) = file.canonicalize() {
         return file;
     }
-    // SQLite makes the file that a link names.
-    let named = match file.read_link() {
-        Ok(target) => folder(file).join(target),
-        Err(_) => file.to_owned(),
-    };
+    // SQLite makes the file that links lead to.
+    let mut named = file.to_owned();
+    for _ in 0..LINKS {
+        let Ok(target) = named.read_link() else {
+            break;
+        };
+        named = folder(&named).join(target);
+    }
     match (folder(&named).canonicalize(), named.file_name()) {
         (Ok(folder), Some(name)) => folder.join(name),
         _ => named,
     }
+}
+
+/// A database's file and what SQLite keeps beside it, and the link that names it if one does: whoever may replace that leads elsewhere.
+pub fn files_of_database(named: &Path) -> Vec<PathBuf> {
+    let file = resolved(named).into_os_string();
+    let beside = ["", "-wal", "-shm"].map(|end| {
+        let mut name = file.clone();
+        name.push(end);
+        PathBuf::from(name)
+    });
+    let link = named.is_symlink().then(|| named.to_owned());
+    link.into_iter().chain(beside).collect()
 }
 
 /// The permissions of a file or folder, if the system has such.
@@ -338,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_root_makes_belongs_to_the_owner_of_what_it_lies_beside() {
+    fn what_root_makes_for_a_database_belongs_to_its_owner_and_nothing_else_does() {
         use std::os::unix::fs::{MetadataExt as _, chown};
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
@@ -350,10 +386,14 @@ mod tests {
         }
         chown(folder.path(), Some(4713), Some(4713)).unwrap();
         let own = fs::metadata(at("b")).unwrap().uid();
+        // Whoever may write in the folder hopes to get this from root.
+        std::os::unix::fs::symlink(at("roots"), at("b.db.moving")).unwrap();
         for (name, owner) in [
             ("b.db.lock", 4711),
             ("b.db.key.erased", 4711),
-            ("other.db", 4713),
+            ("b.db.moving", own),
+            // Whoever owns the folder need not own what root makes there.
+            ("other.db", own),
             // It was there.
             ("b", own),
         ] {
@@ -364,6 +404,57 @@ mod tests {
         super::make(&at("b.db.key"), &at("b.db.key.0123"), b"key").unwrap();
         let key = fs::metadata(at("b.db.key")).unwrap();
         assert_eq!((key.uid(), key.gid()), (4711, 4712));
+    }
+
+    #[test]
+    fn a_file_belongs_to_the_one_that_its_name_begins_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in [
+            "bookguard",
+            "bookguard.db",
+            "data",
+            "data.key",
+            "deep.er.db",
+        ] {
+            fs::write(at(name), "").unwrap();
+        }
+        fs::create_dir(at("folder")).unwrap();
+        for (name, base) in [
+            ("bookguard.db.lock", Some("bookguard.db")),
+            ("bookguard.db.key.erased", Some("bookguard.db")),
+            ("deep.er.db.moving", Some("deep.er.db")),
+            ("data.lock", Some("data")),
+            ("data.key.seen", Some("data.key")),
+            ("folder.lock", None),
+            ("new.db", None),
+            ("new.db.key", None),
+            ("new", None),
+            (".hidden", None),
+        ] {
+            assert_eq!(base_of(&at(name)), base.map(at), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_database_is_where_all_links_lead_and_the_first_one_counts_among_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().canonicalize().unwrap();
+        let at = |name: &str| place.join(name);
+        fs::create_dir(at("disk")).unwrap();
+        for (link, target) in [("b.db", "c.db"), ("c.db", "disk/d.db"), ("loop", "loop")] {
+            std::os::unix::fs::symlink(target, at(link)).unwrap();
+        }
+        for exists in [false, true] {
+            if exists {
+                fs::write(at("disk/d.db"), "").unwrap();
+            }
+            assert_eq!(resolved(&at("b.db")), at("disk/d.db"));
+            let files = ["b.db", "disk/d.db", "disk/d.db-wal", "disk/d.db-shm"].map(at);
+            assert_eq!(files_of_database(&at("b.db")), files);
+            assert_eq!(files_of_database(&files[1]), files[1..]);
+        }
+        assert_eq!(resolved(&at("loop")), at("loop"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Leases and due times use the clock of the node that wrote them. Two nodes whose clocks differ by at most `LEASE_SKEW_MS`
 //! never send the same delivery at the same time. With a larger difference a receiver may get a delivery twice and records get
 //! wrong times, and only the operator can correct the clocks. A node whose clock differs that much from the server's deletes
-//! nothing for its age. A file has no second clock: after a leap forward, the operator has an hour before anything is deleted.
+//! nothing for its age. A file has no second clock: after a start and a leap forward, the operator has an hour before anything is deleted.
 //! Invariant: each fault is reported once when it begins and once when it is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bookguard_core::clock::Clock;
 use bookguard_core::error::Error;
-use bookguard_core::limits::{DAY_MS, LEASE_SKEW_MS};
+use bookguard_core::limits::LEASE_SKEW_MS;
 use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
 
@@ -30,18 +30,12 @@ pub(crate) struct Skew {
 impl Skew {
     /// Begins to watch, before this process records anything by its clock. Blocks.
     pub(crate) fn begin(service: &Service) -> Self {
-        let skew = Self::default();
-        // A clock that is set by hand belongs to a test.
-        if let (Clock::System, Ok(None), Ok(stored)) =
-            (service.clock(), service.clock_ahead_ms(), service.head())
-            && stored.head.size > 0
-            && let Some(news) =
-                skew.steps()
-                    .begin(Instant::now(), service.clock().now(), stored.written)
-        {
-            tracing::info!("{news}");
+        let has_second_clock = matches!(service.clock_ahead_ms(), Ok(Some(_)));
+        let steps = ClockSteps::begin(Instant::now(), service.clock().now(), has_second_clock);
+        Self {
+            steps: Mutex::new(steps),
+            ..Self::default()
         }
-        skew
     }
 
     fn steps(&self) -> MutexGuard<'_, ClockSteps> {
@@ -49,7 +43,7 @@ impl Skew {
     }
 
     /// Reports whether the clock was set since the last call. Call this about every second. Returns whether to delete nothing for
-    /// its age, because the clock has leapt.
+    /// its age, because the clock may have leapt.
     pub(crate) fn watch(&self, service: &Service) -> bool {
         // A clock that is set by hand does not follow elapsed time.
         let Clock::System = service.clock() else {
@@ -67,11 +61,11 @@ impl Skew {
     /// or by other nodes. Such a clock was reported. Blocks.
     ///
     /// # Errors
-    /// `unavailable` if the clock has leapt or does not agree with the database server's, or if the store does not answer.
+    /// `unavailable` if the clock may have leapt or does not agree with the database server's, or if the store does not answer.
     pub(crate) fn may_delete_old(&self, service: &Service) -> Result<(), Error> {
         if self.watch(service) {
             return Err(Error::unavailable(
-                "The clock of this machine has leapt forward.",
+                "The clock of this machine may have leapt forward.",
             ));
         }
         match agrees(service)? {
@@ -115,9 +109,7 @@ const STEP_MS: i64 = 2_000;
 
 /// A clock that moves forward by more than this has leapt: what it judges as old may not be.
 const LEAP_MS: i64 = 5 * 60 * 1_000;
-/// At a start, the ledger's last entry may be this old before the clock counts as having leapt.
-const QUIET_MS: i64 = DAY_MS;
-/// For how long nothing is deleted for its age after a leap. By then, somebody can have set the clock right.
+/// For how long nothing is deleted for its age after a leap, or a start that may follow one. By then, somebody can have set the clock right.
 const HOLD: Duration = Duration::from_secs(60 * 60);
 
 /// Notices when the clock is set. Invariant: every step is reported once.
@@ -128,18 +120,12 @@ struct ClockSteps {
 }
 
 impl ClockSteps {
-    /// The line to report if at a start the clock shows a time long after the ledger's last entry was `written`.
-    fn begin(&mut self, now: Instant, wall: Timestamp, written: Timestamp) -> Option<String> {
-        let quiet = wall.ms().saturating_sub(written.ms());
-        if quiet <= QUIET_MS {
-            return None;
+    /// The steps from `now`, when the clock shows `wall`. Whether it leapt before, only another clock can tell.
+    fn begin(now: Instant, wall: Timestamp, has_second_clock: bool) -> Self {
+        Self {
+            last: Some((now, wall)),
+            held_until: (!has_second_clock).then(|| now + HOLD),
         }
-        self.held_until = Some(now + HOLD);
-        Some(format!(
-            "by the clock of this machine, the last entry of the ledger is {} hours old: in case that clock is wrong, nothing is \
-             deleted for its age in the next hour",
-            quiet / (60 * 60 * 1_000)
-        ))
     }
 
     /// Whether nothing is to be deleted for its age.
@@ -286,6 +272,8 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
+    use bookguard_core::service::ServiceConfig;
+
     use super::*;
 
     #[test]
@@ -317,15 +305,20 @@ mod tests {
     }
 
     #[test]
-    fn a_start_long_after_the_last_entry_deletes_nothing_for_an_hour() {
-        let (begun, written) = (Instant::now(), Timestamp::from_ms(5_000_000));
-        for (quiet_ms, is_held) in [(-DAY_MS, false), (DAY_MS, false), (DAY_MS + 1, true)] {
-            let mut steps = ClockSteps::default();
-            let news = steps.begin(begun, written.plus_ms(quiet_ms), written);
-            assert_eq!(news.is_some(), is_held, "{news:?}");
-            assert_eq!(steps.is_held(begun), is_held);
+    fn without_a_second_clock_a_start_deletes_nothing_for_an_hour() {
+        let (begun, wall) = (Instant::now(), Timestamp::from_ms(5_000_000));
+        for has_second_clock in [false, true] {
+            let mut steps = ClockSteps::begin(begun, wall, has_second_clock);
+            assert_eq!(steps.is_held(begun), !has_second_clock);
             assert!(!steps.is_held(begun + HOLD));
+            let news = steps.look(begun, wall.plus_ms(STEP_MS));
+            assert!(news.is_some(), "the first look sees a step since the start");
         }
+        let folder = tempfile::tempdir().unwrap();
+        let db = folder.path().join("b.db");
+        let (service, _) = Service::open(ServiceConfig::of(db.as_path().into())).unwrap();
+        let skew = Skew::begin(&service);
+        assert!(skew.may_delete_old(&service).is_err());
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! A look takes no write turn. Another command prunes what it found, a few hundred events at a time. The position of the
 //! looks is kept only in the store and moves in the commit that prunes, so the next look continues there, even after a
-//! crash or on another node. It moves back in a commit that adds an event before it. Old events that still wait to be delivered are skipped; the first of them is remembered, and a
-//! look can begin there again. Invariant: a look reads a bounded number of rows, wherever it begins.
+//! crash or on another node. It moves back in a commit that adds an event before it. Old events that still wait to be
+//! delivered are skipped; the first of them is remembered, and a look can begin there again. Invariant: a look reads a
+//! bounded number of rows, wherever it begins.
 
 pub(crate) mod rule;
 

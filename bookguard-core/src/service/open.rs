@@ -256,14 +256,7 @@ fn kept_files(db: &Database, source: &LedgerKeySource, log: &Log) -> Vec<PathBuf
         log.erasures().path().to_owned(),
     ];
     files.extend(source.path().map(Path::to_owned));
-    let file = db.file().map(private::resolved);
-    for end in ["", "-wal", "-shm"] {
-        files.extend(file.as_ref().map(|file| {
-            let mut name = file.as_os_str().to_owned();
-            name.push(end);
-            PathBuf::from(name)
-        }));
-    }
+    files.extend(db.file().into_iter().flat_map(private::files_of_database));
     files
 }
 

@@ -42,6 +42,7 @@ fn a_database_that_is_removed_or_replaced_takes_no_writes_until_it_is_back() {
     assert_eq!(health().as_deref(), Some("storage_failing"));
     std::fs::write(&db, "").unwrap();
     assert_eq!(health().as_deref(), Some("storage_failing"));
+    assert!(service.store.checker().is_err());
     assert_eq!(std::fs::read(&db).unwrap(), b"", "nobody opened it");
     std::fs::rename(&aside, &db).unwrap();
     assert_eq!(health(), None);

@@ -107,7 +107,7 @@ fn copied(
         false => 0,
     };
     require_room(from, to, reserve)?;
-    draft_of((from, used), to, reserve, progress)
+    draft_of((from, used), to, Draft::new, reserve, progress)
 }
 
 /// Fails unless the disk of `to` has room for a copy of a database, and for what must stay free beside it.
@@ -154,10 +154,11 @@ fn file_of(database: &Database) -> Result<&Path, BackupError> {
     })
 }
 
-/// Copies one moment of a database file into a durable draft beside `to`, on whose disk `reserve` bytes stay free.
+/// Copies one moment of a database file into a durable draft that `make` makes beside `to`, on whose disk `reserve` bytes stay free.
 fn draft_of(
     (from, used): (&Path, Use),
     to: &Path,
+    make: fn(&Path) -> io::Result<Draft>,
     reserve: u64,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(Draft, BackedUp), BackupError> {
@@ -174,7 +175,7 @@ fn draft_of(
     if found.len() == 0 {
         return Err(no_ledger(from));
     }
-    let draft = Draft::new(to).map_err(cannot)?;
+    let draft = make(to).map_err(cannot)?;
     let head = sqlite::copy_into((from, used), &draft.0, reserve, progress).map_err(|e| match e {
         sqlite::CopyError::NoRoom => BackupError::Failed(no_room(
             to,
@@ -345,16 +346,27 @@ fn forget_old(file: &Path) {
 struct Draft(PathBuf);
 
 impl Draft {
+    /// A draft of a new file.
     fn new(to: &Path) -> io::Result<Self> {
+        Self::make(to).map(|(draft, _)| draft)
+    }
+
+    /// A draft of what replaces a file, whose owner it gets if the file is there.
+    fn replacing(to: &Path) -> io::Result<Self> {
+        let (draft, new) = Self::make(to)?;
+        private::hand_over(&new, to);
+        Ok(draft)
+    }
+
+    fn make(to: &Path) -> io::Result<(Self, File)> {
         let random = hex::encode(entropy::bytes::<{ DRAFT_CHARS / 2 }>());
         let path = with_end(to, &format!(".{random}.part"));
         let mut drafts = Drafts::held()?;
         let mut options = private::options();
         let new = options.write(true).create_new(true).open(&path)?;
-        private::hand_over(&new, &path);
         drafts.paths.push(path.clone());
         drafts.is_named = false;
-        Ok(Self(path))
+        Ok((Self(path), new))
     }
 
     /// The name for which this is the name of a draft, if it is one.
@@ -445,7 +457,7 @@ mod tests {
         let refused = why(backup(&database, &to, u64::MAX, &mut |_, _| {}));
         assert!(refused.contains("must stay free"), "{refused}");
         // Somebody else uses up the disk meanwhile.
-        let made = draft_of((&db, Use::Live), &to, u64::MAX, &mut |_, _| {});
+        let made = draft_of((&db, Use::Live), &to, Draft::new, u64::MAX, &mut |_, _| {});
         let refused = why(made.map(|(_, made)| made));
         assert!(refused.contains("partial file was removed"), "{refused}");
         let left = fs::read_dir(folder.path()).unwrap();

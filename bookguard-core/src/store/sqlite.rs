@@ -78,6 +78,8 @@ pub(super) struct File {
 struct OpenedFile {
     path: PathBuf,
     identity: Option<FileIdentity>,
+    /// Whether it had other names then. Under one that it gets later, nobody else gets to write.
+    has_other_names: bool,
 }
 
 impl OpenedFile {
@@ -85,6 +87,7 @@ impl OpenedFile {
         Self {
             path: path.to_owned(),
             identity: private::identity(path),
+            has_other_names: private::has_other_names(path),
         }
     }
 
@@ -100,9 +103,19 @@ impl OpenedFile {
         }
         let path = self.path.display();
         Err(StoreError::Failed(format!(
-            "{path} was replaced or removed while it was open, so nothing is written any more. Put the file that was there back. If it \
-             is gone, stop the server, delete {path}-wal and {path}-shm, which belong to it, and restore a backup with `bookguard restore`"
+            "{path} was replaced or removed while it was open, so nothing is written any more, and no new connection reads it. Put the \
+             file that was there back. If it is gone, stop the server, delete {path}-wal and {path}-shm, which belong to it, and restore \
+             a backup with `bookguard restore`"
         )))
+    }
+
+    /// Fails unless the file is in its place, and under its only name.
+    fn require_writable(&self) -> Result<(), StoreError> {
+        self.require_in_place()?;
+        match self.has_other_names {
+            true => require_one_name(&self.path),
+            false => Ok(()),
+        }
     }
 }
 
@@ -148,11 +161,12 @@ impl File {
             return Err(error);
         }
         writer.commit(&[])?;
+        let opened = Some(OpenedFile::at(path));
         Ok(Self {
             path: path.to_owned(),
             reading: path.to_owned(),
-            readers: open_readers(path)?,
-            opened: Some(OpenedFile::at(path)),
+            readers: open_readers(path, opened.clone())?,
+            opened,
         })
     }
 
@@ -170,7 +184,7 @@ impl File {
         schema::found(&mut reader)?.require(schema::known())?;
         Ok(Self {
             path: path.to_owned(),
-            readers: open_readers(&reading)?,
+            readers: open_readers(&reading, None)?,
             reading,
             opened: None,
         })
@@ -193,6 +207,16 @@ impl File {
 
     fn is_sealed(&self) -> bool {
         self.reading != self.path
+    }
+
+    /// As [`OpenedFile::require_in_place`], if it is a file that is written.
+    fn require_in_place(&self) -> Result<(), StoreError> {
+        (self.opened.as_ref()).map_or(Ok(()), OpenedFile::require_in_place)
+    }
+
+    fn open_checker(&self) -> Result<Sqlite<Box<Connection>>, StoreError> {
+        self.require_in_place()?;
+        open_checker(&self.reading)
     }
 }
 
@@ -289,9 +313,7 @@ impl Engine for File {
             // It reads, and refuses writes.
             return self.checker();
         }
-        if let Some(file) = &self.opened {
-            file.require_in_place()?;
-        }
+        self.require_in_place()?;
         Ok(Box::new(Sqlite {
             opened: self.opened.clone(),
             ..open_writer(&self.path, false)?
@@ -312,10 +334,10 @@ impl Engine for File {
     }
 
     fn reader(&self) -> Result<Box<dyn Conn>, StoreError> {
-        let connection = self
-            .readers
-            .get()
-            .map_err(|e| StoreError::Failed(format!("no reader became free: {e}")))?;
+        let connection = self.readers.get().map_err(|e| {
+            let replaced = self.require_in_place().err();
+            replaced.unwrap_or_else(|| StoreError::Failed(format!("no reader became free: {e}")))
+        })?;
         Ok(Box::new(Sqlite {
             connection,
             begin: "BEGIN",
@@ -326,11 +348,11 @@ impl Engine for File {
     }
 
     fn checker(&self) -> Result<Box<dyn Conn>, StoreError> {
-        Ok(Box::new(open_checker(&self.reading)?))
+        Ok(Box::new(self.open_checker()?))
     }
 
     fn faults(&self) -> Result<Vec<String>, StoreError> {
-        open_checker(&self.reading)?.faults()
+        self.open_checker()?.faults()
     }
 
     #[cfg(unix)]
@@ -403,7 +425,7 @@ fn connect(path: &Path, create: bool, own: [&str; 2]) -> Result<Writer, StoreErr
     if create && !path.exists() {
         // Only its owner can read the file, and so its write-ahead log. If the place is unusable, SQLite reports that
         // below.
-        let _ = private::open_or_make(private::options().append(true), path);
+        let _ = private::options().append(true).create(true).open(path);
     }
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if create {
@@ -478,12 +500,16 @@ const READING: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY
     .union(OpenFlags::SQLITE_OPEN_NO_MUTEX)
     .union(OpenFlags::SQLITE_OPEN_URI);
 
-/// Opens the readers, whose connections can never write.
-fn open_readers(path: &Path) -> Result<Pool, StoreError> {
+/// Opens the readers, whose connections can never write. Further ones are opened only while `opened`, if there is one, is in its place.
+fn open_readers(path: &Path, opened: Option<OpenedFile>) -> Result<Pool, StoreError> {
     let manager = SqliteConnectionManager::file(path)
         .with_flags(READING)
-        .with_init(|connection| {
+        .with_init(move |connection| {
             set_up(connection)?;
+            // Before anything is read: what has the name now would be read with the log of what had it.
+            if let Some(file) = opened.as_ref().filter(|file| !file.is_in_place()) {
+                return Err(rusqlite::Error::InvalidPath(file.path.clone()));
+            }
             connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -2000;")
         });
     r2d2::Pool::builder()
@@ -521,7 +547,7 @@ impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
 
     fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
         if let Some(file) = &self.opened {
-            file.require_in_place()?;
+            file.require_writable()?;
         }
         self.execute(self.begin)?;
         let results = self.run(statements);
@@ -818,6 +844,45 @@ mod tests {
         let mut reader = File::look(&link).unwrap().reader().unwrap();
         let counted = reader.one(count).unwrap();
         assert_eq!(counted.rows[0].int(0).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_is_opened_by_no_further_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other, aside] =
+            ["b.db", "other.db", "aside.db"].map(|name| folder.path().join(name));
+        drop(File::open(&other, true).unwrap());
+        let file = File::open(&path, true).unwrap();
+        let look = || file.readers.get_timeout(Duration::from_millis(200));
+        std::fs::rename(&path, &aside).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        // What was open before reads what it read.
+        let before = look().unwrap();
+        assert!(look().is_err());
+        for refused in [file.checker().map(drop), file.faults().map(drop)] {
+            let why = refused.unwrap_err().to_string();
+            assert!(why.contains("was replaced or removed"), "{why}");
+        }
+        std::fs::rename(&path, &other).unwrap();
+        std::fs::rename(&aside, &path).unwrap();
+        assert!(file.checker().is_ok());
+        drop(before);
+    }
+
+    #[test]
+    fn a_file_with_another_name_is_read_and_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["b.db", "other.db"].map(|name| folder.path().join(name));
+        drop(File::open(&path, true).unwrap());
+        drop(settle(&path).unwrap());
+        std::fs::hard_link(&path, &other).unwrap();
+        let file = File::open(&other, false).unwrap();
+        assert!(file.reader().is_ok());
+        let mut writer = file.writer().unwrap();
+        let why = writer.begin(&[]).map(drop).unwrap_err().to_string();
+        assert!(why.contains("has another name"), "{why}");
+        std::fs::remove_file(&path).unwrap();
+        assert!(writer.begin(&[]).is_ok());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The checks of `doctor`, one function each.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
@@ -153,14 +153,8 @@ fn database(config: &Config) -> (Diagnosis, Option<(Store, StoredHead)>) {
 fn permissions(config: &Config, needs: &BackupCheck) -> Diagnosis {
     let erasures = ErasureList::beside(&needs.guard_file);
     let mut files = vec![needs.guard_file.clone(), erasures.path().to_owned()];
-    let file = config.db.file().map(private::resolved);
-    for end in ["", "-wal", "-shm"] {
-        files.extend(file.as_ref().map(|file| {
-            let mut name = file.as_os_str().to_owned();
-            name.push(end);
-            PathBuf::from(name)
-        }));
-    }
+    let database = config.db.file();
+    files.extend(database.into_iter().flat_map(private::files_of_database));
     let warnings = private::warnings(&files);
     let check = "permissions";
     if warnings.is_empty() {

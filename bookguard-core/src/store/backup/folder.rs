@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::limits::CLOCK_SKEW_MS;
 use crate::model::Timestamp;
 use crate::private;
-use crate::store::{Database, StoredHead, sqlite};
+use crate::store::{Database, sqlite};
 
 /// What a copy that did not verify is called: the backup's name with this end.
 const FAILED: &str = ".failed";
@@ -204,45 +204,36 @@ impl BackupFolder {
         ))
     }
 
-    /// Deletes the oldest backups of the ledger in `made`, but that one. Those dated in the future neither count nor are deleted: either
-    /// they would push out newer ones, or the clock is behind and they are the newest.
+    /// Deletes the oldest backups of the ledger in `made`, but that one. The ledger tells which those are, because the clock that gave
+    /// them their names may have been wrong.
     fn delete_old(&self, made: &Path, keep: usize, warnings: &mut Vec<String>) -> Vec<PathBuf> {
-        let own = sqlite::head_of(made).ok().flatten();
-        let is_own = |head: &StoredHead| own.as_ref().is_some_and(|own| head.has_key_of(&own.vkey));
-        let mut names = names(&self.path).unwrap_or_default();
-        names.retain(|name| time_of(name).is_some());
-        let (all, now) = (names.len(), Clock::System.now());
-        names.retain(|name| time_of(name).is_some_and(|at| !is_ahead(at, now)));
-        if names.len() < all {
-            warnings.push(format!(
-                "{} of the files in {} are dated in the future: they do not count as backups and are not deleted. Set this machine's \
-                 clock, if it is wrong; otherwise delete them once there are newer backups",
-                all - names.len(),
-                self.path.display()
-            ));
-        }
-        names.sort_unstable_by(|one, other| other.cmp(one));
-        let (mut kept, mut deleted) = (1, Vec::new());
-        for file in names.iter().map(|name| self.path.join(name)) {
-            if file == made {
+        let Ok(Some(own)) = sqlite::head_of(made) else {
+            return Vec::new();
+        };
+        let mut others = Vec::new();
+        for name in names(&self.path).unwrap_or_default() {
+            let file = self.path.join(&name);
+            if time_of(&name).is_none() || file == made {
                 continue;
             }
             match sqlite::head_of(&file) {
-                Ok(Some(head)) if is_own(&head) => {}
+                Ok(Some(head)) if head.has_key_of(&own.vkey) => {
+                    // Under a new name, a log continues from where it lost entries.
+                    others.push((head.origin == own.origin, head.head.size, file));
+                }
                 // Another ledger's.
-                Ok(_) => continue,
+                Ok(_) => {}
                 Err(error) => {
                     warnings.push(format!("{} is no longer a backup: {error}", file.display()));
-                    continue;
                 }
             }
-            if kept < keep {
-                kept += 1;
-            } else {
-                match fs::remove_file(&file) {
-                    Ok(()) => deleted.push(file),
-                    Err(e) => warnings.push(format!("{} cannot be deleted: {e}", file.display())),
-                }
+        }
+        others.sort_unstable_by(|one, other| other.cmp(one));
+        let mut deleted = Vec::new();
+        for (.., file) in others.into_iter().skip(keep.saturating_sub(1)) {
+            match fs::remove_file(&file) {
+                Ok(()) => deleted.push(file),
+                Err(e) => warnings.push(format!("{} cannot be deleted: {e}", file.display())),
             }
         }
         deleted

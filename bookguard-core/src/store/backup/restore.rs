@@ -89,7 +89,7 @@ pub fn restore(
     // No other process restores it now.
     forget_left(to);
     require_room(from, to, 0)?;
-    let (draft, mut made) = draft_of((from, Use::Still), to, 0, progress)?;
+    let (draft, mut made) = draft_of((from, Use::Still), to, Draft::replacing, 0, progress)?;
     let not_verified = |why: String| {
         BackupError::NotVerified(format!(
             "{} was not restored, and {} is as it was: {why}",
@@ -286,9 +286,11 @@ fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError
         .and_then(|()| rename_beside(to, &aside))
         .and_then(|()| fs::rename(&draft.0, to));
     if let Err(error) = placed {
-        let _ = rename_beside(&aside, to);
-        // The database has its own name still.
-        let _ = fs::remove_file(&aside);
+        // Over a network, a rename may be done and be reported to have failed. If the draft is there, it was not: the database has its
+        // own name still, and loses the other once that has none of SQLite's files.
+        if draft.0.exists() && rename_beside(&aside, to).is_ok() {
+            let _ = fs::remove_file(&aside);
+        }
         return Err(cannot(error));
     }
     drafts.is_named = true;
@@ -371,9 +373,11 @@ mod tests {
             let folder = folder(&[("b.db", "old"), ("b.db-wal", "log")]);
             let to = folder.path().join("b.db");
             let draft = Draft::new(&to).unwrap();
-            match is_whole {
-                true => fs::write(&draft.0, "new").unwrap(),
-                false => fs::remove_file(&draft.0).unwrap(),
+            fs::write(&draft.0, "new").unwrap();
+            if !is_whole {
+                // A folder does not replace a file.
+                fs::remove_file(&draft.0).unwrap();
+                fs::create_dir(&draft.0).unwrap();
             }
             let log = match put_in_place(&draft, &to) {
                 Ok(aside) => with_end(&aside.unwrap(), "-wal"),
@@ -382,11 +386,25 @@ mod tests {
             assert_eq!(fs::read_to_string(log).unwrap(), "log");
             let there = fs::read_to_string(&to).unwrap();
             assert_eq!(there, if is_whole { "new" } else { "old" });
+            let _ = fs::remove_dir(&draft.0);
             let names = files(&folder).into_iter().map(|(name, _)| name);
             let aside = names.filter(|name| name.contains(REPLACED)).count();
             assert_eq!(aside, if is_whole { 2 } else { 0 });
             let logs = files(&folder).into_iter();
             assert_eq!(logs.filter(|(_, held)| held == "log").count(), 1);
         }
+    }
+
+    #[test]
+    fn while_the_draft_may_have_got_the_name_the_old_database_keeps_its_other_one() {
+        let folder = folder(&[("b.db", "old"), ("b.db-wal", "log")]);
+        let to = folder.path().join("b.db");
+        let draft = Draft::new(&to).unwrap();
+        fs::remove_file(&draft.0).unwrap();
+        assert!(put_in_place(&draft, &to).is_err());
+        let aside = files(&folder).into_iter();
+        let aside = aside.filter(|(name, _)| name.contains(REPLACED));
+        let held: Vec<_> = aside.map(|(_, held)| held).collect();
+        assert_eq!(held, ["old", "log"]);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use bookguard_core::clock::Clock;
 use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{Serving, bookguard};
@@ -98,22 +99,28 @@ async fn the_newest_verified_backups_stay_and_nothing_else_is_touched() {
 #[tokio::test]
 async fn backups_of_a_clock_that_was_ahead_push_none_out() {
     let database = TestDatabase::new(Engine::Sqlite);
-    Serving::start(&database, &[]).await.stop().await;
+    let server = Serving::start(&database, &[]).await;
+    let acme = server.partner("Acme").await;
     let folder = folder_of(0o700);
     let first = back_up(&database, 2, folder.path()).await;
-    let ahead = [1, 2].map(|day| format!("bookguard-2126010{day}T000000.000Z.db"));
-    for name in &ahead {
-        std::fs::copy(first.text("file"), folder.path().join(name)).unwrap();
+    // By their names, they are newer than all that are made here. By one of them, that may be so.
+    let soon = Clock::System.now().plus_ms(60_000).to_string();
+    let soon = format!("bookguard-{}.db", soon.replace(['-', ':'], ""));
+    let ahead = [soon, "bookguard-21260101T000000.000Z.db".to_owned()];
+    let [soon, late] = ahead.map(|name| folder.path().join(name));
+    for file in [&soon, &late] {
+        std::fs::copy(first.text("file"), file).unwrap();
     }
+    acme.book().await;
     let second = back_up(&database, 2, folder.path()).await;
-    assert_eq!(second["deleted"], json!([]), "{second}");
-    let warnings = second["warnings"].to_string();
-    assert!(warnings.contains("2 of the files in"), "{warnings}");
+    assert_eq!(second["deleted"], json!([soon, first["file"]]), "{second}");
+    acme.book().await;
     let third = back_up(&database, 2, folder.path()).await;
-    assert_eq!(third["deleted"], json!([first["file"]]), "{third}");
-    let mut left = BTreeSet::from(ahead);
-    left.extend([name(&second), name(&third)]);
+    assert_eq!(third["deleted"], json!([late]), "{third}");
+    assert_eq!(third["warnings"], json!([]), "{third}");
+    let left = BTreeSet::from([name(&second), name(&third)]);
     assert_eq!(names(folder.path()), left);
+    server.stop().await;
 }
 
 #[tokio::test]

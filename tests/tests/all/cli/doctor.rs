@@ -233,6 +233,15 @@ const FAULTS: [Fault; 28] = [
         "problem",
     ),
     (
+        "others may read the database",
+        |it, line| {
+            it.chmod(it.database.file(), 0o644);
+            line
+        },
+        "permissions",
+        "warning",
+    ),
+    (
         "others may replace the file that is the database by a link",
         |it, line| {
             let disk = it.database.folder().join("disk");
