@@ -154,7 +154,7 @@ type Fault = (
     &'static str,
 );
 
-const FAULTS: [Fault; 28] = [
+const FAULTS: [Fault; 29] = [
     (
         "an invalid setting",
         |it, line| {
