@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::IDEMPOTENCY_KEY;
 use super::verification;
-use crate::api::{followed, operations};
+use crate::api::{followed, forms, operations};
 use crate::media;
 
 /// A tool.
@@ -100,6 +100,8 @@ fn input_schema(operation: &Value, document: &Value) -> Value {
     for parameter in operation["parameters"].as_array().into_iter().flatten() {
         let parameter = followed(document, parameter);
         let name = match (parameter["in"].as_str(), parameter["name"].as_str()) {
+            // A tool answers in JSON, never in another form.
+            (Some("query"), Some(forms::PARAMETER)) => continue,
             (Some("path" | "query"), Some(name)) => name,
             (Some("header"), Some("Idempotency-Key")) => IDEMPOTENCY_KEY,
             _ => continue,
@@ -237,6 +239,29 @@ mod tests {
         assert_eq!(required, ["bookingId", "canceledBy"].into());
         for name in ["expected", "note", IDEMPOTENCY_KEY] {
             assert!(input["properties"][name].is_object(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_tool_takes_is_what_its_operation_takes() {
+        let document = openapi();
+        let table = crate::api::table();
+        for tool in TABLE.iter() {
+            let Some(entry) = table.iter().find(|entry| entry.route.id == tool.operation) else {
+                continue;
+            };
+            let route = &entry.route;
+            let body = route.body.declaration().map_or(&Value::Null, |body| {
+                &document["components"]["schemas"][body.name]["properties"]
+            });
+            let input = Value::Object((*tool.define(document).input_schema).clone());
+            for name in input["properties"].as_object().unwrap().keys() {
+                let is_known = route.parameters().any(|known| known == name)
+                    || route.query.iter().any(|known| known.name == name)
+                    || (entry.is_remembered() && name == IDEMPOTENCY_KEY)
+                    || body[name].is_object();
+                assert!(is_known, "{}: {name}", tool.name);
+            }
         }
     }
 
