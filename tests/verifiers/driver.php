@@ -9,6 +9,6 @@ while (($line = fgets(STDIN)) !== false) {
     } catch (InvalidArgumentException) {
         $standard = 'foreign';
     }
-    $short = verify_body($one['secret'], $one['headers']['x-service-signature'], $body);
+    $short = verify_body($one['secret'], $one['headers']['x-service-signature'] ?? null, $body);
     echo $standard, ' ', $short ? 'ours' : 'foreign', "\n";
 }
