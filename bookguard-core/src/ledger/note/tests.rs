@@ -145,10 +145,10 @@ fn a_note_with_any_bit_flipped_never_opens() {
 #[test]
 fn a_verifier_key_in_any_other_form_is_refused() {
     let good = signer().verifier().to_string();
-    assert_eq!(
-        good.parse::<VerifierKey>().as_ref(),
-        Ok(signer().verifier())
-    );
+    for text in [good.clone(), format!("{good}\n")] {
+        let parsed = text.parse::<VerifierKey>();
+        assert_eq!(parsed.as_ref(), Ok(signer().verifier()), "{text:?}");
+    }
     let mut parts = good.splitn(3, '+');
     let (name, id, key) = (
         parts.next().unwrap(),
@@ -175,7 +175,8 @@ fn a_verifier_key_in_any_other_form_is_refused() {
         (format!("{name}+0{id}+{key}"), KeyError::Id),
         (format!("{name}+00000000+{key}"), KeyError::Id),
         (format!("{name}x+{id}+{key}"), KeyError::Id),
-        (format!("{name}+{id}+{key}\n"), KeyError::Form),
+        (format!("{name}+{id}+{key}\n\n"), KeyError::Form),
+        (format!("{name}+{id}+{key}\r\n"), KeyError::Form),
         (format!("{name}+{id}+{short}"), KeyError::Form),
         (
             format!("{name}+{id}+{}", retyped(4)),
