@@ -38,7 +38,8 @@ pub struct TermsDisclosure {
 /// Puts the terms into words.
 ///
 /// # Errors
-/// `currency_mismatch`, `policy_currency_mismatch` and `terms_inconsistent`, none of which frozen terms cause.
+/// `currency_mismatch`, if what was reached is in another currency than the booking; `policy_currency_mismatch` and
+/// `terms_inconsistent`, which frozen terms never cause.
 pub fn disclose(terms: &Terms, reschedules: &[PastReschedule]) -> Result<TermsDisclosure, Error> {
     let mut lines = vec![
         "Cancellation terms of this booking".to_owned(),
@@ -63,8 +64,8 @@ pub fn disclose(terms: &Terms, reschedules: &[PastReschedule]) -> Result<TermsDi
             lines.push(name(policy));
             let wording = Wording {
                 terms,
+                reached: reached(&stakes, reschedules)?,
                 stakes,
-                reached: reached(policy.document.document(), reschedules),
             };
             wording.rules(&mut lines)?;
             wording.moves(reschedules, &mut lines);

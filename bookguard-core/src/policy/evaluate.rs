@@ -364,8 +364,7 @@ impl<'a> Inquiry<'a> {
         let rule = (self.question)
             .rule(&self.terms().schedule, self.at)
             .ok_or_else(inconsistent)?;
-        let reached =
-            reschedule::reached(self.policy.document.document(), self.booking.reschedules);
+        let reached = reschedule::reached(&self.stakes, self.booking.reschedules)?;
         let settled = match rule {
             Rule::Mutual => Settled::Sums(self.stakes.settle_agreed(self.agreed_refund()?)),
             // The explanation names the rule's own outcome, as it is recorded; `reviews` says that a person decides.

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::document::{Document, Floor};
+use super::document::Floor;
 use super::event_date::EventDate;
 use super::rule::Rule;
 use super::schedule::{Segment, segment_at};
@@ -73,14 +73,15 @@ fn reached_under(terms: &Terms, before: &[PastReschedule], at: Timestamp) -> Opt
     if !rule.has_floors() {
         return Some(penalty);
     }
-    let floor = reached(stakes.document, before)?;
+    let floor = reached(&stakes, before).ok()??;
     Some(stakes.amount(floor.max(penalty.minor())))
 }
 
 /// The organizer's schedule including what was reached before the event was moved; null where a person decides.
 ///
 /// # Errors
-/// `currency_mismatch` and `policy_currency_mismatch`, which frozen terms never cause.
+/// `currency_mismatch`, if what was reached is in another currency than the booking; `policy_currency_mismatch`, which frozen
+/// terms never cause.
 pub fn effective_schedule(
     terms: &Terms,
     reschedules: &[PastReschedule],
@@ -88,7 +89,7 @@ pub fn effective_schedule(
     let Some(stakes) = terms.stakes()? else {
         return Ok(Vec::new());
     };
-    let reached = reached(stakes.document, reschedules);
+    let reached = reached(&stakes, reschedules)?;
     Ok(raised(&terms.schedule, &stakes, reached))
 }
 
@@ -116,13 +117,27 @@ pub(super) fn raised(
 }
 
 /// The largest penalty reached at a change of date, in minor units; `None` if a person would have had to decide.
-pub(super) fn reached(document: &Document, reschedules: &[PastReschedule]) -> Option<i64> {
-    if document.reschedule.floor == Floor::Reset {
-        return Some(0);
+///
+/// Refusal: `currency_mismatch`.
+pub(super) fn reached(
+    stakes: &Stakes<'_>,
+    reschedules: &[PastReschedule],
+) -> Result<Option<i64>, Error> {
+    let amounts = || reschedules.iter().map(|reschedule| reschedule.reached);
+    let foreign = |amount: &Amount| amount.currency() != stakes.currency;
+    if let Some(foreign) = amounts().flatten().find(foreign) {
+        return Err(Error::invalid(
+            "currency_mismatch",
+            format!(
+                "What was reached before the event was moved, {foreign}, is in another currency than the booking, {}.",
+                stakes.currency
+            ),
+        ));
     }
-    reschedules.iter().try_fold(0, |largest: i64, reschedule| {
-        Some(largest.max(reschedule.reached?.minor()))
-    })
+    if stakes.document.reschedule.floor == Floor::Reset {
+        return Ok(Some(0));
+    }
+    Ok(amounts().try_fold(0, |largest: i64, amount| Some(largest.max(amount?.minor()))))
 }
 
 #[cfg(test)]
@@ -131,7 +146,7 @@ mod tests {
     use crate::model::{BookingId, Currency};
     use crate::policy::{
         Actor, Booked, MissingZone, Mode, Policy, PolicySource, Question, Standing, Subject,
-        evaluate,
+        disclose, evaluate,
     };
 
     fn terms(policy: Option<&str>) -> Terms {
@@ -277,14 +292,9 @@ mod tests {
 
     #[test]
     fn the_largest_step_counts_unless_the_policy_starts_anew_or_a_person_decides() {
-        let document = |json: &str| Policy::from_json(json).unwrap();
         let reset = FIRM.replacen('{', r#"{"reschedule":{"floor":"reset"},"#, 1);
-        let (keep, reset) = (document(FIRM), document(&reset));
-        let moved = |minor: Option<i64>| PastReschedule {
-            at: Timestamp::EPOCH,
-            previous_event_date: EventDate::parse("2026-06-20").unwrap(),
-            reached: minor.map(|minor| Amount::from_minor(minor, Currency::USD).unwrap()),
-        };
+        let (keep, reset) = (terms(Some(FIRM)), terms(Some(&reset)));
+        let [keep, reset] = [&keep, &reset].map(|terms| terms.stakes().unwrap().unwrap());
         for (list, kept) in [
             (vec![], Some(0)),
             (vec![moved(Some(5))], Some(5)),
@@ -292,8 +302,50 @@ mod tests {
             (vec![moved(Some(7)), moved(None)], None),
             (vec![moved(None), moved(Some(7))], None),
         ] {
-            assert_eq!(reached(keep.document(), &list), kept, "{list:?}");
-            assert_eq!(reached(reset.document(), &list), Some(0), "{list:?}");
+            assert_eq!(reached(&keep, &list).unwrap(), kept, "{list:?}");
+            assert_eq!(reached(&reset, &list).unwrap(), Some(0), "{list:?}");
+        }
+    }
+
+    #[test]
+    fn an_amount_of_another_currency_is_not_taken_for_the_booking_s() {
+        let firm = terms(Some(FIRM));
+        let yen = PastReschedule {
+            reached: Amount::from_minor(7, Currency::parse("JPY").unwrap()).ok(),
+            ..moved(None)
+        };
+        let subject = Subject {
+            booking_id: BookingId::parse("bkg_0198f2a4c8d07e3fa1b2c3d4e5f60718").unwrap(),
+            terms: &firm,
+            standing: Standing::Protected,
+            reschedules: &[yen],
+        };
+        let question = Question {
+            mode: Mode::Evaluate,
+            actor: Actor::Organizer,
+            reason: None,
+            at: None,
+            received_at: firm.created_at,
+            evidence: 0,
+            agreed_refund: None,
+        };
+        for refused in [
+            evaluate(&subject, &question).map(drop),
+            effective_schedule(&firm, &[yen]).map(drop),
+            disclose(&firm, &[yen]).map(drop),
+        ] {
+            assert_eq!(refused.unwrap_err().code, "currency_mismatch");
+        }
+        let at = Timestamp::parse("2026-06-01T00:00:00Z").unwrap();
+        let next = PastReschedule::of(&firm, &[yen], at);
+        assert_eq!(next.reached, None, "a person decides");
+    }
+
+    fn moved(minor: Option<i64>) -> PastReschedule {
+        PastReschedule {
+            at: Timestamp::EPOCH,
+            previous_event_date: EventDate::parse("2026-06-20").unwrap(),
+            reached: minor.map(|minor| Amount::from_minor(minor, Currency::USD).unwrap()),
         }
     }
 }
