@@ -41,9 +41,9 @@ impl Zone {
         nearest(typed, &names)
     }
 
-    /// A fixed number of hours east of UTC, −23 to 23.
+    /// A fixed number of hours east of UTC, −23 to 23. Beyond these, the nearer of the two counts.
     pub fn hours_east(hours: i32) -> Self {
-        FixedOffset::east_opt(hours * 3600).map_or(Self::UTC, Self::Fixed)
+        FixedOffset::east_opt(hours.clamp(-23, 23) * 3600).map_or(Self::UTC, Self::Fixed)
     }
 
     /// Local time at an instant.
@@ -274,6 +274,20 @@ mod tests {
             );
         }
         assert_eq!(Zone::nearest_iana("europe/berlln"), Some("Europe/Berlin"));
+    }
+
+    #[test]
+    fn a_fixed_offset_is_less_than_a_day() {
+        for (hours, counted) in [
+            (-23, -23),
+            (0, 0),
+            (24, 23),
+            (i32::MIN, -23),
+            (i32::MAX, 23),
+        ] {
+            let zone = Zone::hours_east(hours);
+            assert_eq!(zone.offset_at(Timestamp::EPOCH), counted * 3600, "{hours}");
+        }
     }
 
     #[test]
