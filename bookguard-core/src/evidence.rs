@@ -89,7 +89,7 @@ pub use map_audit::{AuditedEntries, AuditedTo, MapAudit, MapCommits, MapFault};
 pub use notification::{Notification, NotificationOutcome};
 #[doc(hidden)]
 pub use packet::{PACKET_TYPE, Packet, SealedPacket};
-pub use report::{Check, CompleteAsOf, CosignedBy, Report, StampedTime};
+pub use report::{Check, CompleteAsOf, CosignedBy, LedgerState, Report, StampedTime};
 #[doc(hidden)]
 pub use reschedule::{RescheduleFact, TermsVersion};
 pub use scan::{LogEntry, LogReport, Scan, ScanError};

@@ -23,7 +23,7 @@ pub struct Check {
 /// The signed state of the ledger that proves the packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Witness {
+pub struct LedgerState {
     /// The ledger's name.
     pub origin: String,
     /// Entries in the ledger.
@@ -77,7 +77,7 @@ pub struct Report {
     /// When the packet was made, according to itself.
     pub created_at: Option<Timestamp>,
     /// The state of the ledger that proves the packet; absent if no proof holds.
-    pub ledger: Option<Witness>,
+    pub ledger: Option<LedgerState>,
     /// The witnesses that have cosigned that state; absent if no trust policy was given, or its quorum is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witnesses: Option<Vec<CosignedBy>>,

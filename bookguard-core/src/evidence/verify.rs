@@ -12,7 +12,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::packet::{PACKET_TYPE, Packet};
-use super::report::{Check, CosignedBy, Report, Witness};
+use super::report::{Check, CosignedBy, LedgerState, Report};
 use super::statement::{SignedStatement, digest};
 use super::timeline::Timeline;
 use crate::input::{cut, shorten};
@@ -208,7 +208,7 @@ impl Verification<'_> {
     }
 
     fn witness(&mut self, head: &Checkpoint) {
-        self.report.ledger = Some(Witness {
+        self.report.ledger = Some(LedgerState {
             origin: head.origin.clone(),
             tree_size: head.size,
             root_hash: head.root.to_string(),
