@@ -1,12 +1,12 @@
-//! Computes what a cancellation costs under your own policy, without a service. The service, its previews and the verification
-//! of packets call the same function.
+//! Computes what a cancellation costs under your own policy, without a service. The service and its previews call the same
+//! function.
 //!
 //! `cargo run -p bookguard-examples --example evaluate_policy`
 
 use bookguard_core::model::{Amount, BookingId, Currency, Timestamp};
 use bookguard_core::policy::{
     Actor, Booked, Evaluation, EventDate, MissingZone, Mode, Policy, PolicySource, Question,
-    Standing, Subject, Terms, evaluate,
+    Standing, Subject, Terms, evaluate_now,
 };
 
 const POLICY: &str = r#"{
@@ -63,7 +63,7 @@ fn canceled_by_organizer(policy: &str, at: &str) -> Result<Evaluation, Box<dyn s
         evidence: 0,
         agreed_refund: None,
     };
-    Ok(evaluate(&booking, &question)?)
+    Ok(evaluate_now(&booking, &question)?)
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 //! |---|---|
 //! | verify a webhook's signature | [`webhook::verify()`], [`webhook::verify_standard`] |
 //! | verify an evidence packet offline | [`evidence::verify()`] |
-//! | read a policy and recompute a cancellation | [`policy::evaluate`] |
+//! | read a policy and say what a cancellation comes to | [`policy::evaluate_now`] |
+//! | recompute a recorded cancellation | [`policy::evaluate`] |
 //! | follow the log: proofs, checkpoints, tiles | [`ledger`] |
 //!
 //! ```

@@ -77,9 +77,7 @@ pub use document::{
 };
 pub use duration::{Duration, TimeOfDay};
 pub(crate) use evaluate::evaluate_as_first;
-pub use evaluate::{ENGINE_VERSION, evaluate};
-#[cfg(feature = "store")]
-pub(crate) use evaluate::{not_ahead_of_receipt, not_before_last_move};
+pub use evaluate::{ENGINE_VERSION, evaluate, evaluate_now};
 pub use evaluation::{Alternative, EvaluatedPolicy, Evaluation, Explanation, NextChange};
 pub use event_date::{EVENT_DATE_PATTERN, EventDate};
 pub(crate) use explain::{clock, distance, why_a_person};

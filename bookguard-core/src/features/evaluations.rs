@@ -203,10 +203,8 @@ fn evaluation(
     };
     let at_fault = |refusal| refused(refusal, "asOf");
     let subject = state.subject(&state.terms, recorded.as_ref());
-    let evaluation = policy::evaluate(&subject, question).map_err(at_fault)?;
-    policy::not_before_last_move(&subject, question).map_err(at_fault)?;
     Ok(PolicyEvaluation {
-        evaluation,
+        evaluation: policy::evaluate_now(&subject, question).map_err(at_fault)?,
         matrix: match matrix && recorded.is_none() {
             true => Some(policy::matrix(&subject, question).map_err(at_fault)?),
             false => None,

@@ -33,7 +33,8 @@ use crate::model::{Amount, Timestamp};
 /// The version of these rules. It changes when the same question can get another result.
 pub const ENGINE_VERSION: &str = "bookguard-policy-1";
 
-/// Evaluates `question` about `booking`.
+/// Evaluates `question` about `booking`, whenever it was asked: what was recorded is computed anew by it. [`evaluate_now`] also
+/// refuses what may no longer be asked.
 ///
 /// # Errors
 /// `booking_already_canceled`, `claim_window_closed` (kind `Conflict`); `policy_missing`, `policy_currency_mismatch`,
@@ -41,6 +42,20 @@ pub const ENGINE_VERSION: &str = "bookguard-policy-1";
 /// `agreed_refund_required`, `agreed_refund_exceeds_paid`, `terms_inconsistent` (`Invalid`).
 pub fn evaluate(booking: &Subject<'_>, question: &Question) -> Result<Evaluation, Error> {
     evaluate_in(Edition::Latest, booking, question)
+}
+
+/// Evaluates `question` about `booking` as it is asked now, as the service does: it refuses a question that dates a cancellation
+/// before the event was last moved, and a cancellation that takes effect after its receipt if that makes a difference.
+///
+/// # Errors
+/// Those of [`evaluate`]; `effective_at_before_reschedule` (`Invalid`).
+pub fn evaluate_now(booking: &Subject<'_>, question: &Question) -> Result<Evaluation, Error> {
+    let evaluation = evaluate(booking, question)?;
+    not_before_last_move(booking, question)?;
+    if question.mode == Mode::Cancel {
+        not_ahead_of_receipt(booking, question, &evaluation)?;
+    }
+    Ok(evaluation)
 }
 
 /// Evaluates as the first release did, to verify what it recorded.
@@ -199,11 +214,7 @@ fn named(
 /// Only for what is asked now. A recorded cancellation is evaluated as it is, so that evidence of it verifies.
 ///
 /// Refusal: `effective_at_before_reschedule`.
-#[cfg(feature = "store")]
-pub(crate) fn not_before_last_move(
-    booking: &Subject<'_>,
-    question: &Question,
-) -> Result<(), Error> {
+fn not_before_last_move(booking: &Subject<'_>, question: &Question) -> Result<(), Error> {
     let answers_from_record = matches!(booking.standing, Standing::Canceled(_));
     if answers_from_record || booking.terms.policy.is_none() {
         return Ok(());
@@ -231,8 +242,7 @@ pub(crate) fn not_before_last_move(
 /// Only for what is asked now, as [`not_before_last_move`]; `evaluation` answers the question.
 ///
 /// Refusals: `no_show_before_event`, `effective_at_in_future`.
-#[cfg(feature = "store")]
-pub(crate) fn not_ahead_of_receipt(
+fn not_ahead_of_receipt(
     booking: &Subject<'_>,
     question: &Question,
     evaluation: &Evaluation,

@@ -30,7 +30,7 @@ impl Command for CancelBooking {
     ///
     /// # Errors
     /// `not_found`; `booking_already_canceled`, `claim_window_closed`, `quote_changed`; by field
-    /// `effective_at_before_reschedule`, and those of [`policy::evaluate`] and of an amount.
+    /// those of [`policy::evaluate_now`] and of an amount.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Resolution> {
         let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
         let booking = &state.booking;
@@ -194,11 +194,7 @@ fn evaluate(
     recorded: Option<&Recorded>,
     question: &Question,
 ) -> Result<Evaluation, Error> {
-    let subject = state.subject(&state.terms, recorded);
-    let evaluation = policy::evaluate(&subject, question)?;
-    policy::not_before_last_move(&subject, question)?;
-    policy::not_ahead_of_receipt(&subject, question, &evaluation)?;
-    Ok(evaluation)
+    policy::evaluate_now(&state.subject(&state.terms, recorded), question)
 }
 
 /// What this cancellation of a booking that is not canceled would come to.

@@ -79,7 +79,6 @@ fn an_instant_is_refused_from_the_first_second_that_cannot_be() {
     }
 }
 
-#[cfg(feature = "store")]
 #[test]
 fn an_instant_after_receipt_is_refused_where_it_makes_a_difference() {
     let terms = firm_in_an_unknown_zone();
@@ -96,11 +95,42 @@ fn an_instant_after_receipt_is_refused_where_it_makes_a_difference() {
             at: Some(at(instant)),
             ..ask(received)
         };
-        let evaluation = evaluated(&terms, &question);
-        let answer = not_ahead_of_receipt(&protected(&terms), &question, &evaluation);
+        let answer = evaluate_now(&protected(&terms), &question);
         let code = answer.err().map(|refusal| refusal.code);
         let expected = refused.then_some("effective_at_in_future");
         assert_eq!(code.as_deref(), expected, "{instant}");
+        let only_asked = Question {
+            mode: Mode::Evaluate,
+            ..question
+        };
+        assert!(evaluate_now(&protected(&terms), &only_asked).is_ok());
+    }
+}
+
+#[test]
+fn nothing_that_is_asked_now_is_dated_before_the_last_move() {
+    let terms = firm();
+    let moves = [PastReschedule::of(&terms, &[], at("2026-03-01T00:00:00Z"))];
+    let booking = Subject {
+        reschedules: &moves,
+        ..protected(&terms)
+    };
+    for (instant, refused) in [
+        ("2026-02-28T23:59:59.999Z", true),
+        ("2026-03-01T00:00:00Z", false),
+    ] {
+        for mode in [Mode::Evaluate, Mode::Cancel] {
+            let question = Question {
+                mode,
+                at: Some(at(instant)),
+                ..ask("2026-03-02T00:00:00Z")
+            };
+            assert!(evaluate(&booking, &question).is_ok(), "{mode:?} {instant}");
+            let code = evaluate_now(&booking, &question).err();
+            let code = code.map(|refusal| refusal.code);
+            let expected = refused.then_some("effective_at_before_reschedule");
+            assert_eq!(code.as_deref(), expected, "{mode:?} {instant}");
+        }
     }
 }
 
