@@ -261,7 +261,8 @@ pub const RECOVERED: usize = 128;
 /// Recoveries that take their first step in the commit in which they begin. Others of that commit begin without examining
 /// an event, so that no commit grows with the number of requests.
 pub const RECOVERIES_BEGUN: usize = 2;
-/// Recoveries that a partner may begin in 24 hours, including those that only count: each sends to its receivers once more.
+/// Recoveries that a partner may begin in 24 hours, and as many that only count: each is stored, and the others send to its
+/// receivers once more.
 pub const RECOVERIES_PER_DAY: usize = 100;
 /// Milliseconds of the period for [`RECOVERIES_PER_DAY`].
 pub const RECOVERIES_MS: i64 = DAY_MS;

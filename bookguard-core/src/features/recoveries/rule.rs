@@ -40,7 +40,7 @@ impl Command for RecoverEvents {
         if let Some(endpoint_id) = asked.endpoint_id {
             refuse_endpoint(partner, &endpoint_id)?;
         }
-        refuse_more(batch, at, &self.partner_id)?;
+        refuse_more(batch, at, &self.partner_id, asked.dry_run)?;
         let begun = Recovery {
             through_seq: partner.events.max(asked.after_seq),
             ..asked.clone().unbegun()
@@ -82,8 +82,14 @@ pub(crate) fn endpoint_unknown() -> Error {
     )
 }
 
-/// Fails while another recovery of the partner is running, or if the partner began the daily maximum.
-fn refuse_more(batch: &BatchState, at: Timestamp, partner_id: &PartnerId) -> Result<(), Error> {
+/// Fails while another recovery of the partner is running, or if the partner began the daily maximum: of dry runs if it is one,
+/// otherwise of the others.
+fn refuse_more(
+    batch: &BatchState,
+    at: Timestamp,
+    partner_id: &PartnerId,
+    dry_run: bool,
+) -> Result<(), Error> {
     let theirs = || {
         let all = batch.recoveries.values();
         all.filter(|(owner, _)| owner == partner_id)
@@ -102,14 +108,15 @@ fn refuse_more(batch: &BatchState, at: Timestamp, partner_id: &PartnerId) -> Res
     }
     let day_ago = at.plus_ms(-limits::RECOVERIES_MS);
     let begun = theirs()
-        .filter(|recovery| recovery.created_at > day_ago)
+        .filter(|recovery| recovery.created_at > day_ago && recovery.dry_run == dry_run)
         .count();
     if begun >= limits::RECOVERIES_PER_DAY {
+        let what = if dry_run { "dry runs" } else { "recoveries" };
         return Err(Error::conflict(
             "too_many_recoveries",
             format!(
-                "The partner began {begun} recoveries in the last 24 hours, the most allowed. One recovery examines any number \
-                 of events: ask for a longer period in one request."
+                "The partner began {begun} {what} in the last 24 hours, the most allowed. One examines any number of events: ask \
+                 for a longer period in one request."
             ),
         ));
     }

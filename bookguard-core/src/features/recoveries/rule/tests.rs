@@ -441,6 +441,25 @@ fn one_runs_at_a_time_and_a_hundred_begin_in_a_day() {
         refusal(decide(&work, &ask(everything()))),
         "too_many_recoveries"
     );
+    let counting = Recovery {
+        dry_run: true,
+        ..everything()
+    };
+    assert!(decide(&work, &ask(counting.clone())).is_ok());
+    for (_, recovery) in work.recoveries.values_mut() {
+        recovery.dry_run = true;
+    }
+    assert_eq!(
+        refusal(decide(&work, &ask(counting))),
+        "too_many_recoveries"
+    );
+    assert!(
+        decide(&work, &ask(everything())).is_ok(),
+        "dry runs do not count"
+    );
+    for (_, recovery) in work.recoveries.values_mut() {
+        recovery.dry_run = false;
+    }
     work.recoveries.remove(&running.recovery_id);
     assert!(
         decide(&work, &ask(everything())).is_ok(),
