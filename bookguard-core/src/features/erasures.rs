@@ -15,7 +15,6 @@ use serde_json::json;
 
 use super::bookings::owner_of;
 use super::cancellations::digest;
-use super::items::files::digest_of;
 use super::ledger::note_loss;
 use crate::engine::command::Receipt;
 use crate::entropy;
@@ -23,6 +22,7 @@ use crate::erasure_list::ListedErasure;
 use crate::error::Error;
 use crate::evidence::{Erasable, ErasedValues, Erasure, Hold, LegalBasis, StoredEntry};
 use crate::input::{self, Declaration, Form};
+use crate::ledger::Hash;
 use crate::limits;
 use crate::model::{
     BookingId, EventId, FileId, HoldId, ItemId, PartnerId, Scope, ShareId, Timestamp,
@@ -135,7 +135,8 @@ impl ErasureReport {
             &self.shares,
             &self.holds,
         );
-        digest_of(&serde_json::to_vec(&what).expect("names and ids always serialize"))
+        let what = serde_json::to_vec(&what).expect("names and ids always serialize");
+        format!("sha256:{}", Hash::of(&what))
     }
 }
 

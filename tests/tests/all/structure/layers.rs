@@ -66,8 +66,8 @@ const CORE: Layers = Layers {
         &["features/endpoints", "features/operator_sessions"],
         &["features/deliveries"],
         &["features/bookings", "features/events"],
-        &["features/cancellations", "features/evaluations"],
-        &["features/erasures", "features/holds"],
+        &["features/cancellations"],
+        &["features/erasures", "features/evaluations", "features/holds"],
         &[
             "features/endings",
             "features/items",
