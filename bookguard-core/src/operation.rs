@@ -25,7 +25,7 @@ use crate::error::{Error, FieldError};
 use crate::input;
 use crate::limits;
 use crate::model::{EndpointId, EventId, FileState, Id, PartnerId, Timestamp, id::Noun};
-use crate::session::{Authority, Session};
+use crate::session::{Access, Authority, Session};
 use crate::store::StoreError;
 use crate::store::read::Reader;
 pub(crate) use parameters::{LIMIT, cursor, ids_cursor};
@@ -207,6 +207,11 @@ pub(crate) fn audited<O: Operation>(
     envelope: &Envelope<O::Output>,
 ) -> Audited<O::Output> {
     let mut record = session.audit_record(O::ROUTE.id, envelope.at);
+    let is_operator = matches!(session.authority, Authority::Administrator { .. });
+    // Nothing else is done for the partner that the operator acts for: it concerns another one, or none.
+    if is_operator && !matches!(O::ROUTE.access, Access::AnyKey | Access::Scope(_)) {
+        record.partner_id = None;
+    }
     if record.partner_id.is_none() {
         let mut needs = Needs::default();
         envelope.command.needs(&mut needs);
