@@ -19,13 +19,13 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::engine::change::SentFile;
-use crate::engine::command::{Audited, Command, Envelope, Remember, Written};
+use crate::engine::command::{Audited, Command, Envelope, Remember, Repeat, Written};
 use crate::engine::needs::Needs;
-use crate::error::{Error, FieldError};
+use crate::error::{Error, FieldError, Kind};
 use crate::input;
 use crate::limits;
 use crate::model::{EndpointId, EventId, FileState, Id, PartnerId, Timestamp, id::Noun};
-use crate::session::{Authority, Session};
+use crate::session::{Access, Authority, Session};
 use crate::store::StoreError;
 use crate::store::read::Reader;
 pub(crate) use parameters::{LIMIT, cursor, ids_cursor};
@@ -163,7 +163,14 @@ pub fn prepare<O: Operation>(
     }
     check_query(&O::ROUTE, &request.query)?;
     check_body(O::ROUTE.body, request)?;
-    let mut action = O::prepare(session, request)?;
+    let key = request.idempotency_key.as_deref();
+    let key = key.filter(|_| O::ROUTE.method == Method::Post);
+    let remembered = key.map(|key| remember::<O>(session, request, key));
+    let remembered = remembered.transpose();
+    let mut action = match (O::prepare(session, request), &remembered) {
+        (Err(why), Ok(Some(remember))) => repeat(session, request, remember, why)?,
+        (prepared, _) => prepared?,
+    };
     if let (Action::Write(writing), Authority::Partner { partner_id, .. }) =
         (&mut action, &session.authority)
         && !O::ROUTE.while_suspended
@@ -173,15 +180,13 @@ pub fn prepare<O: Operation>(
         writing.command.asked_by = Some(*partner_id);
     }
     // A key is judged even where nothing is written, such as by a dry run.
-    let key = request.idempotency_key.as_deref();
-    let key = key.filter(|_| O::ROUTE.method == Method::Post);
-    let remembered = key.map(|key| remember::<O>(session, request, key));
-    let remembered = remembered.transpose()?;
+    let remembered = remembered?;
     if let Action::Write(writing) = &mut action {
         // The writer looks for a remembered answer only at the command. What comes before it would be done again until then.
         if let Some(remember) = remembered.as_ref().filter(|_| !writing.before.is_empty()) {
             let at = writing.command.at;
-            if query_one(session, |reader| reader.has_answer(&remember.key, at))? {
+            let answered = query_one(session, |reader| reader.answered(&remember.key, at))?;
+            if answered.is_some() {
                 writing.before.clear();
             }
         }
@@ -200,6 +205,28 @@ pub fn prepare<O: Operation>(
     Ok(action)
 }
 
+/// What is left of a request that is refused now: if it was carried out before under this key, the writer has its answer.
+fn repeat<T: 'static>(
+    session: &Session,
+    request: &Request,
+    remember: &Remember<T>,
+    why: Error,
+) -> Result<Action<T>, Error> {
+    // Whoever may not do it any more is not told what came of it, nor is anybody while nothing may be shown.
+    if !matches!(why.kind, Kind::Invalid | Kind::NotFound | Kind::Conflict) {
+        return Err(why);
+    }
+    // Looking blocks.
+    if request.from_memory {
+        return Err(Error::outdated());
+    }
+    let at = session.service.clock().now();
+    match query_one(session, |reader| reader.answered(&remember.key, at))? {
+        Some(answered) if answered == remember.request => Ok(write(at, Repeat::new(why))),
+        _ => Err(why),
+    }
+}
+
 /// What the audit records of an operation: the ids in its path and its reply, and nothing else of its request.
 pub(crate) fn audited<O: Operation>(
     session: &Session,
@@ -207,6 +234,11 @@ pub(crate) fn audited<O: Operation>(
     envelope: &Envelope<O::Output>,
 ) -> Audited<O::Output> {
     let mut record = session.audit_record(O::ROUTE.id, envelope.at);
+    let is_operator = matches!(session.authority, Authority::Administrator { .. });
+    // Nothing else is done for the partner that the operator acts for: it concerns another one, or none.
+    if is_operator && !matches!(O::ROUTE.access, Access::AnyKey | Access::Scope(_)) {
+        record.partner_id = None;
+    }
     if record.partner_id.is_none() {
         let mut needs = Needs::default();
         envelope.command.needs(&mut needs);

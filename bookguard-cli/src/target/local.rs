@@ -156,7 +156,7 @@ impl Local {
         })
     }
 
-    /// A command that no operation has, with its record in the audit.
+    /// A command that no operation has, with its record in the audit. It concerns the database, and no partner.
     pub fn audited<R>(
         &self,
         action: &str,
@@ -164,7 +164,7 @@ impl Local {
         envelope: Envelope<R>,
     ) -> Envelope<R> {
         let mut record = self.session.audit_record(action, envelope.at);
-        record.subject = subject;
+        (record.partner_id, record.subject) = (None, subject);
         envelope.recorded_as(record)
     }
 

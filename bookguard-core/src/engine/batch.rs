@@ -193,10 +193,14 @@ pub struct KeyState {
 }
 
 impl KeyState {
+    /// When it was made to expire, if it was.
+    pub fn made_until(&self) -> Option<Timestamp> {
+        self.lives_ms.map(|ms| self.key.created_at.plus_ms(ms))
+    }
+
     /// Whether a rotation made it expire earlier than it was made to.
     pub fn is_rotated(&self) -> bool {
-        let made_until = self.lives_ms.map(|ms| self.key.created_at.plus_ms(ms));
-        self.key.expires_at != made_until
+        self.key.expires_at != self.made_until()
     }
 }
 

@@ -4,7 +4,8 @@
 //! travels in the command, so that the writer spends little time on each command.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -167,6 +168,35 @@ pub struct Remember<R> {
     pub request: [u8; 32],
     /// Encodes the answer's body exactly as it is sent.
     pub encode: fn(&R) -> Vec<u8>,
+}
+
+/// Stands for a request that is refused by now, so that nothing but its remembered answer is left.
+pub(crate) struct Repeat<R> {
+    why: Error,
+    reply: PhantomData<fn() -> R>,
+}
+
+impl<R> Repeat<R> {
+    pub(crate) fn new(why: Error) -> Self {
+        let reply = PhantomData;
+        Self { why, reply }
+    }
+}
+
+impl<R> Debug for Repeat<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Debug::fmt(&self.why, f)
+    }
+}
+
+impl<R: 'static> Command for Repeat<R> {
+    type Reply = R;
+
+    fn needs(&self, _: &mut Needs) {}
+
+    fn decide(&self, _: &BatchState, _: Timestamp) -> Decided<R> {
+        Err(self.why.clone())
+    }
 }
 
 /// The writer's answer to one command.

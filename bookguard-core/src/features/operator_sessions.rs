@@ -76,18 +76,8 @@ impl Operation for CreateOperatorLink {
             url: format!("{base}/console/link/{token}"),
             hash,
         };
-        let by = unattached(session);
-        Ok(recorded::<Self>(&by, request, Envelope::new(at, create)))
+        Ok(write(at, create))
     }
-}
-
-/// The caller without the partner that it acts for, in whose audit none of this belongs.
-fn unattached(session: &Session) -> Session {
-    let mut unattached = session.clone();
-    if let Authority::Administrator { partner_id, .. } = &mut unattached.authority {
-        *partner_id = None;
-    }
-    unattached
 }
 
 /// The operator key that calls, if one does.
@@ -220,8 +210,7 @@ impl Operation for EndOperatorSession {
     fn prepare(session: &Session, request: &Request) -> Result<Action<OperatorSession>, Error> {
         let console_session_id = path_id(request, 0)?;
         let at = session.service.clock().now();
-        let end = Envelope::new(at, Self { console_session_id });
-        Ok(recorded::<Self>(&unattached(session), request, end))
+        Ok(write(at, Self { console_session_id }))
     }
 }
 

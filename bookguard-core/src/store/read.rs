@@ -646,14 +646,14 @@ impl<'a> Reader<'a> {
         Ok(row.is_some())
     }
 
-    /// Whether an answer is remembered under this key at `now`, or was until it was erased.
-    pub fn has_answer(&mut self, key: &[u8; 32], now: Timestamp) -> Read<bool> {
+    /// The digest of the request whose answer is remembered under this key at `now`, or was until it was erased.
+    pub fn answered(&mut self, key: &[u8; 32], now: Timestamp) -> Read<Option<[u8; 32]>> {
         let since = now.plus_ms(-crate::limits::IDEMPOTENCY_TTL_MS);
         let row = self.first(
-            "SELECT at_ms FROM answer WHERE key = $1 AND at_ms >= $2",
+            "SELECT request FROM answer WHERE key = $1 AND at_ms >= $2",
             vec![key.into(), since.ms().into()],
         )?;
-        Ok(row.is_some())
+        row.map(|row| row.bytes(0)).transpose()
     }
 
     /// A booking's entries, oldest first.

@@ -95,8 +95,10 @@ impl Command for RotateApiKey {
                 ));
             }
         }
-        let end = at.plus_ms(self.overlap_ms);
-        let end = old.expires_at.map_or(end, |expires_at| expires_at.min(end));
+        // Earlier than it was made to expire, even if that is near: otherwise nobody could tell that it was rotated.
+        let made_until = state.made_until().map(|until| until.plus_ms(-1));
+        let latest = [old.expires_at, made_until].into_iter().flatten();
+        let end = latest.fold(at.plus_ms(self.overlap_ms), Ord::min);
         // What ends now is revoked: an expiry holds on each node by its own clock.
         let revoked_at = (self.overlap_ms == 0).then_some(at);
         let rotated = RotatedApiKey {

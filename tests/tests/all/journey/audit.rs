@@ -321,9 +321,33 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
         for secret in ["bgk_", "bgo_", "whsec_", "ops@", "The Night Owls"] {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
-        operator.acting_for = None;
-        operator.ids.insert("partnerId".to_owned(), acme);
+
+        // What is done to a partner is in its own audit, whomever the operator acts for.
+        operator.acting_for = Some(acme.clone());
+        operator.ids.insert("partnerId".to_owned(), other.clone());
+        operator.records(1, "approvePartner", Value::Null).await;
+        let third = samples::partner("Third");
+        operator.records(1, "registerPartner", third).await;
+        let third = operator.ids["partnerId"].clone();
+        let create = format!("operator-keys create --name spare --partner {acme}");
+        database.command(create).run().await.json();
+        operator.acting_for = Some(other.clone());
+        operator.ids.insert("partnerId".to_owned(), acme.clone());
         operator.records(1, "endContract", json!({})).await;
+        for (action, concerned) in [
+            ("approvePartner", vec![json!(other), json!(acme)]),
+            (
+                "registerPartner",
+                vec![json!(third), json!(other), json!(acme)],
+            ),
+            ("createOperatorKey", vec![Value::Null, Value::Null]),
+            ("endContract", vec![json!(acme)]),
+        ] {
+            let path = format!("/v1/audit?action={action}");
+            let found = operator.caller.rows(&path).await;
+            let found = found.iter().map(|record| record["partnerId"].clone());
+            assert_eq!(found.collect::<Vec<_>>(), concerned, "{action}");
+        }
         server.close().await.verify(2).await;
     })
     .await;
@@ -535,7 +559,8 @@ async fn a_server_deletes_what_is_older_than_its_setting_and_nothing_else() {
                 .await
                 .holds(json!({"dryRun": true, "records": 4}));
         }
-        prune("")
+        let for_partner = format!("--partner {}", acme.id);
+        prune(&for_partner)
             .await
             .holds(json!({"dryRun": false, "records": 4}));
         for _ in 0..2 {
@@ -547,7 +572,9 @@ async fn a_server_deletes_what_is_older_than_its_setting_and_nothing_else() {
         let [left] = &left.list("data")[..] else {
             panic!("{left}")
         };
-        left.holds(json!({"action": "pruneAudit", "subject": {"auditId": newest}}));
+        left.holds(
+            json!({"action": "pruneAudit", "partnerId": null, "subject": {"auditId": newest}}),
+        );
         database.verify(0).await;
     })
     .await;

@@ -363,6 +363,9 @@ async fn a_test_is_a_signed_delivery_that_changes_nothing_and_answers_what_came_
         acme.change_endpoint(&endpoint, body).await;
         let attempt = acme.post_nothing(&test).await.ok(200);
         assert_eq!(attempt["delivered"], true);
+        acme.delete(&path).await.ok(200);
+        acme.post_once(&test, "once", &json!({})).await.replays(&first);
+        acme.post_nothing(&test).await.refused(404, "not_found");
         assert_eq!((receiver.received().len(), other.received().len()), (5, 1));
         server.close().await.verify(0).await;
     })

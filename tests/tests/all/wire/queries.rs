@@ -189,7 +189,7 @@ async fn a_repetition_is_answered_with_the_same_bytes_for_a_day_and_happens_once
 #[tokio::test]
 async fn every_post_repeats_safely_and_refusals_are_not_remembered() {
     on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+        let (server, acme) = TestServer::with_partner(engine).await;
         let booking = acme.book().await;
         for (path, body) in [
             (
@@ -224,6 +224,21 @@ async fn every_post_repeats_safely_and_refusals_are_not_remembered() {
         }
         let keys = acme.get("/v1/api-keys").await.ok(200);
         assert_eq!(keys.list("data").len(), 2);
+
+        // What was done is answered the same, even if it would be refused by now.
+        let path = "/v1/api-keys";
+        let soon = json!({"expiresAt": "2026-09-21T14:13:23Z"});
+        let first = acme.post_once(path, "soon", &soon).await;
+        first.ok(201);
+        server.advance(5_000);
+        acme.post_once(path, "soon", &soon).await.replays(&first);
+        for (key, body) in [
+            ("another", soon),
+            ("soon", json!({"expiresAt": "2026-09-21T14:13:24Z"})),
+        ] {
+            let refused = acme.post_once(path, key, &body).await;
+            refused.refused(400, "expiry_out_of_range");
+        }
     })
     .await;
 }

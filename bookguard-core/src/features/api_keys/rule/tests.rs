@@ -140,7 +140,7 @@ fn a_rotation_hands_on_name_scopes_and_lifetime_and_ends_the_old_key() {
         (None, 0, None, 100),
         (None, 50, None, 150),
         (Some(DAY), 50, Some(DAY + 100), 150),
-        (Some(120), 50, Some(220), 120),
+        (Some(120), 50, Some(220), 119),
         (Some(120), 0, Some(220), 100),
     ] {
         let mut state = work(PartnerStatus::Active, vec![]);
@@ -203,7 +203,8 @@ fn only_a_working_key_is_rotated_and_only_by_one_that_may() {
 #[test]
 fn a_key_rotates_itself_once_and_lives_to_see_the_answer() {
     let all: &[&str] = &["*"];
-    for expires in [None, Some(DAY)] {
+    // The last one expires before the overlap would end.
+    for expires in [None, Some(DAY), Some(limits::OWN_OVERLAP_MS - 1)] {
         let mut state = work(PartnerStatus::Active, vec![]);
         add(&mut state, 3, all, expires);
         let own = |overlap| rotate_at(0, Some(maker(3, all)), 3, overlap);
