@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::api;
 use crate::app::App;
@@ -46,6 +46,9 @@ use crate::traces::Tracer;
 
 /// How long deliveries in flight may take to end, even when requests have used up the shutdown time.
 const LAST_DELIVERIES: Duration = Duration::from_secs(1);
+
+/// How long the database may take to close, even when the shutdown time is used up.
+const LAST_CLOSING: Duration = Duration::from_secs(3);
 
 /// How long a program that is done waits for threads that still work on what nobody waits for.
 pub const LAST_WORK: Duration = Duration::from_secs(1);
@@ -388,13 +391,13 @@ impl Server {
     }
 
     /// Stops accepting connections, lets requests and deliveries in flight finish for at most about ten seconds, and closes the
-    /// database.
+    /// database. One that does not answer is given up, a few seconds later at most.
     pub async fn stop(self) {
         self.end(std::future::pending()).await;
     }
 
     /// Does the same as [`Self::stop`], but stops waiting for what is in flight once `hurry` resolves. Commands already handed
-    /// to the writer are still written, and the database closes in order.
+    /// to the writer are still written, and the database closes in order, unless it does not answer.
     async fn end(self, hurry: impl Future<Output = ()>) {
         let Self {
             service,
@@ -406,7 +409,7 @@ impl Server {
             scraped,
             housekeeping,
             closing,
-            _lock,
+            _lock: lock,
             ..
         } = self;
         let until = Instant::now() + FAREWELL;
@@ -433,8 +436,9 @@ impl Server {
             let mut stopping = std::pin::pin!(courier.stop(patience));
             tokio::select! {
                 () = &mut stopping => {}
-                () = hurry, if !patience.is_zero() => {
-                    courier.stop(Duration::ZERO).await;
+                () = &mut hurry, if !patience.is_zero() => {
+                    patience = Duration::ZERO;
+                    courier.stop(patience).await;
                     stopping.await;
                 }
             }
@@ -448,8 +452,21 @@ impl Server {
         let closing = move || {
             closing.wait();
             observer.stop();
+            drop(lock);
         };
-        let _ = tokio::task::spawn_blocking(closing).await;
+        // A read or a write waits much longer for a silent database than whoever ends the process does.
+        let give_up = async {
+            if !patience.is_zero() {
+                let _ = timeout_at(until, hurry).await;
+            }
+            sleep(LAST_CLOSING).await;
+        };
+        tokio::select! {
+            _ = tokio::task::spawn_blocking(closing) => {}
+            () = give_up => tracing::warn!(
+                "the database does not answer and was not closed; whether it keeps the writes under way is not known, as after a crash"
+            ),
+        }
     }
 }
 
@@ -603,7 +620,7 @@ async fn open(
             }
             opened @ Err(_) => return opened,
         }
-        tokio::time::sleep(OPEN_AGAIN).await;
+        sleep(OPEN_AGAIN).await;
     }
 }
 
