@@ -344,9 +344,9 @@ impl Service {
         Ok(policy_set)
     }
 
-    /// Turns a store error into the caller's error, and logs its cause.
+    /// Turns a store error into the caller's error, and reports its cause, unless that was reported lately.
     pub fn fault(&self, error: &StoreError) -> Error {
-        tracing::error!("a read failed: {error}");
+        self.storage.read_failed(error);
         Error::unavailable("The store does not answer at present. Try again.")
     }
 

@@ -1,12 +1,13 @@
 //! Whether the database takes writes, judged by this node's own last attempts. Health checks answer from this, and the
-//! operator reads its reports.
+//! operator reads its reports, also of reads that fail.
 //!
 //! The writer notes how each batch ended and how the engine's upkeep after it went; the service notes the free disk
 //! space. If nobody has written lately, `ProbeStorage` tries: it is the smallest command that writes, and takes the
 //! same path as every other. Invariants: nothing here does I/O. A state is reported once when it begins, and once, with
-//! a count, when it has been over for a second. A write that has not failed is probed only if somebody asks for the
+//! a count, when it has been over for a second; a cause for which reads fail, once a minute. A write that has not failed is probed only if somebody asks for the
 //! node's health, the disk is as good as full, or the database file is not in its place.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,10 @@ const UPKEEP_AGAIN: Duration = Duration::from_secs(5);
 const SETTLED: Duration = Duration::from_secs(1);
 /// A batch under way for longer will not end soon: the disk hangs, or another process holds the write turn.
 const STUCK: Duration = Duration::from_secs(3);
+/// How often a cause for which reads fail is reported.
+const READS_AGAIN: Duration = Duration::from_secs(60);
+/// The most such causes that are reported by themselves.
+const CAUSES: usize = 100;
 
 /// This node's knowledge of its storage.
 pub struct Storage {
@@ -47,6 +52,16 @@ struct State {
     free: Option<u64>,
     /// Whether `free` is less than it must be.
     low: bool,
+    /// Reads that failed lately, by cause.
+    reads: HashMap<String, FailedReads>,
+}
+
+/// Reads that failed for one cause.
+struct FailedReads {
+    /// When that was last reported.
+    told: Instant,
+    /// How many have failed since.
+    more: u64,
 }
 
 /// Why writes fail, in the coarsest terms an operator can act on.
@@ -293,13 +308,26 @@ impl Storage {
         state.wants_probe(asked, Instant::now())
     }
 
-    /// Reports the states that have ended. Call this twice a second.
+    /// Notes that a read failed, and reports it unless its cause was reported lately.
+    pub(crate) fn read_failed(&self, error: &StoreError) {
+        let cause = error.to_string();
+        let is_news = self.state().note_read(&cause, Instant::now());
+        if is_news {
+            tracing::error!("a read failed: {cause}");
+        }
+    }
+
+    /// Reports the states that have ended, and each minute how many reads failed. Call this twice a second.
     pub(crate) fn tell_ended(&self) {
         let now = Instant::now();
         let mut state = self.state();
         let writes = Outage::ended(&mut state.writes, now);
         let upkeep = Outage::ended(&mut state.upkeep, now);
+        let reads = state.failed_reads(now);
         drop(state);
+        for (cause, more, lasted) in reads {
+            tracing::error!("a read failed again ({more} more in {lasted} s): {cause}");
+        }
         if let Some((outage, lasted)) = writes {
             tracing::info!(
                 "writes work again after {lasted} s, in which {} batches with {} requests were refused",
@@ -317,6 +345,37 @@ impl Storage {
 }
 
 impl State {
+    /// Notes that a read failed. Returns whether to report it now.
+    fn note_read(&mut self, cause: &str, now: Instant) -> bool {
+        let has_place = self.reads.len() < CAUSES || self.reads.contains_key(cause);
+        let cause = if has_place { cause } else { "other causes" };
+        if let Some(known) = self.reads.get_mut(cause) {
+            known.more += 1;
+            return false;
+        }
+        let begun = FailedReads { told: now, more: 0 };
+        self.reads.insert(cause.to_owned(), begun);
+        true
+    }
+
+    /// The causes to report again, each with the number of reads that failed since, and the seconds. Forgets those that are over.
+    fn failed_reads(&mut self, now: Instant) -> Vec<(String, u64, u64)> {
+        let mut again = Vec::new();
+        self.reads.retain(|cause, failed| {
+            let since = now.saturating_duration_since(failed.told);
+            if since < READS_AGAIN {
+                return true;
+            }
+            let more = std::mem::take(&mut failed.more);
+            failed.told = now;
+            if more > 0 {
+                again.push((cause.clone(), more, since.as_secs()));
+            }
+            more > 0
+        });
+        again
+    }
+
     fn wants_probe(&self, asked: bool, now: Instant) -> bool {
         let none_left = self.free.is_some_and(|free| free < DISK_RESERVE);
         match Outage::lasts(self.writes.as_ref()) {

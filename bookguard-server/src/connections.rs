@@ -62,8 +62,8 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// The most connections that are taken over from the kernel's queue when the server ends.
 const QUEUED: usize = 4096;
 
-/// The only paths answered on reserve connections.
-const HEALTH: [&str; 3] = [LIVE, READY, "/v1/health"];
+/// Where anybody may ask whether the server works, as often as they like: the only paths answered on reserve connections.
+pub(crate) const HEALTH: [&str; 3] = [LIVE, READY, "/v1/health"];
 
 /// Everything that serving connections needs.
 pub(crate) struct Serving {

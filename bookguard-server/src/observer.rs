@@ -16,6 +16,7 @@ use poem::Response;
 use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde_json::Value;
 
+use crate::connections::HEALTH;
 use crate::metrics::HttpMetrics;
 use crate::payer::Payer;
 use crate::refusal::ErrorBody;
@@ -255,7 +256,12 @@ impl Observer {
         let slow = Duration::from_nanos(self.slow.load(Ordering::Relaxed));
         let is_slow = observed.worked() >= slow;
         let all = self.all.load(Ordering::Relaxed);
-        if !(is_fault(status) || is_slow || all) {
+        // Why the server does not work has a line of its own; strangers who ask again and again must not fill the log with more.
+        let is_told = status == StatusCode::SERVICE_UNAVAILABLE
+            && observed
+                .route()
+                .is_some_and(|route| HEALTH.contains(&&**route));
+        if !all && (is_told || !(is_fault(status) || is_slow)) {
             return;
         }
         observed.at_once(|| match status {
@@ -298,12 +304,40 @@ fn method_name(method: &Method) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use bookguard_core::lines::{Line, LineSubscriber, Threshold, hear_here};
+    use tracing::Level;
+
     use super::*;
 
     #[test]
     fn a_method_that_a_client_makes_up_has_no_name_of_its_own() {
         assert_eq!(method_name(&Method::PATCH), "PATCH");
         assert_eq!(method_name(&Method::from_bytes(b"HACK").unwrap()), "_OTHER");
+    }
+
+    #[test]
+    fn a_health_check_that_says_no_has_no_line_unless_every_request_does() {
+        let lines = Arc::new(AtomicU64::new(0));
+        let heard = Arc::clone(&lines);
+        let hear = move |_: Line| {
+            heard.fetch_add(1, Ordering::Relaxed);
+        };
+        let _heard = hear_here(LineSubscriber::new(Threshold::new(Level::INFO), hear));
+        let answer: Response = StatusCode::SERVICE_UNAVAILABLE.into();
+        for (path, all, written) in [
+            ("/livez", false, 0),
+            ("/readyz", false, 0),
+            ("/v1/health", false, 0),
+            ("/readyz", true, 1),
+            ("/v1/bookings", false, 1),
+        ] {
+            let id = HeaderValue::from_static("r");
+            let observed = Observed::new(&Method::GET, &HeaderMap::new(), id);
+            observed.at_once(|| found(&path.into()));
+            let observer = Observer::new(RequestLines { all, slow: None });
+            observer.begin(&observed).finish(&answer, None);
+            assert_eq!(lines.swap(0, Ordering::Relaxed), written, "{path}");
+        }
     }
 
     #[tokio::test]

@@ -14,11 +14,11 @@ use bookguard_core::private;
 use bookguard_core::service::{self, Closing, OpenError, Service};
 use bookguard_core::store::backup;
 use bookguard_core::version::VERSION;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::api;
 use crate::app::App;
@@ -47,6 +47,9 @@ use crate::traces::Tracer;
 /// How long deliveries in flight may take to end, even when requests have used up the shutdown time.
 const LAST_DELIVERIES: Duration = Duration::from_secs(1);
 
+/// How long the database may take to close, even when the shutdown time is used up.
+const LAST_CLOSING: Duration = Duration::from_secs(3);
+
 /// How long a program that is done waits for threads that still work on what nobody waits for.
 pub const LAST_WORK: Duration = Duration::from_secs(1);
 
@@ -55,8 +58,7 @@ const OPEN_AGAIN: Duration = Duration::from_millis(500);
 
 /// Connections that the kernel queues until they are accepted; a system may allow fewer. A client that finds the queue full
 /// retries after a second.
-#[cfg(unix)]
-const BACKLOG: i32 = 4096;
+const BACKLOG: u32 = 4096;
 
 /// The operator's programs and people are few, and each keeps a connection or two.
 const OPERATOR_CONNECTIONS: Connections = Connections {
@@ -179,7 +181,7 @@ pub fn signals() -> Result<UnboundedReceiver<Signal>, String> {
 }
 
 impl Server {
-    /// Opens the database, binds the address and serves.
+    /// Takes its addresses, opens the database, and serves. Nobody can connect before the database is open.
     ///
     /// # Errors
     /// One sentence for the operator, such as: a font cannot be used, the address is taken, the database is in use by another
@@ -190,11 +192,9 @@ impl Server {
         let lock = config.db.file().map(lock).transpose()?;
         // A restore holds the same lock, so none is under way.
         backup::forget_killed(&config.db);
-        let Listeners {
-            partners: (listener, addr),
-            operator,
-            scraper,
-        } = Listeners::bind(&config).await?;
+        let places = Listeners::bind(&config).await?;
+        let addr = places.partners.1;
+        let operator_addr = places.operator.as_ref().map(|(_, addr)| *addr);
         let tracer = match &config.otlp_endpoint {
             Some(collector) => Some(Tracer::start(collector).await?),
             None => None,
@@ -206,10 +206,7 @@ impl Server {
             batches: metrics.writer.observer(),
             ..config.service(
                 &addr.to_string(),
-                operator
-                    .as_ref()
-                    .map(|(_, addr)| local(*addr).to_string())
-                    .as_deref(),
+                operator_addr.map(|addr| local(addr).to_string()).as_deref(),
                 Some(Arc::clone(&outbox)),
             )
         };
@@ -221,6 +218,11 @@ impl Server {
         }
         let skew = watched(&service).await;
         take_over(&service, lock.is_some()).await;
+        let Listeners {
+            partners: (listener, _),
+            operator,
+            scraper,
+        } = places.listen()?;
         let delivering = CourierConfig {
             metrics: Arc::clone(&metrics.delivery),
             ..config.courier()
@@ -281,7 +283,6 @@ impl Server {
             (addr, [tokio::spawn(serving), tokio::spawn(looking)])
         });
         let (proxies, trusted) = watch::channel(Arc::new(config.trusted_proxies.clone()));
-        let operator_addr = operator.as_ref().map(|(_, addr)| *addr);
         let operated = operator.map(|(listener, _)| {
             let serving = connections::Serving {
                 router: Arc::new(operator_router(
@@ -390,13 +391,13 @@ impl Server {
     }
 
     /// Stops accepting connections, lets requests and deliveries in flight finish for at most about ten seconds, and closes the
-    /// database.
+    /// database. One that does not answer is given up, a few seconds later at most.
     pub async fn stop(self) {
         self.end(std::future::pending()).await;
     }
 
     /// Does the same as [`Self::stop`], but stops waiting for what is in flight once `hurry` resolves. Commands already handed
-    /// to the writer are still written, and the database closes in order.
+    /// to the writer are still written, and the database closes in order, unless it does not answer.
     async fn end(self, hurry: impl Future<Output = ()>) {
         let Self {
             service,
@@ -408,7 +409,7 @@ impl Server {
             scraped,
             housekeeping,
             closing,
-            _lock,
+            _lock: lock,
             ..
         } = self;
         let until = Instant::now() + FAREWELL;
@@ -435,8 +436,9 @@ impl Server {
             let mut stopping = std::pin::pin!(courier.stop(patience));
             tokio::select! {
                 () = &mut stopping => {}
-                () = hurry, if !patience.is_zero() => {
-                    courier.stop(Duration::ZERO).await;
+                () = &mut hurry, if !patience.is_zero() => {
+                    patience = Duration::ZERO;
+                    courier.stop(patience).await;
                     stopping.await;
                 }
             }
@@ -450,8 +452,21 @@ impl Server {
         let closing = move || {
             closing.wait();
             observer.stop();
+            drop(lock);
         };
-        let _ = tokio::task::spawn_blocking(closing).await;
+        // A read or a write waits much longer for a silent database than whoever ends the process does.
+        let give_up = async {
+            if !patience.is_zero() {
+                let _ = timeout_at(until, hurry).await;
+            }
+            sleep(LAST_CLOSING).await;
+        };
+        tokio::select! {
+            _ = tokio::task::spawn_blocking(closing) => {}
+            () = give_up => tracing::warn!(
+                "the database does not answer and was not closed; whether it keeps the writes under way is not known, as after a crash"
+            ),
+        }
     }
 }
 
@@ -493,20 +508,19 @@ fn local(mut addr: SocketAddr) -> SocketAddr {
     addr
 }
 
-/// Where a server listens, with the address of each listener.
-struct Listeners {
-    partners: (TcpListener, SocketAddr),
-    operator: Option<(TcpListener, SocketAddr)>,
+/// Where a server listens or is about to, with the address of each socket.
+struct Listeners<S> {
+    partners: (S, SocketAddr),
+    operator: Option<(S, SocketAddr)>,
     /// For the metrics.
-    scraper: Option<(TcpListener, SocketAddr)>,
+    scraper: Option<(S, SocketAddr)>,
 }
 
-impl Listeners {
+impl Listeners<TcpSocket> {
+    /// Takes the addresses, so that one which is taken is reported at once. Nobody can connect yet: whoever does before the
+    /// server can answer waits in vain, while a refused proxy asks another node.
     async fn bind(config: &Config) -> Result<Self, String> {
         let partners = bind(&config.listen).await?;
-        // tokio already listens, with a backlog of 1,024. Listening again only makes the backlog larger.
-        #[cfg(unix)]
-        let _ = rustix::net::listen(&partners.0, BACKLOG);
         let scraper = match &config.metrics_listen {
             Some(listen) => Some(bind(listen).await?),
             None => None,
@@ -519,6 +533,20 @@ impl Listeners {
             partners,
             operator,
             scraper,
+        })
+    }
+
+    /// Lets clients connect. Fails if another program that took an address too has begun to listen there.
+    fn listen(self) -> Result<Listeners<TcpListener>, String> {
+        let listen = |(socket, addr): (TcpSocket, SocketAddr)| {
+            let listener = socket.listen(BACKLOG);
+            let listener = listener.map_err(|e| cannot_listen(&addr.to_string(), &e))?;
+            Ok::<_, String>((listener, addr))
+        };
+        Ok(Listeners {
+            partners: listen(self.partners)?,
+            operator: self.operator.map(listen).transpose()?,
+            scraper: self.scraper.map(listen).transpose()?,
         })
     }
 }
@@ -544,11 +572,25 @@ async fn take_over(service: &Arc<Service>, alone: bool) {
     let _ = tokio::task::spawn_blocking(begin).await;
 }
 
-async fn bind(listen: &str) -> Result<(TcpListener, SocketAddr), String> {
-    let bound = TcpListener::bind(listen).await;
-    bound
-        .and_then(|listener| listener.local_addr().map(|addr| (listener, addr)))
-        .map_err(|e| cannot_listen(listen, &e))
+async fn bind(listen: &str) -> Result<(TcpSocket, SocketAddr), String> {
+    let bound = lookup_host(listen).await.and_then(|addrs| {
+        let none: std::io::Result<_> = Err(std::io::ErrorKind::AddrNotAvailable.into());
+        addrs.fold(none, |bound, addr| bound.or_else(|_| bind_to(addr)))
+    });
+    bound.map_err(|e| cannot_listen(listen, &e))
+}
+
+fn bind_to(addr: SocketAddr) -> std::io::Result<(TcpSocket, SocketAddr)> {
+    let socket = match addr {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // So that connections of its predecessor which still end do not keep a server from its port.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    let addr = socket.local_addr()?;
+    Ok((socket, addr))
 }
 
 /// Opens the service, and waits for a database server that cannot be reached.
@@ -578,7 +620,7 @@ async fn open(
             }
             opened @ Err(_) => return opened,
         }
-        tokio::time::sleep(OPEN_AGAIN).await;
+        sleep(OPEN_AGAIN).await;
     }
 }
 

@@ -32,6 +32,30 @@ fn an_outage_is_reported_once_per_reason_and_once_when_it_is_over() {
 }
 
 #[test]
+fn a_cause_for_which_reads_fail_is_reported_once_a_minute_with_their_number() {
+    let began = Instant::now();
+    let mut state = State::default();
+    assert!(state.note_read("silent", began));
+    assert!(!state.note_read("silent", began + S));
+    assert!(state.note_read("damaged", began + S));
+    assert!(!state.note_read("silent", began + 59 * S));
+    assert!(state.failed_reads(began + 59 * S).is_empty());
+    let again = |more: u64, lasted: u64| vec![("silent".to_owned(), more, lasted)];
+    assert_eq!(state.failed_reads(began + 60 * S), again(2, 60));
+    // Of the other, nothing is to be told: when it comes back, it is new.
+    assert!(state.failed_reads(began + 61 * S).is_empty());
+    assert!(state.note_read("damaged", began + 62 * S));
+    assert!(!state.note_read("silent", began + 62 * S));
+    assert_eq!(state.failed_reads(began + 121 * S), again(1, 61));
+    let told = (0..10 * CAUSES).filter(|n| state.note_read(&n.to_string(), began + 121 * S));
+    assert_eq!(
+        told.count(),
+        CAUSES - 1,
+        "as many as there is room for, and one for all others"
+    );
+}
+
+#[test]
 fn what_nobody_knows_is_tried_and_nothing_else() {
     let now = Instant::now() + 10 * S;
     let outage = |error: &StoreError| {

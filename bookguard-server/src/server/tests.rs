@@ -321,8 +321,11 @@ async fn a_server_told_to_end_while_it_waits_for_its_database_ends() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let db = format!("postgres://me@{}/b", gone.local_addr().unwrap());
     drop(gone);
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listen = free.local_addr().unwrap();
+    drop(free);
     let config = Config {
-        listen: "127.0.0.1:0".to_owned(),
+        listen: listen.to_string(),
         database_wait: Duration::from_secs(3_600),
         ..Config::of(db)
     };
@@ -337,13 +340,20 @@ async fn a_server_told_to_end_while_it_waits_for_its_database_ends() {
     let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
     let _heard = hear_here(subscriber);
     let (tell, signals) = unbounded_channel();
-    tokio::spawn(async move {
+    let asking = tokio::spawn(async move {
         WAITING.notified().await;
+        let connected = tokio::net::TcpStream::connect(listen).await;
         let _ = tell.send(Signal::Reload);
         let _ = tell.send(Signal::End);
+        connected
     });
     let unread = || Err("nobody asks for it".to_owned());
     let ended = run(config, signals, unread, |_| panic!("there is no database"));
     let patience = Duration::from_secs(20);
     assert_eq!(tokio::time::timeout(patience, ended).await.unwrap(), Ok(()));
+    let connected = asking.await.unwrap();
+    assert!(
+        connected.is_err(),
+        "it takes no connection that it cannot serve"
+    );
 }

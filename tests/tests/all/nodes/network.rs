@@ -1,18 +1,23 @@
 //! A connection to the server that breaks at the worst moment, falls silent, or is slow.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_tests::caller::{Caller, Reply};
-use bookguard_tests::engine::on_postgres;
+use bookguard_tests::engine::{TestDatabase, on_postgres};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::load::{Addresses, Load, at_once};
 use bookguard_tests::mirror::Mirror;
+use bookguard_tests::program::Serving;
 use bookguard_tests::proxy::{Proxy, Rule};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::{until, until_within};
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+
+use crate::nodes::refusals::serve;
 
 /// Longer than a node waits for a silent server.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -185,6 +190,32 @@ async fn a_silent_database_server_is_reported_and_used_again_later() {
         })
         .await;
         pair.close().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_told_twice_to_end_does_not_wait_for_a_silent_database_server() {
+    on_postgres(async |engine| {
+        let database = TestDatabase::new(engine);
+        let proxy = Proxy::before(&database.url()).await;
+        let folder = TempDir::new().unwrap();
+        let node = Serving::of(serve(proxy.url(), &folder)).await;
+        proxy.set(Rule::Hold);
+        // From now on, a read is under way.
+        let asked = node.caller().get("/readyz").await;
+        asked.refused(503, "unavailable");
+        let began = Instant::now();
+        node.signal("TERM").await;
+        let address = node.url().trim_start_matches("http://").to_owned();
+        until("the first signal to be taken", async || {
+            TcpStream::connect(&address).await.is_err().then_some(())
+        })
+        .await;
+        let (code, said) = node.terminate().await;
+        assert_eq!(code, Some(0), "{said}");
+        assert!(began.elapsed() < Duration::from_secs(9), "{said}");
+        assert!(said.contains("was not closed"), "{said}");
     })
     .await;
 }
