@@ -250,21 +250,19 @@ impl Console {
     /// Begins the session of a link.
     async fn open(&self, arrival: &Arrival, token: &str) -> Result<String, Error> {
         let body = format!("{{\"token\":{}}}", bookguard_core::input::quoted(token)).into_bytes();
+        let stranger = Session {
+            service: Arc::clone(&self.app.service),
+            authority: Authority::Anonymous {
+                address: arrival.from.to_string(),
+            },
+            address: Some(arrival.from),
+        };
         let opened = match self.whose {
             Whose::Partners => {
                 self.app.admit_visitor(Some(arrival.from))?;
-                let nothing = HeaderMap::new();
-                let session = self.admit::<OpenConsoleLink>(arrival, &nothing).await?;
-                self.call::<OpenConsoleLink>(session, body).await
+                self.call::<OpenConsoleLink>(stranger, body).await
             }
             Whose::Operator => {
-                let stranger = Session {
-                    service: Arc::clone(&self.app.service),
-                    authority: Authority::Anonymous {
-                        address: arrival.from.to_string(),
-                    },
-                    address: Some(arrival.from),
-                };
                 let is_wrong = |error: &Error| error.kind == Kind::NotFound;
                 let opening = self.call::<OpenOperatorLink>(stranger, body);
                 self.app.guarded(arrival.from, is_wrong, opening).await

@@ -190,6 +190,20 @@ async fn somebody_whose_partner_has_asked_too_much_can_sign_out() {
 }
 
 #[tokio::test]
+async fn links_are_opened_where_nobody_else_may_register() {
+    let server = TestServer::with(Engine::Sqlite, |config| Config {
+        registrations_per_minute: 1,
+        ..config
+    });
+    let server = server.await;
+    let acme = server.partner("Acme").await;
+    for _ in 0..2 {
+        let path = link(&acme, json!({})).await;
+        Browser::new(&server).post(&path, &[]).await.leads_to("");
+    }
+}
+
+#[tokio::test]
 async fn a_session_ends_with_idleness_time_and_its_key() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
