@@ -160,6 +160,9 @@ impl Console {
         };
         match done {
             Ok(token) => {
+                // Nobody can use the session that this browser had: the new cookie replaces its own. If it cannot be ended now, it
+                // ends in time.
+                let _ = self.end(&arrival).await;
                 let cookie = self.cookies.seal(&token, self.now(), None);
                 self.go(&self.link(destination(&fields)), cookie)
             }
@@ -310,13 +313,7 @@ impl Console {
 
     /// Ends the session, and forgets it in this browser even if it had ended already.
     async fn sign_out(self: Arc<Self>, arrival: &Arrival) -> Response {
-        // Even somebody whose partner has asked too much may leave.
-        let ended = match (self.signed_in(arrival).await, self.whose) {
-            (Ok(user), Whose::Partners) => user.read::<SignOut>(&[], &[]).await.map(drop),
-            (Ok(user), Whose::Operator) => user.read::<SignOutOperator>(&[], &[]).await.map(drop),
-            (Err(error), _) => Err(error),
-        };
-        match ended {
+        match self.end(arrival).await {
             Err(error) if error.kind != Kind::Unauthorized => {
                 let mut response = self.refuse(None, error.into());
                 response
@@ -325,6 +322,18 @@ impl Console {
                 response
             }
             _ => self.go(&self.link("/sign-in"), self.cookies.remove()),
+        }
+    }
+
+    /// Ends the session of the request's cookie. Even somebody whose partner has asked too much may leave.
+    ///
+    /// # Errors
+    /// `unauthorized` if it has ended already, `unavailable`.
+    async fn end(self: &Arc<Self>, arrival: &Arrival) -> Result<(), Error> {
+        let user = self.signed_in(arrival).await?;
+        match self.whose {
+            Whose::Partners => user.read::<SignOut>(&[], &[]).await.map(drop),
+            Whose::Operator => user.read::<SignOutOperator>(&[], &[]).await.map(drop),
         }
     }
 }

@@ -75,6 +75,14 @@ async fn a_key_signs_in_and_leads_to_the_page_that_was_asked_for() {
         assert!(!entered.header("set-cookie").contains(&acme.key));
         browser.page("/bookings").await;
 
+        // Signing in again ends the session that the browser had.
+        let former = browser.copy();
+        browser.submit(&form.with(&[("apiKey", "")])).await.is(401);
+        former.page("/keys").await;
+        browser.submit(&form.with(&[("apiKey", &acme.key)])).await;
+        opens_nothing(&former).await;
+        browser.page("/keys").await;
+
         for elsewhere in [
             "https://evil.example/",
             "//evil.example/..",
