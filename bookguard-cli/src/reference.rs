@@ -13,7 +13,8 @@ const HEAD: &str = "\
 
 Flags win over the environment, the environment over the configuration file (`--config`, TOML). The file has the names in the first
 column. The environment variable of `public_url` is `BOOKGUARD_PUBLIC_URL`, and so for all; an empty one counts as not
-set. Lists are arrays in the file and separated by commas in the environment; a flag of a list may be given several times.
+set, and `serve` and `doctor` warn of one that no setting has. Lists are arrays in the file and separated by commas in the environment; a flag of
+a list may be given several times.
 [Operate](../operate.md) explains which of them belong together. When a running server gets SIGHUP, it applies the settings that are marked
 with it here; all others take effect at the next start.
 

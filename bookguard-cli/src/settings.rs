@@ -219,9 +219,14 @@ pub fn config(
     serve: Option<&SettingFlags<false>>,
     var: Var<'_>,
 ) -> Result<Config, Failure> {
-    let load = || {
+    let load = || -> Result<Config, String> {
         let [flags, variables] = typed(place, serve, var)?;
-        Config::load(config_file(place, var).as_deref(), flags, variables)
+        let config = Config::load(config_file(place, var).as_deref(), flags, variables)?;
+        let set = std::env::vars_os().filter(|(_, value)| !value.is_empty());
+        Ok(Config {
+            ignored: Settings::ignored(set.map(|(name, _)| name)),
+            ..config
+        })
     };
     load().map_err(Failure::Usage)
 }

@@ -93,9 +93,14 @@ pub const CONSOLE_LINK_MS: i64 = 10 * 60 * 1000;
 pub const CONSOLE_SESSION_MS: i64 = 12 * HOUR_MS;
 /// Console links and sessions of one partner that work: one for each person and device.
 pub const CONSOLE_SESSIONS: usize = 100;
+/// Console sessions that work and began with one key itself; another one ends the oldest of them. It is half of
+/// [`CONSOLE_SESSIONS`], so that no key, however little it may do, takes all places.
+pub const CONSOLE_SESSIONS_OF_KEY: usize = CONSOLE_SESSIONS / 2;
 /// Console links and sessions of one partner that work or were ended before their time: beginning and ending them in turn must
 /// end.
 pub const CONSOLE_SESSIONS_BEGUN: usize = 1_000;
+/// Those of one key, for the same reason half of all.
+pub const CONSOLE_SESSIONS_BEGUN_OF_KEY: usize = CONSOLE_SESSIONS_BEGUN / 2;
 /// Days for which an expired console session is kept, so that lists tell who had one.
 pub const CONSOLE_SESSION_KEPT_DAYS: i64 = 30;
 /// Expired console sessions deleted in one commit: keeps it short.

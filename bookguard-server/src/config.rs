@@ -78,6 +78,7 @@ impl Settings {
         Ok(Config {
             changed,
             in_force,
+            ignored: Vec::new(),
             db,
             database_wait: Duration::from_secs(it.database_wait_seconds.unwrap_or_default().into()),
             shutdown_delay: Duration::from_secs(
@@ -319,6 +320,8 @@ pub struct Config {
     /// Every setting, without secrets, and where it came from. A configuration that was not loaded by [`Config::load`] calls the source
     /// of what was set `file`.
     pub in_force: Vec<SettingInForce>,
+    /// What looks like a setting and is none, in a sentence each: see [`Settings::ignored`].
+    pub ignored: Vec<String>,
     /// The database.
     pub db: Database,
     /// Address and port to listen on; port 0 picks a free one.

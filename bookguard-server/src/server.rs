@@ -115,6 +115,9 @@ pub async fn run(
             "DEVELOPMENT MODE (--dev): webhooks may go to this machine and over plain http. Never in production."
         );
     }
+    for ignored in &config.ignored {
+        tracing::warn!("{ignored}");
+    }
     let (delay, database) = (config.shutdown_delay, config.db.to_string());
     let changed = config.changed.join(", ");
     let server = tokio::select! {

@@ -61,8 +61,14 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             .iter()
             .fold(config, |config, demo| demo.adjusted(config)))
     };
-    // Files that settings name are settings too, and a server that cannot read them must not be started again and again.
-    config()?.maker().map_err(Failure::Usage)?;
+    // Files that settings name are settings too: a server that cannot read them must not be started again and again, nor say that it
+    // took them over.
+    let checked = || -> Result<Config, Failure> {
+        let config = config()?;
+        config.maker().map_err(Failure::Usage)?;
+        Ok(config)
+    };
+    checked()?;
     // Signals are handled before anything is opened, so that none finds a half-open server.
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let sample = match &demo {
@@ -78,7 +84,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         }
         None => None,
     };
-    let reload = || config().map_err(|failure| failure.text(Format::Table).unwrap_or_default());
+    let reload = || checked().map_err(|failure| failure.text(Format::Table).unwrap_or_default());
     bookguard_server::run(config()?, signals, reload, |server| {
         // If standard output is closed, the server runs all the same.
         let _ = output::print(&format!("listening on {}", server.url()));

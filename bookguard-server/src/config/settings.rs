@@ -330,7 +330,36 @@ settings! {
     security_languages: Vec<String>, "TAGS", "Languages reports may be in, such as en,de";
 }
 
+/// Variables that are no settings: commands read them, or `ops/compose.yml` is filled in with them.
+const OTHER_VARIABLES: [&str; 10] = [
+    "api_key",
+    "config",
+    "operator_key",
+    "password",
+    "profile",
+    "transfer_from",
+    "transfer_to",
+    "url",
+    "version",
+    "webhook_secret",
+];
+/// How variables begin that are for others: those of our tests, and those that Kubernetes makes of a service named as we are.
+const OTHERS_BEGIN: [&str; 4] = ["BENCH_", "PORT", "SERVICE_", "TEST_"];
+
 impl Settings {
+    /// Which of these environment variables look like settings and are none, in a sentence each.
+    #[must_use]
+    pub fn ignored(variables: impl IntoIterator<Item = OsString>) -> Vec<String> {
+        let names = Self::ALL.iter().map(|setting| setting.name);
+        let known: Vec<&str> = names.chain(OTHER_VARIABLES).collect();
+        let variables = variables.into_iter();
+        let mut ignored: Vec<String> = variables
+            .filter_map(|variable| ignored(&variable.to_string_lossy(), &known))
+            .collect();
+        ignored.sort();
+        ignored
+    }
+
     /// Returns these settings, with gaps filled from a weaker source. If these have `db` or `db_file`, the weaker ones lose both.
     #[must_use]
     pub fn merge(self, mut weaker: Self) -> Self {
@@ -427,6 +456,23 @@ impl Settings {
             format!(", line {}{place}: {why}", line + 1)
         })
     }
+}
+
+/// The sentence about a variable that looks like one of these and is none.
+fn ignored(variable: &str, known: &[&str]) -> Option<String> {
+    let name = variable.strip_prefix("BOOKGUARD_")?;
+    let is_known = known.iter().any(|known| known.to_uppercase() == name);
+    if is_known || OTHERS_BEGIN.iter().any(|begin| name.starts_with(begin)) {
+        return None;
+    }
+    let way = match nearest(name, known) {
+        Some(near) => format!("did you mean BOOKGUARD_{}?", near.to_uppercase()),
+        None => "docs/reference/settings.md lists all".to_owned(),
+    };
+    let variable = shorten(variable);
+    Some(format!(
+        "the environment variable {variable} is ignored, because no setting has it; {way}"
+    ))
 }
 
 /// What the reader of the file says about a setting, without the names of Rust's types.

@@ -49,6 +49,42 @@ fn each_default_is_one_that_its_setting_takes() {
 }
 
 #[test]
+fn a_variable_that_no_setting_has_is_named_with_the_one_that_was_meant() {
+    let settings = Settings::ALL.iter().map(|setting| setting.variable());
+    assert_eq!(Settings::ignored(settings.map(Into::into)), [""; 0]);
+    for (variable, expected) in [
+        (
+            "BOOKGUARD_TRUSTED_PROXY",
+            Some("did you mean BOOKGUARD_TRUSTED_PROXIES?"),
+        ),
+        ("BOOKGUARD_URLS", Some("did you mean BOOKGUARD_URL?")),
+        (
+            "BOOKGUARD_trusted_proxies",
+            Some("did you mean BOOKGUARD_TRUSTED_PROXIES?"),
+        ),
+        (
+            "BOOKGUARD_SOMETHING_ELSE",
+            Some("docs/reference/settings.md lists all"),
+        ),
+        ("BOOKGUARD_API_KEY", None),
+        ("BOOKGUARD_PASSWORD", None),
+        ("BOOKGUARD_PORT_8080_TCP_ADDR", None),
+        ("BOOKGUARD_SERVICE_HOST", None),
+        ("BOOKGUARD_TEST_TOOLS", None),
+        ("BOOKGUARDS", None),
+        ("PATH", None),
+    ] {
+        let expected = expected.map(|way| {
+            format!(
+                "the environment variable {variable} is ignored, because no setting has it; {way}"
+            )
+        });
+        let ignored = Settings::ignored([variable.into()]);
+        assert_eq!(ignored, Vec::from_iter(expected), "{variable}");
+    }
+}
+
+#[test]
 fn a_fault_in_the_file_names_line_and_key() {
     for (text, expected) in [
         (

@@ -160,6 +160,9 @@ impl Console {
         };
         match done {
             Ok(token) => {
+                // Nobody can use the session that this browser had: the new cookie replaces its own. If it cannot be ended now, it
+                // ends in time.
+                let _ = self.end(&arrival).await;
                 let cookie = self.cookies.seal(&token, self.now(), None);
                 self.go(&self.link(destination(&fields)), cookie)
             }
@@ -250,21 +253,19 @@ impl Console {
     /// Begins the session of a link.
     async fn open(&self, arrival: &Arrival, token: &str) -> Result<String, Error> {
         let body = format!("{{\"token\":{}}}", bookguard_core::input::quoted(token)).into_bytes();
+        let stranger = Session {
+            service: Arc::clone(&self.app.service),
+            authority: Authority::Anonymous {
+                address: arrival.from.to_string(),
+            },
+            address: Some(arrival.from),
+        };
         let opened = match self.whose {
             Whose::Partners => {
                 self.app.admit_visitor(Some(arrival.from))?;
-                let nothing = HeaderMap::new();
-                let session = self.admit::<OpenConsoleLink>(arrival, &nothing).await?;
-                self.call::<OpenConsoleLink>(session, body).await
+                self.call::<OpenConsoleLink>(stranger, body).await
             }
             Whose::Operator => {
-                let stranger = Session {
-                    service: Arc::clone(&self.app.service),
-                    authority: Authority::Anonymous {
-                        address: arrival.from.to_string(),
-                    },
-                    address: Some(arrival.from),
-                };
                 let is_wrong = |error: &Error| error.kind == Kind::NotFound;
                 let opening = self.call::<OpenOperatorLink>(stranger, body);
                 self.app.guarded(arrival.from, is_wrong, opening).await
@@ -312,13 +313,7 @@ impl Console {
 
     /// Ends the session, and forgets it in this browser even if it had ended already.
     async fn sign_out(self: Arc<Self>, arrival: &Arrival) -> Response {
-        // Even somebody whose partner has asked too much may leave.
-        let ended = match (self.signed_in(arrival).await, self.whose) {
-            (Ok(user), Whose::Partners) => user.read::<SignOut>(&[], &[]).await.map(drop),
-            (Ok(user), Whose::Operator) => user.read::<SignOutOperator>(&[], &[]).await.map(drop),
-            (Err(error), _) => Err(error),
-        };
-        match ended {
+        match self.end(arrival).await {
             Err(error) if error.kind != Kind::Unauthorized => {
                 let mut response = self.refuse(None, error.into());
                 response
@@ -327,6 +322,18 @@ impl Console {
                 response
             }
             _ => self.go(&self.link("/sign-in"), self.cookies.remove()),
+        }
+    }
+
+    /// Ends the session of the request's cookie. Even somebody whose partner has asked too much may leave.
+    ///
+    /// # Errors
+    /// `unauthorized` if it has ended already, `unavailable`.
+    async fn end(self: &Arc<Self>, arrival: &Arrival) -> Result<(), Error> {
+        let user = self.signed_in(arrival).await?;
+        match self.whose {
+            Whose::Partners => user.read::<SignOut>(&[], &[]).await.map(drop),
+            Whose::Operator => user.read::<SignOutOperator>(&[], &[]).await.map(drop),
         }
     }
 }

@@ -38,7 +38,7 @@ pub(super) async fn all(
     file: Option<&Path>,
     egress: Option<&str>,
 ) -> Vec<Diagnosis> {
-    let mut found = vec![configuration(file)];
+    let mut found = vec![configuration(config, file)];
     let needs = BackupCheck::new(
         &config.db,
         config.ledger_key.clone(),
@@ -74,7 +74,19 @@ pub(super) fn invalid(failure: &Failure) -> Diagnosis {
     )
 }
 
-fn configuration(file: Option<&Path>) -> Diagnosis {
+fn configuration(config: &Config, file: Option<&Path>) -> Diagnosis {
+    let found = configuration_file(file);
+    if found.fix.is_some() || config.ignored.is_empty() {
+        return found;
+    }
+    Diagnosis::warning(
+        found.check,
+        config.ignored.join("; "),
+        "Correct the name, or unset the variable.",
+    )
+}
+
+fn configuration_file(file: Option<&Path>) -> Diagnosis {
     let check = "configuration";
     let Some(file) = file else {
         return Diagnosis::ok(check, "valid; no configuration file is named");

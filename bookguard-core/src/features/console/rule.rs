@@ -31,7 +31,7 @@ impl Command for CreateConsoleLink {
         if !key.works(at) {
             return Err(api_keys::rule::ended(key));
         }
-        require_room(batch, self.partner_id, at)?;
+        require_room(batch, self.partner_id, key.api_key_id, None, at)?;
         let own = self.by.as_ref().map_or(&key.scopes, |by| &by.scopes);
         let session = ConsoleSession {
             console_session_id: self.console_session_id,
@@ -75,7 +75,8 @@ impl Command for StartConsoleSession {
         let key = key_of(batch, self.partner_id, self.api_key_id)
             .filter(|key| key.works(at))
             .ok_or_else(Error::unauthorized)?;
-        require_room(batch, self.partner_id, at)?;
+        let displaced = displaced(batch, self.partner_id, key.api_key_id, at);
+        require_room(batch, self.partner_id, key.api_key_id, displaced, at)?;
         let session = ConsoleSession {
             console_session_id: self.console_session_id,
             api_key_id: key.api_key_id,
@@ -87,7 +88,9 @@ impl Command for StartConsoleSession {
             ended_at: None,
         };
         let reply = started(session.console_session_id, &self.token, session.expires_at);
-        Ok((vec![added(self.partner_id, session, self.hash)], reply))
+        let ended = displaced.map(|stored| changed(ended(stored, at)));
+        let added = added(self.partner_id, session, self.hash);
+        Ok((ended.into_iter().chain([added]).collect(), reply))
     }
 }
 
@@ -122,7 +125,7 @@ impl Command for OpenConsoleLink {
             session,
             hash: self.hash,
         };
-        Ok((vec![Change::ConsoleSessionChanged(Box::new(opened))], reply))
+        Ok((vec![changed(opened)], reply))
     }
 }
 
@@ -147,18 +150,9 @@ impl Command for EndConsoleSession {
         if !stored.session.is_live(at) {
             return Ok((Vec::new(), stored.session.clone()));
         }
-        let session = ConsoleSession {
-            ended_at: Some(at),
-            ..stored.session.clone()
-        };
-        let ended = StoredConsoleSession {
-            session: session.clone(),
-            ..stored.clone()
-        };
-        Ok((
-            vec![Change::ConsoleSessionChanged(Box::new(ended))],
-            session,
-        ))
+        let ended = ended(stored, at);
+        let session = ended.session.clone();
+        Ok((vec![changed(ended)], session))
     }
 }
 
@@ -177,6 +171,7 @@ impl Command for ForgetConsoleSessions {
 fn begins(needs: &mut Needs, partner_id: PartnerId, api_key_id: ApiKeyId) {
     needs.partners.push(partner_id);
     needs.keys.push(api_key_id);
+    needs.key_owners.push(partner_id);
     needs.console_owners.push(partner_id);
 }
 
@@ -187,12 +182,63 @@ fn key_of(batch: &BatchState, partner_id: PartnerId, api_key_id: ApiKeyId) -> Op
     state.map(|state| &state.key)
 }
 
-/// Fails if the partner has as many sessions and links as it may have.
-fn require_room(batch: &BatchState, partner_id: PartnerId, at: Timestamp) -> Result<(), Error> {
-    let of_partner = (batch.console_sessions.values())
-        .filter(|stored| stored.partner_id == partner_id)
-        .map(|stored| &stored.session);
-    let places = of_partner.map(|session| (session.expires_at, session.is_live(at)));
+/// The partner's sessions and links.
+fn of_partner(
+    batch: &BatchState,
+    partner_id: PartnerId,
+) -> impl Iterator<Item = &StoredConsoleSession> {
+    (batch.console_sessions.values()).filter(move |stored| stored.partner_id == partner_id)
+}
+
+/// Whether a session or link opens anything, which takes a key that works.
+fn works(batch: &BatchState, stored: &StoredConsoleSession, at: Timestamp) -> bool {
+    let key = key_of(batch, stored.partner_id, stored.session.api_key_id);
+    stored.session.is_live(at) && key.is_some_and(|key| key.works(at))
+}
+
+/// The session that ends because somebody signs in with this key: the oldest that began with the key itself, if the partner or the
+/// key has as many as it may have.
+fn displaced(
+    batch: &BatchState,
+    partner_id: PartnerId,
+    api_key_id: ApiKeyId,
+    at: Timestamp,
+) -> Option<&StoredConsoleSession> {
+    let working = of_partner(batch, partner_id).filter(|stored| works(batch, stored, at));
+    let working: Vec<_> = working.collect();
+    let with_key: Vec<_> = (working.iter().copied())
+        .filter(|stored| stored.session.api_key_id == api_key_id && stored.session.person.is_none())
+        .collect();
+    let is_full = working.len() >= limits::CONSOLE_SESSIONS
+        || with_key.len() >= limits::CONSOLE_SESSIONS_OF_KEY;
+    (with_key.into_iter())
+        .filter(|_| is_full)
+        .min_by_key(|stored| (stored.session.created_at, stored.session.console_session_id))
+}
+
+/// Fails if the partner has as many sessions and links as it may have, apart from the displaced one, or as many began with this key
+/// as may.
+fn require_room(
+    batch: &BatchState,
+    partner_id: PartnerId,
+    api_key_id: ApiKeyId,
+    displaced: Option<&StoredConsoleSession>,
+    at: Timestamp,
+) -> Result<(), Error> {
+    let of_key = of_partner(batch, partner_id)
+        .filter(|stored| stored.session.api_key_id == api_key_id)
+        .map(|stored| stored.session.expires_at);
+    require_beginning(
+        "The API key",
+        limits::CONSOLE_SESSIONS_BEGUN_OF_KEY,
+        of_key,
+        at,
+    )?;
+    let displaced = displaced.map(|stored| stored.session.console_session_id);
+    let places = of_partner(batch, partner_id).map(|stored| {
+        let stays = displaced != Some(stored.session.console_session_id);
+        (stored.session.expires_at, stays && works(batch, stored, at))
+    });
     require_place("The partner", "/v1/console-sessions", places, at)
 }
 
@@ -203,36 +249,62 @@ pub(in crate::features) fn require_place(
     sessions: impl Iterator<Item = (Timestamp, bool)>,
     at: Timestamp,
 ) -> Result<(), Error> {
-    let unexpired: Vec<_> = sessions.filter(|(end, _)| at < *end).collect();
-    let begun = unexpired.len();
-    let live = unexpired.iter().filter(|(_, works)| *works);
-    let (ends, live) = (live.clone().map(|(end, _)| *end).min(), live.count());
-    let (first, what) = if begun >= limits::CONSOLE_SESSIONS_BEGUN {
-        let what = format!(
-            "has begun {begun} console sessions and links that would not have expired yet, the most allowed."
-        );
-        (unexpired.iter().map(|(end, _)| *end).min(), what)
-    } else if live >= limits::CONSOLE_SESSIONS {
-        let what = format!(
-            "has {live} console sessions and links that work, the most allowed. End one first with DELETE \
-             {path}/{{consoleSessionId}}, or wait."
-        );
-        (ends, what)
-    } else {
+    let sessions: Vec<_> = sessions.collect();
+    let ends = sessions.iter().map(|(end, _)| *end);
+    require_beginning(whose, limits::CONSOLE_SESSIONS_BEGUN, ends, at)?;
+    let live = sessions.iter().filter(|(_, works)| *works);
+    let live: Vec<_> = live.map(|(end, _)| *end).collect();
+    if live.len() < limits::CONSOLE_SESSIONS {
         return Ok(());
-    };
-    Err(Error::conflict(
+    }
+    let what = format!(
+        "{whose} has {} console sessions and links that work, the most allowed. End one first with DELETE \
+         {path}/{{consoleSessionId}}, or wait.",
+        live.len()
+    );
+    Err(too_many(&what, &live))
+}
+
+/// Fails if as many of `whose` sessions and links that would not have expired yet, each with its end, began as may.
+fn require_beginning(
+    whose: &str,
+    most: usize,
+    ends: impl Iterator<Item = Timestamp>,
+    at: Timestamp,
+) -> Result<(), Error> {
+    let unexpired: Vec<_> = ends.filter(|end| at < *end).collect();
+    let begun = unexpired.len();
+    if begun < most {
+        return Ok(());
+    }
+    let what = format!(
+        "{whose} has begun {begun} console sessions and links that would not have expired yet, the most allowed."
+    );
+    Err(too_many(&what, &unexpired))
+}
+
+fn too_many(what: &str, ends: &[Timestamp]) -> Error {
+    let first = ends.iter().min().copied().unwrap_or_default();
+    Error::conflict(
         "too_many_console_sessions",
-        format!(
-            "{whose} {what} The first of them expires at {}.",
-            first.unwrap_or(at)
-        ),
-    ))
+        format!("{what} The first of them expires at {first}."),
+    )
 }
 
 /// This moment, or the one at which the key stops working if that is earlier.
 fn at_most(end: Timestamp, key: &ApiKey) -> Timestamp {
     key.expires_at.map_or(end, |key_ends| key_ends.min(end))
+}
+
+/// A session or link that somebody ends, or that another one displaces.
+fn ended(stored: &StoredConsoleSession, at: Timestamp) -> StoredConsoleSession {
+    let mut ended = stored.clone();
+    ended.session.ended_at = Some(at);
+    ended
+}
+
+fn changed(stored: StoredConsoleSession) -> Change {
+    Change::ConsoleSessionChanged(Box::new(stored))
 }
 
 fn added(partner_id: PartnerId, session: ConsoleSession, hash: [u8; 32]) -> Change {

@@ -143,6 +143,7 @@ impl Command for EndOperatorSession {
 /// What a command must see that adds a session or a link of this key.
 fn begins(needs: &mut Needs, operator_key_id: OperatorKeyId) {
     needs.operator_keys.push(operator_key_id);
+    needs.live_operator_keys = true;
     needs.unexpired_operator_sessions = true;
 }
 
@@ -154,8 +155,11 @@ fn works(batch: &BatchState, operator_key_id: OperatorKeyId) -> bool {
 
 /// Fails if there are as many sessions and links as there may be, of all keys together.
 fn require_room(batch: &BatchState, at: Timestamp) -> Result<(), Error> {
-    let sessions = batch.operator_sessions.values();
-    let sessions = sessions.map(|stored| (stored.session.expires_at, stored.session.is_live(at)));
+    let sessions = batch.operator_sessions.values().map(|stored| {
+        let session = &stored.session;
+        let opens = session.is_live(at) && works(batch, session.operator_key_id);
+        (session.expires_at, opens)
+    });
     require_place(
         "The operator",
         "/v1/operator/console-sessions",

@@ -154,7 +154,7 @@ type Fault = (
     &'static str,
 );
 
-const FAULTS: [Fault; 29] = [
+const FAULTS: [Fault; 30] = [
     (
         "an invalid setting",
         |it, line| {
@@ -189,6 +189,12 @@ const FAULTS: [Fault; 29] = [
             it.chmod(&it.config, 0o644);
             line
         },
+        "configuration",
+        "warning",
+    ),
+    (
+        "a misspelt variable",
+        |_, line| line.env("BOOKGUARD_TRUSTED_PROXY", "10.0.0.1"),
         "configuration",
         "warning",
     ),

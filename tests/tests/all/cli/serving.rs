@@ -365,13 +365,18 @@ async fn settings_come_from_flags_then_the_environment_then_the_file() {
     let line = bookguard("serve")
         .in_folder(folder.path())
         .env("BOOKGUARD_CONFIG", "bookguard.toml");
-    let server = Serving::of(line.clone().env("BOOKGUARD_DB", "from-env.db")).await;
+    let with_env = line.clone().env("BOOKGUARD_DB", "from-env.db");
+    let server = Serving::of(with_env.env("BOOKGUARD_TRUSTED_PROXY", "10.0.0.1")).await;
     let refused = server
         .caller()
         .post("/v1/partners/register", &samples::partner("A"))
         .await;
     assert_eq!(refused.code(), "registration_closed");
-    server.stop().await;
+    let log = server.stop().await;
+    assert!(
+        log.contains("did you mean BOOKGUARD_TRUSTED_PROXIES?"),
+        "{log}"
+    );
     assert!(at("from-env.db").exists() && !at("from-file.db").exists());
     let flags = line
         .clone()

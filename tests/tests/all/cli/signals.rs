@@ -81,6 +81,12 @@ async fn sighup_reloads_the_rate_limits_and_a_bad_file_keeps_them() {
     for (text, why) in [
         ("rate_limit_burst = 0\n", "rate_limit_burst is 0"),
         ("registrations_per_minute = -1\n", "line 1"),
+        // The server could not be started again.
+        ("pdf_fonts = [\"/nowhere/a.ttf\"]\n", "/nowhere/a.ttf"),
+        (
+            "timestamp_authorities = [\"http://t.example/\"]\ntimestamp_roots = \"/nowhere/roots.pem\"\n",
+            "/nowhere/roots.pem",
+        ),
     ] {
         configure(text);
         server.signal("HUP").await;

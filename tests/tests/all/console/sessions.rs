@@ -75,6 +75,14 @@ async fn a_key_signs_in_and_leads_to_the_page_that_was_asked_for() {
         assert!(!entered.header("set-cookie").contains(&acme.key));
         browser.page("/bookings").await;
 
+        // Signing in again ends the session that the browser had.
+        let former = browser.copy();
+        browser.submit(&form.with(&[("apiKey", "")])).await.is(401);
+        former.page("/keys").await;
+        browser.submit(&form.with(&[("apiKey", &acme.key)])).await;
+        opens_nothing(&former).await;
+        browser.page("/keys").await;
+
         for elsewhere in [
             "https://evil.example/",
             "//evil.example/..",
@@ -187,6 +195,20 @@ async fn somebody_whose_partner_has_asked_too_much_can_sign_out() {
     browser.submit(&form).await.leads_to("/sign-in");
     server.advance(10_000);
     opens_nothing(&copy).await;
+}
+
+#[tokio::test]
+async fn links_are_opened_where_nobody_else_may_register() {
+    let server = TestServer::with(Engine::Sqlite, |config| Config {
+        registrations_per_minute: 1,
+        ..config
+    });
+    let server = server.await;
+    let acme = server.partner("Acme").await;
+    for _ in 0..2 {
+        let path = link(&acme, json!({})).await;
+        Browser::new(&server).post(&path, &[]).await.leads_to("");
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,8 @@ use bookguard_core::features::console::{
     self, FoundConsoleSession, OpenConsoleLink, SignOut, StartConsoleSession, StartedConsoleSession,
 };
 use bookguard_core::limits::{
-    CONSOLE_LINK_MS, CONSOLE_SESSION_KEPT_DAYS, CONSOLE_SESSION_MS, CONSOLE_SESSIONS_BEGUN, DAY_MS,
+    CONSOLE_LINK_MS, CONSOLE_SESSION_KEPT_DAYS, CONSOLE_SESSION_MS, CONSOLE_SESSIONS_BEGUN_OF_KEY,
+    DAY_MS,
 };
 use bookguard_core::model::Timestamp;
 use bookguard_core::operation::{self, Action, Operation, Request};
@@ -336,7 +337,7 @@ async fn signing_in_and_out_uses_up_none_of_the_changes_of_a_day() {
         assert!(signed_out.is_ok());
     };
     assert_eq!(refused.code, "too_many_console_sessions");
-    assert_eq!(signed_in, CONSOLE_SESSIONS_BEGUN - 1);
+    assert_eq!(signed_in, CONSOLE_SESSIONS_BEGUN_OF_KEY - 1);
     acme.post("/v1/api-keys", &json!({})).await.ok(201);
     drop(service);
     server.close().await.verify(0).await;

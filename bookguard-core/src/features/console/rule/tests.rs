@@ -20,18 +20,47 @@ fn state(words: &[&str], expires_ms: Option<i64>) -> BatchState {
         expires_at: expires_ms.map(Timestamp::from_ms),
         ..new_key(2).key
     };
-    let known = KeyState {
-        partner_id: id(1),
-        key,
-        lives_ms: expires_ms,
-        notice_at: None,
-    };
-    state.keys.insert(id(2), known);
+    add_key(&mut state, key, expires_ms);
     state
 }
 
+fn add_key(state: &mut BatchState, key: ApiKey, lives_ms: Option<i64>) {
+    let known = KeyState {
+        partner_id: id(1),
+        key,
+        lives_ms,
+        notice_at: None,
+    };
+    state.keys.insert(known.key.api_key_id, known);
+}
+
 fn revoke_key(state: &mut BatchState) {
-    state.keys.get_mut(&id(2)).unwrap().key.revoked_at = Some(NOW);
+    revoke(state, 2);
+}
+
+fn revoke(state: &mut BatchState, n: u8) {
+    state.keys.get_mut(&id(n)).unwrap().key.revoked_at = Some(NOW);
+}
+
+/// Adds so many sessions of a key, each a millisecond after the one before: with the key itself, or by a link to this person.
+fn add_sessions(state: &mut BatchState, count: usize, key: u8, person: Option<&str>) {
+    for _ in 0..count {
+        let n = state.console_sessions.len() as u64;
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&n.to_be_bytes());
+        let at = NOW.plus_ms(i64::try_from(n).unwrap());
+        let session = ConsoleSession {
+            console_session_id: Id::new(NOW, random),
+            api_key_id: id(key),
+            person: person.map(str::to_owned),
+            scopes: Scopes::all(),
+            created_at: at,
+            started_at: Some(at),
+            expires_at: at.plus_ms(SESSION),
+            ended_at: None,
+        };
+        state.apply(&added(id(1), session, [0; 32]));
+    }
 }
 
 /// A link made with key 2 that has these scopes, or by the administrator for key 2.
@@ -256,27 +285,26 @@ fn a_session_is_ended_once_and_only_by_its_partner() {
     assert!(!waits_for_room(&state, &end_at(0, 1, 4)));
 }
 
+const FULL: &str = "too_many_console_sessions";
+
 #[test]
-fn a_partner_has_so_many_sessions_at_a_time_and_begins_so_many() {
-    let most = limits::CONSOLE_SESSIONS as u8;
+fn a_partner_has_so_many_sessions_at_a_time() {
     let mut state = state(&["*"], None);
-    for n in 0..most {
-        done(&mut state, &start_at(0, n));
+    for n in 0..limits::CONSOLE_SESSIONS as u8 {
+        done(&mut state, &command(link(n, None, None)));
     }
-    let full = "too_many_console_sessions";
-    let said = |state: &BatchState| decide(state, &start_at(0, 250)).unwrap_err().message;
-    let first = NOW.plus_ms(SESSION);
+    let first = NOW.plus_ms(LINK);
     assert_eq!(
-        said(&state),
+        decide(&state, &start_at(0, 250)).unwrap_err().message,
         format!(
             "The partner has 100 console sessions and links that work, the most allowed. End one first with DELETE \
              /v1/console-sessions/{{consoleSessionId}}, or wait. The first of them expires at {first}."
         )
     );
     let made = |at| Envelope::new(Timestamp::from_ms(at), link(250, None, None));
-    assert_eq!(code(&state, &start_at(0, 250)), full);
-    assert_eq!(code(&state, &made(0)), full);
-    assert_eq!(code(&state, &made(SESSION)), "", "they have expired");
+    assert_eq!(code(&state, &start_at(0, 250)), FULL);
+    assert_eq!(code(&state, &made(0)), FULL);
+    assert_eq!(code(&state, &made(LINK)), "", "they have expired");
     done(&mut state, &end_at(0, 1, 3));
     assert_eq!(code(&state, &start_at(0, 250)), "", "one has ended");
     for stored in state.console_sessions.values_mut() {
@@ -287,36 +315,94 @@ fn a_partner_has_so_many_sessions_at_a_time_and_begins_so_many() {
         "",
         "another's do not count"
     );
+}
 
-    // Those that ended count until they would have expired.
-    let mut state = self::state(&["*"], None);
-    for n in 0..limits::CONSOLE_SESSIONS_BEGUN as u64 {
-        let mut random = [0; 10];
-        random[..8].copy_from_slice(&n.to_be_bytes());
-        let console_session_id = Id::new(NOW, random);
-        let session = ConsoleSession {
-            console_session_id,
-            api_key_id: id(2),
-            person: None,
-            scopes: Scopes::all(),
-            created_at: NOW,
-            started_at: Some(NOW),
-            expires_at: NOW.plus_ms(SESSION + i64::try_from(n % 7).unwrap()),
-            ended_at: Some(NOW),
+#[test]
+fn signing_in_ends_the_oldest_session_of_the_same_key_rather_than_lock_anybody_out() {
+    let share = limits::CONSOLE_SESSIONS_OF_KEY;
+    let all = limits::CONSOLE_SESSIONS;
+    // How many sessions began with key 2 itself, by its links, and with key 3; whether that one works; and which of the first ends.
+    for (own, linked, others, other_works, expected) in [
+        (share - 1, 0, 0, true, Ok(None)),
+        (share - 1, 1, share, true, Ok(Some(0))),
+        (share, 0, 0, true, Ok(Some(0))),
+        (share - 1, 0, share, true, Ok(None)),
+        (1, 0, all - 1, true, Ok(Some(0))),
+        (0, 0, all - 1, true, Ok(None)),
+        // Nobody else is signed out.
+        (0, 0, all, true, Err(FULL)),
+        (0, all, 0, true, Err(FULL)),
+        // What ended with its key takes no place.
+        (0, 0, all, false, Ok(None)),
+        (1, 0, all, false, Ok(None)),
+    ] {
+        let case = format!("{own} {linked} {others} {other_works}");
+        let mut state = state(&["*"], None);
+        add_key(&mut state, new_key(3).key, None);
+        add_sessions(&mut state, own, 2, None);
+        add_sessions(&mut state, linked, 2, Some("Ada"));
+        add_sessions(&mut state, others, 3, None);
+        if !other_works {
+            revoke(&mut state, 3);
+        }
+        let decided = decide(&state, &start_at(1000, 250));
+        let Ok(ended) = expected else {
+            assert_eq!(refusal(decided), FULL, "{case}");
+            continue;
         };
-        state.apply(&added(id(1), session, [0; 32]));
+        apply_all(&mut state, &changes(decided));
+        let is_ended = |stored: &&StoredConsoleSession| stored.session.ended_at.is_some();
+        let found: Vec<_> = (state.console_sessions.values())
+            .filter(is_ended)
+            .map(|stored| stored.session.created_at)
+            .collect();
+        let ended: Vec<_> = ended.map(|n| NOW.plus_ms(n)).into_iter().collect();
+        assert_eq!(found, ended, "{case}");
+        let count = own + linked + others + 1;
+        assert_eq!(state.console_sessions.len(), count, "{case}");
     }
-    assert_eq!(code(&state, &start_at(0, 250)), full);
-    assert_eq!(
-        said(&state),
-        format!(
-            "The partner has begun 1000 console sessions and links that would not have expired yet, the most allowed. The first \
-             of them expires at {first}."
-        )
-    );
-    assert_eq!(code(&state, &start_at(SESSION, 250)), "");
-    // Nor do those count that have expired and are there because other commands of the batch name them.
-    let whole = |at| crate::engine::decide::decide(&state, &start_at(at, 250));
-    assert_eq!(whole(SESSION - 1).unwrap_err().code, full);
-    assert!(whole(SESSION).is_ok());
+}
+
+#[test]
+fn a_partner_and_a_key_begin_so_many_sessions() {
+    let share = limits::CONSOLE_SESSIONS_BEGUN_OF_KEY;
+    let begun = |of_own: usize, of_other: usize| {
+        let mut state = state(&["*"], None);
+        add_sessions(&mut state, of_own, 2, None);
+        add_sessions(&mut state, of_other, 3, None);
+        // Those that ended count until they would have expired.
+        for stored in state.console_sessions.values_mut() {
+            stored.session.ended_at = Some(NOW);
+        }
+        state
+    };
+    let last = limits::CONSOLE_SESSIONS_BEGUN - share + 1;
+    let first = NOW.plus_ms(SESSION);
+    for (state, expected) in [
+        (begun(share - 1, 0), None),
+        (begun(share, 0), Some("The API key has begun 500")),
+        // One key leaves as many to the others.
+        (begun(0, share), None),
+        (begun(share - 1, last - 1), None),
+        (begun(share - 1, last), Some("The partner has begun 1000")),
+    ] {
+        let Some(whose) = expected else {
+            assert_eq!(code(&state, &start_at(0, 250)), "");
+            continue;
+        };
+        assert_eq!(code(&state, &start_at(0, 250)), FULL);
+        assert_eq!(code(&state, &command(link(250, None, None))), FULL);
+        assert_eq!(
+            decide(&state, &start_at(0, 250)).unwrap_err().message,
+            format!(
+                "{whose} console sessions and links that would not have expired yet, the most allowed. The first of them expires at \
+                 {first}."
+            )
+        );
+        assert_eq!(code(&state, &start_at(SESSION, 250)), "");
+        // Nor do those count that have expired and are there because other commands of the batch name them.
+        let whole = |at| crate::engine::decide::decide(&state, &start_at(at, 250));
+        assert_eq!(whole(SESSION - 1).unwrap_err().code, FULL);
+        assert!(whole(SESSION).is_ok());
+    }
 }

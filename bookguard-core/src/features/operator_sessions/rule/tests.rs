@@ -137,7 +137,11 @@ fn there_is_room_for_so_many() {
         refusal(decide(&state, &link(10, 2, true))),
         "too_many_console_sessions"
     );
-    let ended = changes(decide(&state, &end_at(0, 100)));
-    apply_all(&mut state, &ended);
+    // One that has ended takes no place, nor one whose key was revoked.
+    let mut ended = state.clone();
+    apply_all(&mut ended, &changes(decide(&state, &end_at(0, 100))));
+    assert_eq!(changes(decide(&ended, &start(10, 2))).len(), 1);
+    let of_revoked = state.operator_sessions.get_mut(&id(100)).unwrap();
+    of_revoked.session.operator_key_id = id(3);
     assert_eq!(changes(decide(&state, &start(10, 2))).len(), 1);
 }
