@@ -1,5 +1,6 @@
 //! The checks of `doctor`, one function each.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ pub(super) async fn all(
         found.push(maps(config, sound));
     });
     found.push(public_url(config).await);
-    found.push(webhooks(egress).await);
+    found.push(webhooks(config, egress).await);
     found.push(server(config).await);
     found
 }
@@ -530,8 +531,8 @@ async fn public_url(config: &Config) -> Diagnosis {
     )
 }
 
-/// Whether something outside can be reached.
-async fn webhooks(egress: Option<&str>) -> Diagnosis {
+/// Whether something outside can be reached as webhooks reach it.
+async fn webhooks(config: &Config, egress: Option<&str>) -> Diagnosis {
     let check = "webhooks";
     let Some(place) = egress else {
         return Diagnosis::skipped(
@@ -539,33 +540,59 @@ async fn webhooks(egress: Option<&str>) -> Diagnosis {
             "name a receiver with --egress HOST:PORT to see whether it can be reached",
         );
     };
-    let fix = "Look at name servers, routes and the firewall; if webhooks must go through a proxy, set webhook_proxy.";
-    if let Err(why) = resolved(place).await {
-        return Diagnosis::problem(check, format!("{place} does not resolve: {why}"), fix);
-    }
-    match timeout(PATIENCE, TcpStream::connect(place)).await {
-        Ok(Ok(_)) => Diagnosis::ok(check, format!("{place} can be reached directly")),
-        Ok(Err(why)) => Diagnosis::problem(check, format!("{place} cannot be reached: {why}"), fix),
+    let (way, fix) = match config.webhook_proxy {
+        Some(_) => (
+            "through webhook_proxy",
+            "Look at name servers, and at the proxy (webhook_proxy): its address, its log, and where it lets this service go.",
+        ),
+        None => (
+            "directly",
+            "Look at name servers, routes and the firewall; if webhooks must go through a proxy, set webhook_proxy.",
+        ),
+    };
+    // A proxy is never given a name, so it is resolved here either way.
+    let addresses = match resolved(place).await {
+        Ok(addresses) => addresses,
+        Err(why) => {
+            return Diagnosis::problem(check, format!("{place} does not resolve: {why}"), fix);
+        }
+    };
+    let reaching = async {
+        match &config.webhook_proxy {
+            Some(proxy) => proxy.reach(&addresses).await,
+            None => {
+                let connected = TcpStream::connect(addresses.as_slice()).await;
+                connected.map(drop).map_err(|e| e.to_string())
+            }
+        }
+    };
+    match timeout(PATIENCE, reaching).await {
+        Ok(Ok(())) => Diagnosis::ok(check, format!("{place} can be reached {way}")),
+        Ok(Err(why)) => Diagnosis::problem(
+            check,
+            format!("{place} cannot be reached {way}: {why}"),
+            fix,
+        ),
         Err(_) => {
             let seconds = PATIENCE.as_secs();
             Diagnosis::problem(
                 check,
-                format!("{place} did not answer within {seconds} s"),
+                format!("{place} did not answer {way} within {seconds} s"),
                 fix,
             )
         }
     }
 }
 
-/// Whether the host of this host and port has an address; if not, why.
-async fn resolved(place: &str) -> Result<(), String> {
+/// The addresses of this host and port, at least one; or why there is none.
+async fn resolved(place: &str) -> Result<Vec<SocketAddr>, String> {
     let found = timeout(PATIENCE, lookup_host(place)).await;
     let found = found.map_err(|_| "no name server answered".to_owned())?;
-    let mut found = found.map_err(|e| e.to_string())?;
-    found
-        .next()
-        .map(drop)
-        .ok_or_else(|| "it has no address".to_owned())
+    let found: Vec<_> = found.map_err(|e| e.to_string())?.collect();
+    match found.is_empty() {
+        true => Err("it has no address".to_owned()),
+        false => Ok(found),
+    }
 }
 
 /// Whether the server of these settings is ready, if one runs.
