@@ -8,6 +8,7 @@ use bookguard_core::clock::Clock;
 use bookguard_core::erasure_list::ErasureList;
 use bookguard_core::features::cosignatures::{is_silent, places};
 use bookguard_core::features::epochs::is_overdue;
+use bookguard_core::features::timestamps::has_stopped;
 use bookguard_core::guard::Guard;
 use bookguard_core::key_file::LedgerKey;
 use bookguard_core::ledger::rollback::entries;
@@ -429,9 +430,6 @@ fn backups(config: &Config) -> Diagnosis {
 /// Whether the ledger is stamped in time.
 fn timestamps(config: &Config, sound: Option<(&Store, &StoredHead)>) -> Diagnosis {
     let check = "timestamps";
-    let Some(timestamps) = &config.timestamps else {
-        return Diagnosis::skipped(check, "no time-stamp authority is configured");
-    };
     let Some((store, head)) = sound else {
         return Diagnosis::skipped(check, "the database cannot be read, or has no ledger");
     };
@@ -440,6 +438,18 @@ fn timestamps(config: &Config, sound: Option<(&Store, &StoredHead)>) -> Diagnosi
         Err(why) => {
             return Diagnosis::problem(check, why.to_string(), "Run `bookguard ledger verify`.");
         }
+    };
+    let is_here = head.moved_to.is_none();
+    let stopped = last.filter(|last| is_here && has_stopped(*last, Clock::System.now()));
+    let Some(timestamps) = &config.timestamps else {
+        return match stopped {
+            None => Diagnosis::skipped(check, "no time-stamp authority is configured"),
+            Some(last) => Diagnosis::warning(
+                check,
+                format!("the last stamp is from {last}, and no time-stamp authority is configured"),
+                "Set timestamp_authorities and timestamp_roots again, unless the ledger is no longer to be stamped.",
+            ),
+        };
     };
     let said = match last {
         None => "the ledger was never stamped".to_owned(),
@@ -452,11 +462,11 @@ fn timestamps(config: &Config, sound: Option<(&Store, &StoredHead)>) -> Diagnosi
             "Check that the authority can be reached from here, and that timestamp_roots holds its root; packets say until when \
              the ledger is stamped.",
         ),
-        None if last.is_none() && head.head.size > 0 => Diagnosis::warning(
+        None if stopped.is_some() || last.is_none() && head.head.size > 0 => Diagnosis::warning(
             check,
             said,
             format!(
-                "Start the server; it asks an authority within {} s.",
+                "Let a server run with these settings; it asks an authority within {} s.",
                 timestamps.interval.as_secs()
             ),
         ),

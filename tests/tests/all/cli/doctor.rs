@@ -175,7 +175,7 @@ type Fault = (
     &'static str,
 );
 
-const FAULTS: [Fault; 29] = [
+const FAULTS: [Fault; 30] = [
     (
         "an invalid setting",
         |it, line| {
@@ -395,6 +395,17 @@ const FAULTS: [Fault; 29] = [
             line
         },
         "backups",
+        "warning",
+    ),
+    (
+        "nobody stamps the ledger any more",
+        |it, line| {
+            it.database.tamper(
+                "INSERT INTO stamp (idx, size, time_ms, checkpoint, response) VALUES (0, 1, 1577836800000, '', x'')",
+            );
+            line
+        },
+        "timestamps",
         "warning",
     ),
     (
