@@ -196,7 +196,7 @@ fn ledger_key(needs: &BackupCheck, head: Option<&StoredHead>) -> (Diagnosis, Opt
     let open = source
         .path()
         .and_then(|file| Some((file, private::mode(file)?)))
-        .filter(|(_, mode)| mode & 0o077 != 0);
+        .filter(|(file, mode)| private::is_open_to_others(file, *mode));
     let finding = match open {
         None => Diagnosis::ok(
             check,
