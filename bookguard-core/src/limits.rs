@@ -248,6 +248,8 @@ pub const STAMP_PAUSE_MS: i64 = 30_000;
 pub const STAMP_PAUSE_MAX_MS: i64 = HOUR_MS;
 /// The age at which the last stamp of a log at rest is renewed: far shorter than what an authority's certificate is valid for.
 pub const STAMP_IDLE_MS: i64 = 7 * DAY_MS;
+/// The age from which the last stamp shows that stamping has stopped: a day more than that of any log that is stamped.
+pub const STAMP_OLD_MS: i64 = STAMP_IDLE_MS + DAY_MS;
 /// Characters of the sentence that says why there is no stamp.
 pub const STAMP_TROUBLE_CHARS: usize = 500;
 /// The most entries that an epoch adds to the map, so that its write turn stays short. This many make one due.

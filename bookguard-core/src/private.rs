@@ -222,6 +222,19 @@ pub(crate) fn share_disk(_: &Path, _: &Path) -> bool {
     true
 }
 
+/// Where systemd puts the credentials of services.
+const CREDENTIALS: &str = "/run/credentials";
+
+/// Whether a file with these permissions can be read or written by users other than its owner. A service reads its credentials by an
+/// access list, whose mask stands in the place of the group's permissions: there, these tell nothing.
+pub fn is_open_to_others(file: &Path, mode: u32) -> bool {
+    let others = match file.starts_with(CREDENTIALS) {
+        true => 0o007,
+        false => 0o077,
+    };
+    mode & others != 0
+}
+
 /// The warnings about `files` and their folders, one line each. Files that do not exist are skipped.
 pub fn warnings(files: &[PathBuf]) -> Vec<String> {
     let shown = |open: &[(&Path, u32)]| {
@@ -235,7 +248,7 @@ pub fn warnings(files: &[PathBuf]) -> Vec<String> {
     let open: Vec<(&Path, u32)> = files
         .iter()
         .filter_map(|file| Some((file.as_path(), mode(file)?)))
-        .filter(|(_, mode)| mode & 0o077 != 0)
+        .filter(|(file, mode)| is_open_to_others(file, *mode))
         .collect();
     if !open.is_empty() {
         warnings.push(format!(
@@ -455,6 +468,27 @@ mod tests {
             assert_eq!(files_of_database(&files[1]), files[1..]);
         }
         assert_eq!(resolved(&at("loop")), at("loop"));
+    }
+
+    #[test]
+    fn the_group_s_permissions_of_a_credential_tell_nothing() {
+        for (file, mode, is_open) in [
+            (
+                "/run/credentials/bookguard.service/ledger.key",
+                0o100440,
+                false,
+            ),
+            (
+                "/run/credentials/bookguard.service/ledger.key",
+                0o100444,
+                true,
+            ),
+            ("/run/credentials.key", 0o100440, true),
+            ("/etc/bookguard/ledger.key", 0o100440, true),
+            ("/etc/bookguard/ledger.key", 0o100400, false),
+        ] {
+            assert_eq!(is_open_to_others(Path::new(file), mode), is_open, "{file}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! stronger source win; [`Settings::resolve`] fills in the defaults and checks every value. The command line reads flags and
 //! the environment. Invariant: a [`Config`] returned by `resolve` needs no further checks.
 
+mod authority;
 pub mod bytes;
 mod fonts;
 pub mod security;
@@ -27,6 +28,7 @@ use bookguard_core::service::{self, RegistrationMode, SettingInForce};
 use bookguard_core::store::Database;
 use url::{ParseError, Url};
 
+pub use self::authority::Authority;
 use self::security::SecurityTxt;
 pub use self::settings::Settings;
 use self::settings::{DB, RATE_LIMIT_BURST};

@@ -325,11 +325,7 @@ fn in_words(made: &BackedUp, file: &Path, key: &LedgerKeySource) -> String {
 
 fn json_of(kept: &KeptBackup) -> Value {
     let mut value = members(&kept.made, &kept.file);
-    value["verified"] = match kept.unchecked {
-        None => "ledger".into(),
-        Some(_) => "structure".into(),
-    };
-    value["unchecked"] = json!(kept.unchecked);
+    value["verified"] = "ledger".into();
     value["deleted"] = json!(kept.deleted);
     value["warnings"] = json!(kept.warnings);
     value
@@ -337,13 +333,7 @@ fn json_of(kept: &KeptBackup) -> Value {
 
 fn told_of(kept: &KeptBackup) -> String {
     let mut lines = vec![held(&kept.made, &kept.file)];
-    lines.push(match &kept.unchecked {
-        None => "Verified: the ledger and every row agree.".to_owned(),
-        Some(why) => format!(
-            "Only its structure was checked, not its ledger: {}.",
-            plain(why)
-        ),
-    });
+    lines.push("Verified: the ledger and every row agree.".to_owned());
     let deleted = kept.deleted.iter();
     lines.extend(deleted.map(|file| format!("Deleted {}.", file.display())));
     let warnings = kept.warnings.iter();

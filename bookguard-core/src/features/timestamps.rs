@@ -18,6 +18,7 @@ use crate::model::{BookingId, Timestamp};
 use crate::service::Service;
 use crate::store::StoreError;
 use crate::store::read::Reader;
+pub use rule::has_stopped;
 
 /// A checkpoint that is to be stamped.
 #[derive(Debug, Clone, PartialEq, Eq)]

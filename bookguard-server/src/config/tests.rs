@@ -429,9 +429,25 @@ fn witnesses_are_named_by_a_trust_policy_and_can_be_asked() {
 }
 
 #[test]
+fn a_token_in_an_authority_s_address_is_never_shown() {
+    let text = "timestamp_authorities = [\"http://t.example.com:8080/tsr?token=s3cret\", \"http://t.example.org/tsr\"]";
+    let settings = Settings::parse(text).unwrap();
+    let shown = "[\"http://t.example.com:8080/…\", \"http://t.example.org/tsr\"]";
+    assert!(format!("{settings:?}").contains(shown), "{settings:?}");
+    let [flag, environment] = ["flag", "environment"].map(|from| (from, Settings::default()));
+    let in_force = Settings::in_force([flag, environment, ("file", settings)]);
+    let mut in_force = in_force.iter();
+    let authorities = in_force.find(|setting| setting.name == "timestamp_authorities");
+    assert_eq!(authorities.unwrap().value, shown);
+}
+
+#[test]
 fn authorities_are_addresses_and_have_roots() {
     let settings = |authorities: &[&str], roots: Option<&str>, seconds: Option<u32>| {
-        let authorities = authorities.iter().map(|url| (*url).to_owned()).collect();
+        let authorities = authorities
+            .iter()
+            .map(|url| Authority((*url).to_owned()))
+            .collect();
         let settings = Settings {
             timestamp_authorities: Some(authorities),
             timestamp_roots: roots.map(Into::into),
@@ -468,6 +484,12 @@ fn authorities_are_addresses_and_have_roots() {
             Some("r"),
             None,
             "without a password",
+        ),
+        (
+            &["ftp://t.example.com/a?s3cret"],
+            Some("r"),
+            None,
+            "holds \"ftp://t.example.com/…\"",
         ),
         (&["http://"], Some("r"), None, "not an address"),
         (

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bookguard_time::Roots;
 use hyper::Uri;
 
-use super::{Config, quoted};
+use super::{Authority, Config, quoted};
 use crate::stamping::Stamper;
 
 /// The most bytes of the file of roots: a hundred of the longest certificates.
@@ -30,7 +30,7 @@ pub struct Timestamps {
 
 /// Checks the settings.
 pub(super) fn checked(
-    authorities: &[String],
+    authorities: &[Authority],
     roots: Option<PathBuf>,
     seconds: u32,
 ) -> Result<Option<Timestamps>, String> {
@@ -46,7 +46,7 @@ pub(super) fn checked(
             authorities.len()
         ));
     }
-    let authorities = authorities.iter().map(|text| authority(text));
+    let authorities = authorities.iter().map(uri);
     Ok(Some(Timestamps {
         authorities: authorities.collect::<Result<_, String>>()?,
         roots,
@@ -54,14 +54,15 @@ pub(super) fn checked(
     }))
 }
 
-fn authority(text: &str) -> Result<Uri, String> {
+fn uri(authority: &Authority) -> Result<Uri, String> {
     let wrong = |why: &str| {
         format!(
             "timestamp_authorities holds {}, {why}; write it like http://timestamp.example.com",
-            quoted(text)
+            quoted(&authority.shown())
         )
     };
-    let uri: Uri = (text.parse()).map_err(|e| wrong(&format!("which is not an address ({e})")))?;
+    let uri: Uri =
+        (authority.0.parse()).map_err(|e| wrong(&format!("which is not an address ({e})")))?;
     let known = matches!(uri.scheme_str(), Some("http" | "https"));
     let place = uri.authority().map(|place| place.as_str());
     if !known || place.is_none_or(|place| place.is_empty() || place.contains('@')) {

@@ -176,6 +176,21 @@ impl fmt::Display for ProxyFault {
 impl std::error::Error for ProxyFault {}
 
 impl Proxy {
+    /// Opens a tunnel to the first of these addresses that it can reach, and closes it.
+    ///
+    /// # Errors
+    /// Why there is no tunnel to the last of them.
+    pub async fn reach(&self, addresses: &[SocketAddr]) -> Result<(), String> {
+        let mut refused = "there is no address to reach".to_owned();
+        for address in addresses {
+            match self.tunnel(*address).await {
+                Ok(_) => return Ok(()),
+                Err(fault) => refused = fault.to_string(),
+            }
+        }
+        Err(refused)
+    }
+
     /// Whether its address holds a user and a password.
     pub(crate) fn holds_password(&self) -> bool {
         self.authorization.is_some()

@@ -63,6 +63,7 @@ mod traces {
 #[path = "../../../bookguard-server/src/config"]
 #[allow(dead_code, unreachable_pub)]
 mod config {
+    pub mod authority;
     pub mod bytes;
     pub mod settings;
 

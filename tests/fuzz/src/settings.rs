@@ -36,6 +36,7 @@ pub fn read(bytes: &[u8]) {
         format!("webhook_proxy = \"http://user:{PASSWORD}@proxy.example:3128\""),
         format!("db = \"postgres://user:{PASSWORD}@db.example/bookguard?sslmode=require\""),
         format!("postgres://user:{PASSWORD}@db.example/bookguard?sslmode=require"),
+        format!("timestamp_authorities = [\"http://t.example/tsr?token={PASSWORD}\"]"),
     ] {
         let with = format!("{text}\n{secret}\n");
         let said = match config::parse(&with) {

@@ -1,5 +1,6 @@
 //! The checks of `doctor`, one function each.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use bookguard_core::clock::Clock;
 use bookguard_core::erasure_list::ErasureList;
 use bookguard_core::features::cosignatures::{is_silent, places};
 use bookguard_core::features::epochs::is_overdue;
+use bookguard_core::features::timestamps::has_stopped;
 use bookguard_core::guard::Guard;
 use bookguard_core::key_file::LedgerKey;
 use bookguard_core::ledger::rollback::entries;
@@ -60,7 +62,7 @@ pub(super) async fn all(
         found.push(maps(config, sound));
     });
     found.push(public_url(config).await);
-    found.push(webhooks(egress).await);
+    found.push(webhooks(config, egress).await);
     found.push(server(config).await);
     found
 }
@@ -206,7 +208,7 @@ fn ledger_key(needs: &BackupCheck, head: Option<&StoredHead>) -> (Diagnosis, Opt
     let open = source
         .path()
         .and_then(|file| Some((file, private::mode(file)?)))
-        .filter(|(_, mode)| mode & 0o077 != 0);
+        .filter(|(file, mode)| private::is_open_to_others(file, *mode));
     let finding = match open {
         None => Diagnosis::ok(
             check,
@@ -440,9 +442,6 @@ fn backups(config: &Config) -> Diagnosis {
 /// Whether the ledger is stamped in time.
 fn timestamps(config: &Config, sound: Option<(&Store, &StoredHead)>) -> Diagnosis {
     let check = "timestamps";
-    let Some(timestamps) = &config.timestamps else {
-        return Diagnosis::skipped(check, "no time-stamp authority is configured");
-    };
     let Some((store, head)) = sound else {
         return Diagnosis::skipped(check, "the database cannot be read, or has no ledger");
     };
@@ -451,6 +450,18 @@ fn timestamps(config: &Config, sound: Option<(&Store, &StoredHead)>) -> Diagnosi
         Err(why) => {
             return Diagnosis::problem(check, why.to_string(), "Run `bookguard ledger verify`.");
         }
+    };
+    let is_here = head.moved_to.is_none();
+    let stopped = last.filter(|last| is_here && has_stopped(*last, Clock::System.now()));
+    let Some(timestamps) = &config.timestamps else {
+        return match stopped {
+            None => Diagnosis::skipped(check, "no time-stamp authority is configured"),
+            Some(last) => Diagnosis::warning(
+                check,
+                format!("the last stamp is from {last}, and no time-stamp authority is configured"),
+                "Set timestamp_authorities and timestamp_roots again, unless the ledger is no longer to be stamped.",
+            ),
+        };
     };
     let said = match last {
         None => "the ledger was never stamped".to_owned(),
@@ -463,11 +474,11 @@ fn timestamps(config: &Config, sound: Option<(&Store, &StoredHead)>) -> Diagnosi
             "Check that the authority can be reached from here, and that timestamp_roots holds its root; packets say until when \
              the ledger is stamped.",
         ),
-        None if last.is_none() && head.head.size > 0 => Diagnosis::warning(
+        None if stopped.is_some() || last.is_none() && head.head.size > 0 => Diagnosis::warning(
             check,
             said,
             format!(
-                "Start the server; it asks an authority within {} s.",
+                "Let a server run with these settings; it asks an authority within {} s.",
                 timestamps.interval.as_secs()
             ),
         ),
@@ -542,8 +553,8 @@ async fn public_url(config: &Config) -> Diagnosis {
     )
 }
 
-/// Whether something outside can be reached.
-async fn webhooks(egress: Option<&str>) -> Diagnosis {
+/// Whether something outside can be reached as webhooks reach it.
+async fn webhooks(config: &Config, egress: Option<&str>) -> Diagnosis {
     let check = "webhooks";
     let Some(place) = egress else {
         return Diagnosis::skipped(
@@ -551,33 +562,59 @@ async fn webhooks(egress: Option<&str>) -> Diagnosis {
             "name a receiver with --egress HOST:PORT to see whether it can be reached",
         );
     };
-    let fix = "Look at name servers, routes and the firewall; if webhooks must go through a proxy, set webhook_proxy.";
-    if let Err(why) = resolved(place).await {
-        return Diagnosis::problem(check, format!("{place} does not resolve: {why}"), fix);
-    }
-    match timeout(PATIENCE, TcpStream::connect(place)).await {
-        Ok(Ok(_)) => Diagnosis::ok(check, format!("{place} can be reached directly")),
-        Ok(Err(why)) => Diagnosis::problem(check, format!("{place} cannot be reached: {why}"), fix),
+    let (way, fix) = match config.webhook_proxy {
+        Some(_) => (
+            "through webhook_proxy",
+            "Look at name servers, and at the proxy (webhook_proxy): its address, its log, and where it lets this service go.",
+        ),
+        None => (
+            "directly",
+            "Look at name servers, routes and the firewall; if webhooks must go through a proxy, set webhook_proxy.",
+        ),
+    };
+    // A proxy is never given a name, so it is resolved here either way.
+    let addresses = match resolved(place).await {
+        Ok(addresses) => addresses,
+        Err(why) => {
+            return Diagnosis::problem(check, format!("{place} does not resolve: {why}"), fix);
+        }
+    };
+    let reaching = async {
+        match &config.webhook_proxy {
+            Some(proxy) => proxy.reach(&addresses).await,
+            None => {
+                let connected = TcpStream::connect(addresses.as_slice()).await;
+                connected.map(drop).map_err(|e| e.to_string())
+            }
+        }
+    };
+    match timeout(PATIENCE, reaching).await {
+        Ok(Ok(())) => Diagnosis::ok(check, format!("{place} can be reached {way}")),
+        Ok(Err(why)) => Diagnosis::problem(
+            check,
+            format!("{place} cannot be reached {way}: {why}"),
+            fix,
+        ),
         Err(_) => {
             let seconds = PATIENCE.as_secs();
             Diagnosis::problem(
                 check,
-                format!("{place} did not answer within {seconds} s"),
+                format!("{place} did not answer {way} within {seconds} s"),
                 fix,
             )
         }
     }
 }
 
-/// Whether the host of this host and port has an address; if not, why.
-async fn resolved(place: &str) -> Result<(), String> {
+/// The addresses of this host and port, at least one; or why there is none.
+async fn resolved(place: &str) -> Result<Vec<SocketAddr>, String> {
     let found = timeout(PATIENCE, lookup_host(place)).await;
     let found = found.map_err(|_| "no name server answered".to_owned())?;
-    let mut found = found.map_err(|e| e.to_string())?;
-    found
-        .next()
-        .map(drop)
-        .ok_or_else(|| "it has no address".to_owned())
+    let found: Vec<_> = found.map_err(|e| e.to_string())?.collect();
+    match found.is_empty() {
+        true => Err("it has no address".to_owned()),
+        false => Ok(found),
+    }
 }
 
 /// Whether the server of these settings is ready, if one runs.

@@ -9,7 +9,9 @@ use crate::evidence::Anchor;
 use crate::features::timestamps::{NoteTrouble, RecordStamp, TakeTurn};
 use crate::input::cut;
 use crate::ledger::LeafKind;
-use crate::limits::{STAMP_IDLE_MS, STAMP_PAUSE_MAX_MS, STAMP_PAUSE_MS, STAMP_TROUBLE_CHARS};
+use crate::limits::{
+    STAMP_IDLE_MS, STAMP_OLD_MS, STAMP_PAUSE_MAX_MS, STAMP_PAUSE_MS, STAMP_TROUBLE_CHARS,
+};
 use crate::model::Timestamp;
 
 /// Whether the pause after the last question is over. A longer one than there is was computed by a clock that was ahead.
@@ -27,6 +29,12 @@ pub(crate) fn is_wanted(size: u64, last: Option<(u64, Timestamp)>, now: Timestam
             size > stamped.saturating_add(1) || time.plus_ms(STAMP_IDLE_MS) <= now
         }
     }
+}
+
+/// Whether a log whose last stamp was made at `last` is no longer stamped: even one at rest would have a later one.
+#[must_use]
+pub fn has_stopped(last: Timestamp, now: Timestamp) -> bool {
+    last.plus_ms(STAMP_OLD_MS) < now
 }
 
 /// The pause after an authority was asked `asked` times without a stamp.

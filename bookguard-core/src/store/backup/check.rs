@@ -7,7 +7,7 @@ use super::{BackupError, no_ledger, refused};
 use crate::clock::Clock;
 use crate::guard::{self, Guard};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
-use crate::ledger::rollback::{PublishedHead, entries};
+use crate::ledger::rollback::PublishedHead;
 use crate::log::Log;
 use crate::store::conn::StoreError;
 use crate::store::fsck::{self, LedgerReport};
@@ -87,23 +87,17 @@ impl BackupCheck {
         guard.seen()
     }
 
-    /// What this file lacks of `published` and of what it notes itself, in words. Without the ledger key, only the note counts.
+    /// What this file lacks of `published` and of what it notes itself, in words.
     pub(super) fn lost(
         &self,
         file: &Path,
         published: Option<&PublishedHead>,
     ) -> Result<Option<String>, BackupError> {
-        let log = self.key().ok().map(|key| self.log(key)).transpose()?;
+        let log = self.log(self.key().map_err(BackupError::Failed)?)?;
         let lost = || {
             let mut conn = Store::still(file)?.reader()?;
             let Some(stored) = head(&mut *conn)? else {
                 return Ok(None);
-            };
-            let noted = stored.lacking.first();
-            let noted =
-                noted.map(|it| format!("{} of log {} were published", entries(it.size), it.origin));
-            let Some(log) = &log else {
-                return Ok(noted);
             };
             let lost = log.check(&mut *conn, None, published, &stored)?;
             Ok(lost.map(|lost| lost.to_string()))

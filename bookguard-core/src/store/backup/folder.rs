@@ -1,7 +1,7 @@
 //! A folder of backups, named by their time, of which the newest are kept.
 //!
-//! A backup is copied into a draft and checked there, so whatever has a backup's name was verified. Invariants: one process
-//! at a time works in the folder. Only what was made here for the same ledger is deleted, and never the backup just made.
+//! A backup is copied into a draft and checked there, so whatever has a backup's name was verified against its ledger. Invariants: one
+//! process at a time works in the folder. Only what was made here for the same ledger is deleted, and never the backup just made.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -21,6 +21,8 @@ use crate::store::{Database, sqlite};
 
 /// What a copy that did not verify is called: the backup's name with this end.
 const FAILED: &str = ".failed";
+/// What a copy is called that could not be checked against its ledger.
+const UNVERIFIED: &str = ".unverified";
 
 /// A folder of backups, in which nobody else makes or deletes any.
 pub struct BackupFolder {
@@ -35,8 +37,6 @@ pub struct KeptBackup {
     pub file: PathBuf,
     /// What it holds.
     pub made: BackedUp,
-    /// Why only its structure was checked; `None` if it was checked against its ledger.
-    pub unchecked: Option<String>,
     /// The older backups that were deleted.
     pub deleted: Vec<PathBuf>,
     /// What the operator should know of the folder.
@@ -101,7 +101,8 @@ impl BackupFolder {
     /// `keep`.
     ///
     /// # Errors
-    /// As [`BackupError`] lists. The last copy that did not verify stays, under a name that is not a backup's.
+    /// As [`BackupError`] lists. The last copy that did not verify stays, and so does the last one for whose check there was no ledger
+    /// key, under names that are not a backup's.
     pub fn back_up(
         &self,
         database: &Database,
@@ -136,19 +137,27 @@ impl BackupFolder {
                 ),
             ));
         }
-        let checked = check.run(&draft.0, progress).and_then(|report| {
-            let Ok(report) = report else {
-                return Ok(report.err());
-            };
-            match contradictions(report.findings.iter(), report.more) {
-                None => Ok(None),
-                Some(why) => Err(BackupError::NotVerified(why)),
+        let contradicted = match check.run(&draft.0, progress) {
+            Ok(Ok(report)) => contradictions(report.findings.iter(), report.more),
+            Ok(Err(why)) => {
+                let aside = self.set_aside(&draft, &name, UNVERIFIED)?;
+                return Err(BackupError::Failed(format!(
+                    "only the structure of the copy was checked, so it is not counted as a backup, and none was deleted for it: {why}. It was \
+                     set aside as {}; give this command the ledger key (ledger_key), and back up again",
+                    aside.display()
+                )));
             }
-        });
-        let unchecked = match checked {
-            Err(BackupError::NotVerified(why)) => return Err(self.set_aside(&draft, &name, &why)),
-            checked => checked?,
+            Err(BackupError::NotVerified(why)) => Some(why),
+            Err(error) => return Err(error),
         };
+        if let Some(why) = contradicted {
+            let aside = self.set_aside(&draft, &name, FAILED)?;
+            return Err(BackupError::NotVerified(format!(
+                "the copy does not verify, so it is not counted as a backup: {why}. It was set aside as {}; check the database with `bookguard \
+                 ledger verify`, and then both disks",
+                aside.display()
+            )));
+        }
         // While it is a draft, a look that fails leaves nothing behind.
         let lost = check.lost(&draft.0, published.as_deref())?;
         draft.publish(&file)?;
@@ -169,7 +178,6 @@ impl BackupFolder {
                 ..made
             },
             file,
-            unchecked,
             deleted,
             warnings,
         })
@@ -185,23 +193,17 @@ impl BackupFolder {
         backups.find(|backup| private::identity(backup) == Some(itself))
     }
 
-    /// Keeps a copy that did not verify, in place of the last one.
-    fn set_aside(&self, draft: &Draft, name: &str, why: &str) -> BackupError {
-        let aside = with_end(&self.path.join(name), FAILED);
-        if let Err(error) = fs::rename(&draft.0, &aside) {
-            return cannot_write(&aside, &error);
-        }
+    /// Keeps a copy that is no backup under its name with this end, in place of the last one.
+    fn set_aside(&self, draft: &Draft, name: &str, end: &str) -> Result<PathBuf, BackupError> {
+        let aside = with_end(&self.path.join(name), end);
+        fs::rename(&draft.0, &aside).map_err(|error| cannot_write(&aside, &error))?;
         for older in names(&self.path).unwrap_or_default() {
-            let made_here = older.strip_suffix(FAILED).and_then(time_of).is_some();
+            let made_here = older.strip_suffix(end).and_then(time_of).is_some();
             if made_here && self.path.join(&older) != aside {
                 let _ = fs::remove_file(self.path.join(older));
             }
         }
-        BackupError::NotVerified(format!(
-            "the copy does not verify, so it is not counted as a backup: {why}. It was set aside as {}; check the database with `bookguard \
-             ledger verify`, and then both disks",
-            aside.display()
-        ))
+        Ok(aside)
     }
 
     /// Deletes the oldest backups of the ledger in `made`, but that one. The ledger tells which those are, because the clock that gave
@@ -322,6 +324,7 @@ mod tests {
             "bookguard-20261105t100000.123z.db",
             "bookguard-2026110\u{e9}T100000.123Z.db",
             "bookguard-20261105T100000.123Z.db.failed",
+            "bookguard-20261105T100000.123Z.db.unverified",
             "my-20261105T100000.123Z.db",
         ] {
             assert_eq!(time_of(other), None, "{other}");

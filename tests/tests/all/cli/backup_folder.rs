@@ -6,7 +6,7 @@ use std::path::Path;
 use bookguard_core::clock::Clock;
 use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
 use bookguard_tests::json::Members as _;
-use bookguard_tests::program::{Serving, bookguard};
+use bookguard_tests::program::{CommandLine, Serving, bookguard};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -123,6 +123,28 @@ async fn backups_of_a_clock_that_was_ahead_push_none_out() {
     server.stop().await;
 }
 
+/// Asserts that two backups fail so, that the last copy alone stays beside the `sound` backup, and that its name has this end.
+async fn set_aside(
+    backup: impl Fn() -> CommandLine,
+    (code, words): (i32, &[&str]),
+    (sound, end): (&str, &str),
+) {
+    let mut aside = BTreeSet::new();
+    for _ in 0..2 {
+        let folder = Path::new(sound).parent().unwrap();
+        let ran = backup().arg(folder).run().await;
+        ran.refused(code, words)
+            .refused(code, &["not counted as a backup", end]);
+        let mut there = names(folder);
+        let sound = Path::new(sound).file_name().unwrap().to_str().unwrap();
+        assert!(there.remove(sound), "{there:?}");
+        assert_eq!(there.len(), 1, "only the last one is kept: {there:?}");
+        assert!(there.first().unwrap().ends_with(end), "{there:?}");
+        aside.extend(there);
+    }
+    assert_eq!(aside.len(), 2);
+}
+
 #[tokio::test]
 async fn a_copy_that_does_not_verify_counts_as_no_backup() {
     let database = TestDatabase::new(Engine::Sqlite);
@@ -130,24 +152,15 @@ async fn a_copy_that_does_not_verify_counts_as_no_backup() {
     server.partner("Acme").await.book().await;
     server.stop().await;
     let folder = folder_of(0o700);
-    let sound = name(&back_up(&database, 1, folder.path()).await);
+    let sound = back_up(&database, 1, folder.path()).await;
     database.tamper("UPDATE head SET checkpoint = 'x'");
-    let mut aside = BTreeSet::new();
-    for _ in 0..2 {
-        let line = database.command("backup --keep 1");
-        let ran = line.arg(folder.path()).run().await;
-        ran.refused(6, &["not counted as a backup", "ledger verify", ".failed"]);
-        let mut there = names(folder.path());
-        assert!(there.remove(&sound), "{there:?}");
-        assert_eq!(there.len(), 1, "only the last one is kept: {there:?}");
-        assert!(there.first().unwrap().ends_with(".db.failed"), "{there:?}");
-        aside.extend(there);
-    }
-    assert_eq!(aside.len(), 2);
+    let backup = || database.command("backup --keep 1");
+    let kept = (sound.text("file"), ".db.failed");
+    set_aside(backup, (6, &["ledger verify"]), kept).await;
 }
 
 #[tokio::test]
-async fn without_the_ledger_key_only_the_structure_is_checked_and_that_is_said() {
+async fn without_the_ledger_key_a_copy_counts_as_no_backup_and_pushes_none_out() {
     let (database, other) = (
         TestDatabase::new(Engine::Sqlite),
         TestDatabase::new(Engine::Sqlite),
@@ -157,19 +170,18 @@ async fn without_the_ledger_key_only_the_structure_is_checked_and_that_is_said()
     }
     let folder = folder_of(0o700);
     let with_key = |key: &Path| {
-        let line = database.command("backup --keep 3");
-        line.arg("--ledger-key").arg(key).arg(folder.path())
+        let line = database.command("backup --keep 1");
+        line.arg("--ledger-key").arg(key)
     };
-    let made = with_key(&folder.path().join("none.key")).run().await.json();
-    assert_eq!(made["verified"], "structure");
-    assert!(
-        made.text("unchecked").contains("none.key is missing"),
-        "{made}"
-    );
+    let sound = back_up(&database, 1, folder.path()).await;
+    let none = database.folder().join("none.key");
+    let kept = (sound.text("file"), ".db.unverified");
+    set_aside(|| with_key(&none), (1, &["none.key is missing"]), kept).await;
+    let left = names(folder.path());
     let foreign = other.file().with_extension("db.key");
-    let ran = with_key(&foreign).run().await;
+    let ran = with_key(&foreign).arg(folder.path()).run().await;
     ran.refused(5, &["wrong_ledger_key", "another key"]);
-    assert_eq!(names(folder.path()), [name(&made)].into());
+    assert_eq!(names(folder.path()), left);
 }
 
 #[tokio::test]

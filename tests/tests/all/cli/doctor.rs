@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
+use bookguard_tests::forward_proxy::{ForwardProxy, Way};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
 use serde_json::Value;
@@ -144,6 +145,26 @@ async fn a_sound_installation_has_no_faults_and_is_left_as_it_is() {
         ("90".to_owned(), "default".to_owned())
     );
     server.stop().await;
+    // Webhooks go through the proxy if one is set.
+    let proxy = ForwardProxy::start().await;
+    let through = async |receiver: &TcpListener| {
+        let line = installed.doctor().arg("--egress");
+        let line = line.arg(receiver.local_addr().unwrap().to_string());
+        let line = line.env("BOOKGUARD_WEBHOOK_PROXY", proxy.url("u:hunter2@"));
+        line.run().await
+    };
+    assert_eq!(faults(&through(&receiver).await), []);
+    let (asked, _) = proxy.asked().remove(0);
+    let address = receiver.local_addr().unwrap();
+    assert_eq!(asked, format!("CONNECT {address} HTTP/1.1"));
+    proxy.way(Way::Says("HTTP/1.1 403 Forbidden\r\n\r\n"));
+    let ran = through(&receiver).await;
+    let expected = ("webhooks".to_owned(), "problem".to_owned());
+    assert_eq!(faults(&ran), [expected]);
+    assert!(
+        ran.stdout.contains("(403)") && !ran.stdout.contains("hunter2"),
+        "{ran:?}"
+    );
 }
 
 /// A name, how the fault is planted and the command changed, and the check and its state.
@@ -380,6 +401,17 @@ const FAULTS: [Fault; 30] = [
             line
         },
         "backups",
+        "warning",
+    ),
+    (
+        "nobody stamps the ledger any more",
+        |it, line| {
+            it.database.tamper(
+                "INSERT INTO stamp (idx, size, time_ms, checkpoint, response) VALUES (0, 1, 1577836800000, '', x'')",
+            );
+            line
+        },
+        "timestamps",
         "warning",
     ),
     (

@@ -251,9 +251,9 @@ async fn the_newest_verified_backup_is_shown() {
     let measured = Measured::open(Engine::Sqlite).await;
     let sample = "bookguard_backup_last_success_timestamp_seconds";
     measured.until_is(sample, 0.0).await;
-    // A backup that is being made, or did not verify, does not count.
+    // A backup that is being made, or was not verified, does not count.
     let folder = measured.backups.path();
-    for end in ["db.failed", "db.0123456789ab.part"] {
+    for end in ["db.failed", "db.unverified", "db.0123456789ab.part"] {
         std::fs::write(
             folder.join(format!("bookguard-20990101T000000.000Z.{end}")),
             "",

@@ -1,5 +1,6 @@
 use super::*;
 use crate::features::timestamps::Unstamped;
+use crate::limits::DAY_MS;
 
 fn now() -> Timestamp {
     Timestamp::from_ms(1_790_000_000_000)
@@ -81,6 +82,23 @@ fn what_was_logged_is_stamped_and_the_entry_of_a_stamp_alone_is_not() {
         (5, Some((4, ago(STAMP_IDLE_MS))), true),
     ] {
         assert_eq!(is_wanted(size, last, now()), wanted, "{size} {last:?}");
+    }
+}
+
+#[test]
+fn stamping_has_stopped_if_even_a_log_at_rest_would_have_been_stamped() {
+    for (age_ms, stopped) in [
+        (STAMP_IDLE_MS, false),
+        (8 * DAY_MS, false),
+        (8 * DAY_MS + 1, true),
+        // A clock was ahead.
+        (-DAY_MS, false),
+    ] {
+        assert_eq!(
+            has_stopped(now().plus_ms(-age_ms), now()),
+            stopped,
+            "{age_ms}"
+        );
     }
 }
 
