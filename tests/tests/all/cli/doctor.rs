@@ -175,7 +175,7 @@ type Fault = (
     &'static str,
 );
 
-const FAULTS: [Fault; 30] = [
+const FAULTS: [Fault; 31] = [
     (
         "an invalid setting",
         |it, line| {

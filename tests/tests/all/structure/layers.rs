@@ -67,7 +67,11 @@ const CORE: Layers = Layers {
         &["features/deliveries"],
         &["features/bookings", "features/events"],
         &["features/cancellations"],
-        &["features/erasures", "features/evaluations", "features/holds"],
+        &[
+            "features/erasures",
+            "features/evaluations",
+            "features/holds",
+        ],
         &[
             "features/endings",
             "features/items",
