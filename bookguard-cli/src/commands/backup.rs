@@ -326,6 +326,8 @@ fn in_words(made: &BackedUp, file: &Path, key: &LedgerKeySource) -> String {
 fn json_of(kept: &KeptBackup) -> Value {
     let mut value = members(&kept.made, &kept.file);
     value["verified"] = "ledger".into();
+    // Every backup that is kept was checked; the member stays for programs that read it.
+    value["unchecked"] = Value::Null;
     value["deleted"] = json!(kept.deleted);
     value["warnings"] = json!(kept.warnings);
     value
