@@ -132,7 +132,8 @@ pub const SHARE_VIEW_MS: i64 = 60 * 1000;
 pub const SHARE_VIEWS: usize = 50;
 /// Random bytes of a share's token.
 pub const SHARE_TOKEN_BYTES: usize = 32;
-/// Requests for shares from one network address per minute. A person needs two for each document.
+/// Requests for shares, and messages to MCP without a key, from one network address per minute. A person needs two for each
+/// document.
 pub const SHARE_REQUESTS_PER_MINUTE: u32 = 120;
 /// Webhook endpoints of one partner: each multiplies the partner's deliveries.
 pub const ENDPOINTS_PER_PARTNER: usize = 20;

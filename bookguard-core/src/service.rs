@@ -378,22 +378,18 @@ impl Service {
         self.presence.nodes().map_err(|e| self.fault(&e))
     }
 
-    /// Deletes expired remembered answers until none is left. Call this now and then. Blocks.
+    /// Deletes a thousand expired remembered answers; returns whether there may be more. Call this now and then. Blocks.
     ///
     /// # Errors
     /// `erasures_pending`; `unavailable` if the store does not answer; and the writer's.
-    pub fn forget_expired_answers(&self) -> Result<(), Error> {
-        loop {
-            let at = self.clock.now();
-            if !self
-                .reader()?
-                .has_expired_answers(at)
-                .map_err(|e| self.fault(&e))?
-            {
-                return Ok(());
-            }
+    pub fn forget_expired_answers(&self) -> Result<bool, Error> {
+        let at = self.clock.now();
+        let expired = self.reader()?.has_expired_answers(at);
+        let expired = expired.map_err(|e| self.fault(&e))?;
+        if expired {
             self.submit_and_wait(Envelope::new(at, ForgetAnswers))?;
         }
+        Ok(expired)
     }
 
     /// Stores when keys were used. Blocks. A failure costs only the knowledge of a few uses.

@@ -258,8 +258,8 @@ impl Storage {
         let mib = |bytes: u64| bytes / (1024 * 1024);
         if low {
             tracing::warn!(
-                "{} MiB of the database's disk are free, less than the {} of min_free_disk: new bookings, partners, policies, \
-                 endpoints and recoveries are refused; what is there is protected, canceled and delivered as before",
+                "{} MiB of the database's disk are free, less than the {} of min_free_disk: nothing new is accepted; existing \
+                 bookings are protected, rescheduled, canceled and delivered as before",
                 mib(free.unwrap_or(0)),
                 mib(self.min_free)
             );

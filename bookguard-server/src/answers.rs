@@ -3,8 +3,9 @@
 //! hyper holds an answer until its client has taken it, so whoever asks for much and reads nothing would use up the memory of the
 //! node. Small answers need no room: there are only so many connections. Each caller has a share of the rest, and the more others
 //! hold, the smaller it is, so that a few callers cannot take it all; those that are known by their network only, of which somebody
-//! may have many, have a quarter together. Once half of it is held, whoever reads too slowly is disconnected. Invariant: an answer
-//! that finds no room is dropped at once.
+//! may have many, have a quarter together. Once half of it is held, whoever reads too slowly is disconnected; once half of that
+//! quarter is, whoever reads too slowly and is known by its network only. Invariant: an answer that finds no room is dropped at
+//! once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -78,8 +79,12 @@ impl Answers {
         let own = unread.by.get(&payer).copied().unwrap_or_default();
         let all = unread.all.saturating_add(bytes);
         let networks = unread.networks.saturating_add(of_network(payer, bytes));
+        let share = match payer {
+            Payer::Network(_) => partner_share(NETWORKS_BYTES, networks),
+            Payer::Partner(_) | Payer::Operator => partner_share(ANSWER_BYTES, all),
+        };
         // Whoever holds nothing may have one answer, whatever its share is.
-        let fits = own == 0 || own.saturating_add(bytes) <= partner_share(ANSWER_BYTES, all);
+        let fits = own == 0 || own.saturating_add(bytes) <= share;
         if all > ANSWER_BYTES || networks > NETWORKS_BYTES || !fits {
             return Err(unread_answers(own));
         }
@@ -98,9 +103,11 @@ impl Answers {
 }
 
 impl AnswerRoom {
-    /// Whether so much is held that whoever reads slowly must go.
+    /// Whether so much is held, by all or by callers of this kind, that whoever reads this slowly must go.
     pub(crate) fn is_scarce(&self) -> bool {
-        self.answers.unread().all > ANSWER_BYTES / 2
+        let unread = self.answers.unread();
+        unread.all > ANSWER_BYTES / 2
+            || of_network(self.payer, unread.networks) > NETWORKS_BYTES / 2
     }
 }
 
@@ -199,12 +206,15 @@ mod tests {
     fn somebody_with_many_networks_takes_a_quarter() {
         let answers = Arc::new(Answers::default());
         let network = |n: u32| Payer::at(Some(std::net::Ipv4Addr::from(n).into()));
-        let held: Vec<_> = (0..1_000)
-            .filter_map(|n| answers.hold(network(n), PACKET).ok())
-            .collect();
+        // One of them has a sixth of the quarter.
+        let mut held = all(&answers, network(0), PACKET);
+        assert_eq!(held.len(), NETWORKS_BYTES / 6 / PACKET);
+        assert!(!held[0].is_scarce());
+        held.extend((1..1_000).filter_map(|n| answers.hold(network(n), PACKET).ok()));
         assert_eq!(held.len(), NETWORKS_BYTES / PACKET);
-        assert!(answers.hold(partner(1), PACKET).is_ok());
-        drop(held);
+        let other = answers.hold(partner(1), PACKET).ok().unwrap();
+        assert!(held[0].is_scarce() && !other.is_scarce());
+        drop((held, other));
         assert!(answers.is_empty() && answers.hold(network(1), PACKET).is_ok());
     }
 

@@ -55,7 +55,8 @@ pub(crate) struct App {
     callers: CallerKind,
     budgets: Arc<Budgets>,
     registrations: Arc<Limiter<IpAddr>>,
-    /// Requests of people without an account who follow a link to a booking's evidence.
+    /// Requests of people without an account who follow a link to a booking's evidence, and of programs that ask without a key
+    /// for what MCP offers.
     visitors: Arc<Limiter<IpAddr>>,
 }
 
@@ -287,7 +288,7 @@ impl App {
         }
     }
 
-    /// Counts a request for a share, and says who pays for it. `from` is the visitor's address, if known.
+    /// Counts a request for a share, or a message without a key, and says who pays for it. `from` is the visitor's address, if known.
     ///
     /// # Errors
     /// `rate_limited`.

@@ -14,10 +14,12 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::key_uses::{KeyUses, store_key_uses};
-use crate::retention::{prune_old_events, prune_old_records, tell_expiring_keys};
+use crate::retention::{
+    forget_old_answers, prune_old_events, prune_old_records, tell_expiring_keys,
+};
 use crate::skew::Skew;
 
-/// How often expired answers are removed.
+/// How often expired shares and sessions are removed, and files that were never completed.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 /// How often to take up what other nodes wrote, to sync the guard to disk, and to drop old packets. A power cut can make the guard
 /// forget what was published since, and a failover what only other nodes had shown since.
@@ -50,13 +52,14 @@ pub(crate) fn start(
         tokio::spawn(watch_storage(its())),
         tokio::spawn(retain(its(), by(), retention.events)),
         tokio::spawn(prune_old_records(its(), by(), retention.audit)),
+        tokio::spawn(forget_old_answers(its(), by())),
         tokio::spawn(tell_expiring_keys(its())),
         tokio::spawn(store_key_uses(its(), Arc::clone(uses))),
     ]
 }
 
-/// Every minute, checks the clock, settles erasures, and removes expired answers, shares and sessions, and files that were
-/// never completed. Every second, looks for steps of the clock, settles erasures that are owed, and drops old packets. A store that
+/// Every minute, checks the clock, settles erasures, and removes expired shares and sessions, and files that were never
+/// completed. Every second, looks for steps of the clock, settles erasures that are owed, and drops old packets. A store that
 /// does not answer has reported itself, so errors are ignored until the next turn.
 async fn keep_house(service: Arc<Service>, skew: Arc<Skew>) {
     let mut turn = tokio::time::interval(HOUSEKEEPING);
@@ -83,13 +86,12 @@ async fn keep_house(service: Arc<Service>, skew: Arc<Skew>) {
     }
 }
 
-/// Removes expired answers, shares and sessions, and files that were never completed. A failure of one leaves the others.
+/// Removes expired shares and sessions, and files that were never completed. A failure of one leaves the others.
 ///
 /// # Errors
 /// `unavailable` if this node's clock must not judge what is old.
 fn forget_old(service: &Service, skew: &Skew) -> Result<(), Error> {
     skew.may_delete_old(service)?;
-    drop(service.forget_expired_answers());
     drop(forget_unfinished_files(service));
     drop(shares::forget_old(service));
     drop(console::forget_old(service));
@@ -133,6 +135,7 @@ pub(crate) async fn retain(service: Arc<Service>, skew: Arc<Skew>, days: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::retention::forget_answers;
     use crate::skew::testing::Ahead;
 
     #[test]
@@ -147,9 +150,11 @@ mod tests {
         let remembered = || node.sql("SELECT count(*) FROM answer");
         let skew = Skew::default();
         assert!(forget_old(&node.service, &skew).is_err());
+        assert!(forget_answers(&node.service, &skew).is_err());
         assert_eq!(remembered(), "1");
         node.agree();
         forget_old(&node.service, &skew).unwrap();
+        assert_eq!(forget_answers(&node.service, &skew), Ok(true));
         assert_eq!(remembered(), "0");
     }
 }

@@ -6,7 +6,8 @@
 //! would grow to one thread per request, each with its own memory. Long reads have a few threads of their own at lower
 //! priority, so a thread is always free for short reads. Whoever presents a key waits until it is looked up, so look-ups of
 //! callers ([`LookUps`]) have threads of their own, which no other read can occupy. Callers take turns, so one with many reads
-//! delays only itself.
+//! delays only itself. For long reads, callers that are known by their network only take one turn together, because somebody may
+//! have many networks.
 //!
 //! Invariants: work is not begun if its caller is gone; no caller has more reads queued than [`ReadClass::waiting`].
 
@@ -90,8 +91,29 @@ struct JobQueue {
 
 #[derive(Default)]
 struct Queue {
-    turns: Turns<Payer, Job>,
+    /// Each job, or `None` for the next one of `networks`.
+    turns: Turns<Payer, Option<Job>>,
+    /// The long reads of networks.
+    networks: Turns<Payer, Job>,
     closed: bool,
+}
+
+impl Queue {
+    /// Queues a job; returns false if its caller already has as many as it may.
+    fn add(&mut self, payer: Payer, class: ReadClass, job: Job) -> bool {
+        let most = class.waiting();
+        match (payer, class) {
+            (Payer::Network(_), ReadClass::Long) => {
+                self.networks.add(payer, job, most)
+                    && self.turns.add(Payer::STRANGER, None, usize::MAX)
+            }
+            _ => self.turns.add(payer, Some(job), most),
+        }
+    }
+
+    fn next(&mut self) -> Option<Job> {
+        self.turns.next()?.or_else(|| self.networks.next())
+    }
 }
 
 /// Queued work by caller, served round-robin.
@@ -191,7 +213,7 @@ impl Readers {
             ReadClass::Short => &self.short,
             ReadClass::Long => &self.long,
         };
-        if !jobs.add(payer, job, class.waiting()) {
+        if !jobs.add(payer, class, job) {
             return Err(class.full(payer));
         }
         match told.await {
@@ -273,8 +295,8 @@ impl JobQueue {
         started.map_err(|e| format!("cannot start reader threads: {e}"))
     }
 
-    fn add(&self, payer: Payer, job: Job, most: usize) -> bool {
-        let added = self.queue().turns.add(payer, job, most);
+    fn add(&self, payer: Payer, class: ReadClass, job: Job) -> bool {
+        let added = self.queue().add(payer, class, job);
         self.arrived.notify_one();
         added
     }
@@ -293,7 +315,7 @@ impl JobQueue {
                 queue.turns.order.is_empty() && !queue.closed
             })
             .unwrap_or_else(PoisonError::into_inner);
-        queue.turns.next()
+        queue.next()
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {

@@ -1,6 +1,6 @@
 //! The periodic work of a running server. It announces keys that will soon expire. It deletes the bodies and
 //! delivery attempts of old events; the events themselves stay. It deletes old records of the audit whole, without a
-//! record of that: every one of that age goes, at a time that the settings name.
+//! record of that: every one of that age goes, at a time that the settings name. It deletes remembered answers that have expired.
 //!
 //! `features::retention` and `features::audit` find what is old, and their rules decide what may go. This module calls them from
 //! time to time on every node, in tasks apart from deliveries so that none of them waits. Invariant: each task takes at most a
@@ -56,6 +56,26 @@ pub(crate) async fn prune_old_records(service: Arc<Service>, skew: Arc<Skew>, da
         let more = prune_records(&service, &skew, days).await;
         sleep(more.map_or(TURN, |more| pause(began, more))).await;
     }
+}
+
+/// Deletes remembered answers that have expired; never returns.
+pub(crate) async fn forget_old_answers(service: Arc<Service>, skew: Arc<Skew>) {
+    loop {
+        let began = Instant::now();
+        let (service, skew) = (Arc::clone(&service), Arc::clone(&skew));
+        let forgot = tokio::task::spawn_blocking(move || forget_answers(&service, &skew)).await;
+        let more = forgot.ok().and_then(Result::ok);
+        sleep(more.map_or(TURN, |more| pause(began, more))).await;
+    }
+}
+
+/// Deletes some of them; returns whether there may be more. Blocks.
+///
+/// # Errors
+/// `unavailable` if this node's clock must not judge what is old, and those of [`Service::forget_expired_answers`].
+pub(crate) fn forget_answers(service: &Service, skew: &Skew) -> Result<bool, Error> {
+    skew.may_delete_old(service)?;
+    service.forget_expired_answers()
 }
 
 /// Tells partners of keys that will soon expire; never returns.

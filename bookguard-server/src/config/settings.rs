@@ -290,8 +290,8 @@ settings! {
         are deleted", default = Some(&RETENTION_DAYS), most = Some(RETENTION_DAYS_MAX as u64), zero = Some("0 keeps them for ever");
     audit_retention_days: u32, "N", "Days for which records of the audit are kept, 30 to 3650; older ones are deleted",
         default = Some(&AUDIT_DAYS), least = Some(AUDIT_DAYS_MIN as u64), most = Some(AUDIT_DAYS_MAX as u64);
-    min_free_disk: Bytes, "SIZE", "How much of a database file's disk must be free for new bookings, partners, policies, endpoints and \
-        recoveries, such as 1GiB", default = Some(&Bytes(MIN_FREE_DISK)), zero = Some("0 means no limit");
+    min_free_disk: Bytes, "SIZE", "How much of a database file's disk must be free for anything new, such as 1GiB; with less, bookings are \
+        still protected, rescheduled, canceled and delivered", default = Some(&Bytes(MIN_FREE_DISK)), zero = Some("0 means no limit");
     backup_folder: PathBuf, "FOLDER", "The folder in which `bookguard backup` keeps verified backups, named by their time; the metrics show \
         the time of the newest";
     pdf_fonts: Vec<PathBuf>, "FILE", "A font file for characters in PDFs that the shipped fonts lack (.ttf, .otf, .ttc), the same for every \

@@ -59,7 +59,7 @@ struct Visit {
     app: Arc<App>,
     cost: Arc<RequestCost>,
     token: String,
-    /// Whether only the headers are asked for, which is not a view.
+    /// Whether only the headers are asked for: then nothing is made, and it is not a view.
     is_head: bool,
 }
 
@@ -159,6 +159,10 @@ impl Visit {
     async fn evidence(&self, share: Share, word: &str) -> Result<Response, Error> {
         let place = WORDS.iter().find(|(known, _)| *known == word);
         let form = place.and_then(|(_, place)| Some(&PACKET_FORMS[(*place)?]));
+        // The headers say nothing of what is made but its length, which the answer to a HEAD may omit (RFC 9110 section 9.3.2).
+        if self.is_head {
+            return Ok(document(&share, form, Vec::new()));
+        }
         let (app, of) = (Arc::clone(&self.app), share.clone());
         let make = move || {
             let packet = shares::packet(&app.service, &of)?
@@ -172,9 +176,7 @@ impl Visit {
             }
         };
         let made = self.app.read(&self.cost, ReadClass::Long, make).await?;
-        if !self.is_head {
-            self.record(&share, viewed(form)).await?;
-        }
+        self.record(&share, viewed(form)).await?;
         Ok(document(&share, form, made))
     }
 

@@ -97,9 +97,12 @@ impl ServerHandler for Answers {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools.definitions()))
+        if let Some((_, sent)) = sent(&context) {
+            sent.answer_with(vec![("tools", self.tools.definitions())]);
+        }
+        Ok(ListToolsResult::default())
     }
 
     async fn call_tool(

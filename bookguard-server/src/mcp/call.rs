@@ -12,6 +12,7 @@ use bookguard_core::operation::{Operation, Request, Route, StepFn, step};
 use poem::http::StatusCode;
 use poem::http::header::HeaderMap;
 use rmcp::model::Tool as Definition;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::MESSAGE_BYTES;
 use super::arguments::{self, IDEMPOTENCY_KEY};
@@ -30,7 +31,8 @@ use crate::router::unwound;
 pub(super) struct Tools {
     app: Arc<App>,
     bound: Vec<Bound>,
-    definitions: OnceLock<Vec<Definition>>,
+    /// The list of their definitions.
+    definitions: OnceLock<Box<RawValue>>,
 }
 
 /// A tool and its operation.
@@ -84,12 +86,14 @@ impl Tools {
         }
     }
 
-    /// The definitions for `tools/list`. Made at the first request, so that a server that no model uses does not hold their
-    /// schemas.
-    pub(super) fn definitions(&self) -> Vec<Definition> {
+    /// The definitions for `tools/list`, written once. Made at the first request, so that a server that no model uses does not
+    /// hold their schemas.
+    pub(super) fn definitions(&self) -> Box<RawValue> {
         let made = self.definitions.get_or_init(|| {
             let document = api::read_openapi();
-            TABLE.iter().map(|tool| tool.define(&document)).collect()
+            let tools = TABLE.iter().map(|tool| tool.define(&document));
+            let tools: Vec<Definition> = tools.collect();
+            to_raw_value(&tools).expect("the definitions come from JSON")
         });
         made.clone()
     }

@@ -3,9 +3,9 @@
 //! Before a body is read, the Host and Origin, which a browser cannot forge, are checked, and the key if one is sent. Listing
 //! the tools reveals nothing that the interface document does not, so it needs no key; calling a tool does.
 //!
-//! Invariants: without a key, at most [`STRANGER_BYTES`] of a message are read; a message up to [`BODY_BYTES`] never waits;
-//! larger messages share [`LargeMessages`], of which each caller may hold only a part, and a sender that stalls loses its
-//! place; the processor time of all this is charged to the caller.
+//! Invariants: without a key, a message counts against its network's limit, and at most [`STRANGER_BYTES`] of it are read; a
+//! message up to [`BODY_BYTES`] never waits; larger messages share [`LargeMessages`], of which each caller may hold only a part,
+//! and a sender that stalls loses its place; the processor time of all this is charged to the caller.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -107,7 +107,10 @@ impl McpEndpoint {
                 let payer = Payer::at(incoming::address(request));
                 Some(self.app.identify(&headers, payer).await?)
             }
-            false => None,
+            false => {
+                self.app.admit_visitor(incoming::address(request))?;
+                None
+            }
         };
         let few = if caller.is_some() {
             (BODY_BYTES, ARRIVAL)

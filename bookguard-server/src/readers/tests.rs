@@ -65,6 +65,34 @@ fn whoever_has_had_a_turn_is_behind_those_who_have_not() {
     assert_eq!(gone, ["b1", "a2", "c1", "a3"]);
 }
 
+#[test]
+fn networks_take_one_turn_together_for_long_reads() {
+    let network = |n: u32| Payer::at(Some(std::net::Ipv4Addr::from(n).into()));
+    let came = [
+        (network(1), "n1"),
+        (network(1), "n1"),
+        (network(2), "n2"),
+        (network(3), "n3"),
+        (partner(1), "p"),
+        (partner(1), "p"),
+    ];
+    for (class, goes) in [
+        (ReadClass::Long, "n1 p n2 p n3 n1"),
+        (ReadClass::Short, "n1 n2 n3 p n1 p"),
+    ] {
+        let (tell, told) = std::sync::mpsc::channel();
+        let mut queue = Queue::default();
+        for (payer, name) in came {
+            let tell = tell.clone();
+            assert!(queue.add(payer, class, Box::new(move || tell.send(name).unwrap())));
+        }
+        std::iter::from_fn(|| queue.next()).for_each(|job| job());
+        let gone: Vec<&str> = told.try_iter().collect();
+        assert_eq!(gone.join(" "), goes, "{class:?}");
+        assert!(queue.networks.waiting.is_empty());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_work_of_one_caller_is_bounded_and_blocks_no_other() {
     let readers = Arc::new(Readers::start(0).unwrap());

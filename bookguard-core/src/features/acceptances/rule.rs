@@ -98,6 +98,10 @@ impl Command for AcceptTerms {
     fn complete(&self, reply: &mut Accepted, head: &Head) {
         reply.receipt.complete(head);
     }
+
+    fn brings_new(&self) -> bool {
+        true
+    }
 }
 
 fn admissible(state: &LoadedBooking) -> Result<(), Error> {

@@ -219,7 +219,11 @@ impl Operation for DeleteItemFile {
             .filter(|other| other.item_id != item_id && other.sha256.as_ref() == Some(sha256));
         let file_id = file_of(&owner, &item).ok_or_else(unreadable)?;
         let elsewhere = query(session, |reader| {
-            held_elsewhere(reader, &owner, &booking_id, &[file_id])
+            // To find a hold takes reading the items of all held bookings. Where nothing is stored, there is nothing to keep.
+            match reader.files(&[file_id])?.is_empty() {
+                true => Ok(Ok(HeldElsewhere::default())),
+                false => held_elsewhere(reader, &owner, &booking_id, &[file_id]),
+            }
         })??;
         let delete = Self {
             booking_id,

@@ -73,6 +73,10 @@ impl Command for AddEvidenceItem {
     fn complete(&self, reply: &mut AddedItem, head: &Head) {
         reply.receipt.complete(head);
     }
+
+    fn brings_new(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

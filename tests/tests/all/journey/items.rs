@@ -409,6 +409,16 @@ async fn a_deleted_file_makes_room_and_leaves_its_record() {
         assert_eq!(acme.get(&elsewhere).await.body, file);
         assert!(archive().await.contains(&link(&twin)));
 
+        // A hold on the other booking keeps the files that it names too. Where none is stored, there is nothing to keep.
+        let unsent = add(&acme, &booking, b"unsent").await;
+        add(&acme, &other, b"unsent").await;
+        let holds = format!("/v1/bookings/{other}/holds");
+        acme.post(&holds, &json!({"reason": "Chargeback"}))
+            .await
+            .ok(201);
+        acme.delete(&path).await.refused(409, "legal_hold");
+        acme.delete(&unsent).await.ok(200);
+
         let bare = acme
             .post(&format!("{evidence}/items"), &samples::item())
             .await

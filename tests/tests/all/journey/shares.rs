@@ -89,6 +89,11 @@ async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
             assert_eq!(reply.status, 200);
             let text = reply.text();
             assert!(names.iter().all(|name| !text.contains(*name)), "{text}");
+            if method == "HEAD" {
+                assert_eq!(reply.header("content-type"), Some(accept));
+                assert!(reply.header("content-disposition").is_some());
+                assert_eq!(reply.header("content-length"), None, "nothing is made");
+            }
         }
         let [listed] = &shares(&acme, &booking).await[..] else {
             panic!("one share")

@@ -1,5 +1,6 @@
 //! Keys, scopes, other partners, other sites.
 
+use bookguard_core::limits::SHARE_REQUESTS_PER_MINUTE;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
@@ -216,6 +217,21 @@ async fn without_a_key_tools_are_listed_and_a_wrong_key_is_refused() {
                 assert_eq!(refused.header("www-authenticate"), Some("ApiKey"));
             }
         }
+        // A network may ask so often without a key; the clock stands still meanwhile.
+        let ping = request(1, "ping", json!({})).to_string();
+        let mut asked = 0;
+        let refused = loop {
+            let reply = post(&stranger, ping.clone()).await;
+            if reply.status != 200 {
+                break reply;
+            }
+            asked += 1;
+            assert!(asked <= SHARE_REQUESTS_PER_MINUTE);
+        };
+        refused.refused(429, "rate_limited");
+        post(&acme.caller, ping.clone()).await.ok(200);
+        server.advance(60_000);
+        post(&stranger, ping).await.ok(200);
     })
     .await;
 }

@@ -60,6 +60,8 @@ fn done(work: &mut BatchState, when: &str, ask: AcceptanceRequest) -> Accepted {
 fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
     let mut work = work_with(state(Some("firm"), BookingStatus::Created));
     let asked = ask(&work);
+    let new = Envelope::new(at(NOW), accepting(asked.clone()));
+    assert!(waits_for_room(&work, &new));
     let (changes, accepted) = accept(&work, NOW, asked.clone()).unwrap();
     let [entry] = entries(&changes)[..] else {
         panic!("{changes:?}")

@@ -144,11 +144,13 @@ impl Command for DeleteItemFile {
     /// `legal_hold`, `booking_changed`.
     fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<ItemWithoutFile> {
         refuse_if_held(batch, &self.booking_id)?;
-        let of = (self.file_id.partner_id(), &self.booking_id);
-        self.elsewhere.refuse_if_changed(batch, of)?;
-        let known = batch.files.get(&self.file_id);
-        let deleted = known.map(|file| Change::FileDeleted(*file));
-        Ok((deleted.into_iter().collect(), self.reply.clone()))
+        let mut changes = Vec::new();
+        if let Some(file) = batch.files.get(&self.file_id) {
+            let of = (self.file_id.partner_id(), &self.booking_id);
+            self.elsewhere.refuse_if_changed(batch, of)?;
+            changes.push(Change::FileDeleted(*file));
+        }
+        Ok((changes, self.reply.clone()))
     }
 }
 

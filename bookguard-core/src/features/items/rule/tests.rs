@@ -64,6 +64,10 @@ fn an_item_is_one_entry_in_every_status_of_a_booking() {
         let amount = reply.item.amount.unwrap();
         assert_eq!((amount.minor(), amount.currency()), (30_050, Currency::USD));
         assert_eq!(reply.item.added_at, at(NOW));
+        assert!(waits_for_room(
+            &work,
+            &Envelope::new(at(NOW), adding(2, ask()))
+        ));
     }
 }
 

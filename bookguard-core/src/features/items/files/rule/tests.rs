@@ -4,7 +4,9 @@ use crate::features::items::files::HeldElsewhere;
 
 use crate::engine::change::FilePart;
 use crate::evidence::facts::{LeafPlace, Logged};
-use crate::evidence::{Erasable, ErasedValues, Erasure, EvidenceItem, ItemKind, LegalBasis};
+use crate::evidence::{
+    Erasable, ErasedValues, Erasure, EvidenceItem, HeldBy, Hold, ItemKind, LegalBasis, StoredHold,
+};
 use crate::features::fixture::*;
 use crate::features::items::files::{
     DeleteItemFile, FinishFile, ForgetFiles, ItemWithoutFile, StoreFilePart,
@@ -180,19 +182,22 @@ fn item(digest: u8) -> EvidenceItem {
     }
 }
 
-/// Deletes the file, and returns how many changes that took.
-fn delete(work: &mut BatchState) -> usize {
+fn deleting() -> Envelope<ItemWithoutFile> {
     let file_id = part(0).file.file_id;
     let item = item(1);
     let same_file = Vec::new();
     let reply = ItemWithoutFile { item, same_file };
-    let envelope = command(DeleteItemFile {
+    command(DeleteItemFile {
         booking_id: id(4),
         file_id,
         elsewhere: HeldElsewhere::default(),
         reply,
-    });
-    match decide(work, &envelope).unwrap() {
+    })
+}
+
+/// Deletes the file, and returns how many changes that took.
+fn delete(work: &mut BatchState) -> usize {
+    match decide(work, &deleting()).unwrap() {
         Decision::Do { changes, .. } => {
             apply_all(work, &changes);
             changes.len()
@@ -222,6 +227,28 @@ fn a_deleted_file_frees_the_quota_once_and_an_upload_under_way_begins_again() {
         store(&mut work, number).unwrap();
     }
     assert_eq!(used(&work), SIZE as u64);
+}
+
+#[test]
+fn a_hold_elsewhere_refuses_to_delete_only_what_is_stored() {
+    let mut work = empty();
+    let hold = Hold {
+        hold_id: id(9),
+        booking_id: id(77),
+        placed_at: NOW,
+        placed_by: HeldBy::Operator,
+        reason: "Court".to_owned(),
+        reference: None,
+        released_at: None,
+    };
+    let partner_id = partner_id();
+    let stored = StoredHold { partner_id, hold };
+    work.holds.insert(stored.hold.hold_id, stored);
+    assert_eq!(delete(&mut work), 0);
+    // The file came after nobody had looked for holds.
+    store(&mut work, 0).unwrap();
+    let refused = decide(&work, &deleting()).unwrap_err();
+    assert_eq!(refused.code, "booking_changed");
 }
 
 #[test]
