@@ -231,7 +231,8 @@ impl Found {
         show(
             encoder,
             "bookguard_timestamp_last_success_timestamp_seconds",
-            "Whole database: the time of the last time-stamp of the ledger, in seconds since the epoch; 0 if there is none.",
+            "Whole database: the time of the last time-stamp of the ledger, in seconds since the epoch; 0 if there is none, or the \
+             ledger was moved.",
             self.stamped,
         )?;
         show(

@@ -467,7 +467,7 @@ impl Server {
         tokio::select! {
             _ = tokio::task::spawn_blocking(closing) => {}
             () = give_up => tracing::warn!(
-                "the database does not answer and was not closed; whether it keeps the writes under way is not known, as after a crash"
+                "the database did not close in time; whether it keeps the writes under way is not known, as after a crash"
             ),
         }
     }

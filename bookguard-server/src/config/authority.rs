@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 
 /// The address of a time-stamp authority, as it was written. If it has a query, which may hold a token, it is shown without its path
-/// and its query.
+/// and its query, and always without a password.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Authority(pub String);
@@ -13,11 +13,19 @@ pub struct Authority(pub String);
 impl Authority {
     /// The address without what may be secret.
     pub(super) fn shown(&self) -> String {
-        let Some((address, _)) = self.0.split_once('?') else {
-            return self.0.clone();
+        let (address, query) = match self.0.split_once('?') {
+            Some((address, query)) => (address, Some(query)),
+            None => (&*self.0, None),
         };
-        let place: Vec<_> = address.split('/').take(3).collect();
-        format!("{}/…", place.join("/"))
+        let mut parts: Vec<_> = address.split('/').collect();
+        // A password is refused, and not shown in the refusal.
+        if let Some(place) = parts.get_mut(2) {
+            *place = place.rsplit('@').next().unwrap_or(place);
+        }
+        match query {
+            Some(_) => format!("{}/…", parts[..parts.len().min(3)].join("/")),
+            None => parts.join("/"),
+        }
     }
 }
 

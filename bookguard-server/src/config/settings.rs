@@ -344,8 +344,10 @@ const OTHER_VARIABLES: [&str; 10] = [
     "version",
     "webhook_secret",
 ];
-/// How variables begin that are for others: those of our tests, and those that Kubernetes makes of a service named as we are.
-const OTHERS_BEGIN: [&str; 4] = ["BENCH_", "PORT", "SERVICE_", "TEST_"];
+/// How variables of our tests begin.
+const TESTS_BEGIN: [&str; 2] = ["BENCH_", "TEST_"];
+/// What variables hold that Kubernetes makes of a Service whose name begins as ours does, such as `bookguard-metrics`.
+const OF_SERVICES: [&str; 2] = ["_SERVICE_", "_PORT_"];
 
 impl Settings {
     /// Which of these environment variables look like settings and are none, in a sentence each.
@@ -463,7 +465,10 @@ impl Settings {
 fn ignored(variable: &str, known: &[&str]) -> Option<String> {
     let name = variable.strip_prefix("BOOKGUARD_")?;
     let is_known = known.iter().any(|known| known.to_uppercase() == name);
-    if is_known || OTHERS_BEGIN.iter().any(|begin| name.starts_with(begin)) {
+    let of_tests = TESTS_BEGIN.iter().any(|begin| name.starts_with(begin));
+    let marked = format!("_{name}_");
+    let of_a_service = OF_SERVICES.iter().any(|mark| marked.contains(mark));
+    if is_known || of_tests || of_a_service {
         return None;
     }
     let way = match nearest(name, known) {

@@ -70,6 +70,8 @@ fn a_variable_that_no_setting_has_is_named_with_the_one_that_was_meant() {
         ("BOOKGUARD_PASSWORD", None),
         ("BOOKGUARD_PORT_8080_TCP_ADDR", None),
         ("BOOKGUARD_SERVICE_HOST", None),
+        ("BOOKGUARD_METRICS_PORT", None),
+        ("BOOKGUARD_METRICS_SERVICE_HOST", None),
         ("BOOKGUARD_TEST_TOOLS", None),
         ("BOOKGUARDS", None),
         ("PATH", None),

@@ -82,7 +82,12 @@ async fn look(service: &Arc<Service>) -> Result<Found, Error> {
         let newest = service.backups().map(WatchedFolder::newest);
         Ok(newest.map(|newest| newest.map_or(0, Timestamp::unix_seconds)))
     });
-    let stamped = page(service, |reader| reader.latest_stamp()).await?;
+    // A ledger that was moved is stamped at its new place.
+    let stamped = page(service, |reader| match reader.head()?.moved_to {
+        Some(_) => Ok(None),
+        None => reader.latest_stamp(),
+    })
+    .await?;
     let mapping = page(service, |reader| reader.mapping()).await?;
     let now = service.clock().now();
     let mut found = Found {

@@ -321,7 +321,8 @@ async fn a_server_told_to_end_while_it_waits_for_its_database_ends() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let db = format!("postgres://me@{}/b", gone.local_addr().unwrap());
     drop(gone);
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    // An address at which no other test of this process takes a port.
+    let free = TcpListener::bind("127.0.0.77:0").await.unwrap();
     let listen = free.local_addr().unwrap();
     drop(free);
     let config = Config {
