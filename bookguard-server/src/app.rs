@@ -55,9 +55,10 @@ pub(crate) struct App {
     callers: CallerKind,
     budgets: Arc<Budgets>,
     registrations: Arc<Limiter<IpAddr>>,
-    /// Requests of people without an account who follow a link to a booking's evidence, and of programs that ask without a key
-    /// for what MCP offers.
+    /// Requests of people without an account, who follow a link to a booking's evidence or sign in.
     visitors: Arc<Limiter<IpAddr>>,
+    /// Messages of programs that ask without a key for what MCP offers. They take nothing from the people at their address.
+    strangers: Arc<Limiter<IpAddr>>,
 }
 
 /// Whose requests are answered, and how callers are known.
@@ -169,6 +170,7 @@ impl App {
         let readers = Readers::start(in_place)?;
         let app = Self::unlimited(service, courier, maker, readers, CallerKind::Partners);
         app.visitors.set(VISITS, 60, VISITS);
+        app.strangers.set(VISITS, 60, VISITS);
         app.limit(config);
         Ok(app)
     }
@@ -213,6 +215,7 @@ impl App {
             budgets: Arc::clone(&self.budgets),
             registrations: Arc::clone(&self.registrations),
             visitors: Arc::clone(&self.visitors),
+            strangers: Arc::clone(&self.strangers),
         }
     }
 
@@ -237,6 +240,7 @@ impl App {
             callers,
             registrations: Arc::new(Limiter::new("registration")),
             visitors: Arc::new(Limiter::new("share")),
+            strangers: Arc::new(Limiter::new("mcp")),
         }
     }
 
@@ -288,14 +292,30 @@ impl App {
         }
     }
 
-    /// Counts a request for a share, or a message without a key, and says who pays for it. `from` is the visitor's address, if known.
+    /// Counts a request for a share or a sign-in, and says who pays for it. `from` is the visitor's address, if known.
     ///
     /// # Errors
     /// `rate_limited`.
     pub(crate) fn admit_visitor(&self, from: Option<IpAddr>) -> Result<Payer, Error> {
+        self.admit_network(&self.visitors, from)
+    }
+
+    /// Counts a message that came to MCP without a key.
+    ///
+    /// # Errors
+    /// `rate_limited`.
+    pub(crate) fn admit_stranger(&self, from: Option<IpAddr>) -> Result<(), Error> {
+        self.admit_network(&self.strangers, from).map(drop)
+    }
+
+    fn admit_network(
+        &self,
+        limiter: &Limiter<IpAddr>,
+        from: Option<IpAddr>,
+    ) -> Result<Payer, Error> {
         let network = network_of(from.unwrap_or(UNKNOWN_ADDRESS));
         let now_ms = self.service.clock().now().ms();
-        match self.visitors.take(network, now_ms) {
+        match limiter.take(network, now_ms) {
             Some(limit) if !limit.allowed => {
                 Err(rate_limited(limit.retry_after_s, NETWORK_TOO_MUCH))
             }

@@ -159,7 +159,8 @@ impl Visit {
     async fn evidence(&self, share: Share, word: &str) -> Result<Response, Error> {
         let place = WORDS.iter().find(|(known, _)| *known == word);
         let form = place.and_then(|(_, place)| Some(&PACKET_FORMS[(*place)?]));
-        // The headers say nothing of what is made but its length, which the answer to a HEAD may omit (RFC 9110 section 9.3.2).
+        // The headers say nothing of what is made but its length, which the answer to a HEAD may omit (RFC 9110 section 9.3.2). Nor does the
+        // answer tell whether it can be made now.
         if self.is_head {
             return Ok(document(&share, form, Vec::new()));
         }

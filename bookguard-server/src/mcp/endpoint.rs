@@ -108,7 +108,7 @@ impl McpEndpoint {
                 Some(self.app.identify(&headers, payer).await?)
             }
             false => {
-                self.app.admit_visitor(incoming::address(request))?;
+                self.app.admit_stranger(incoming::address(request))?;
                 None
             }
         };
