@@ -304,7 +304,7 @@ pub fn checked_key(source: &str, key: &str) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use bookguard_core::key_file::LedgerKeySource;
-    use bookguard_server::config::Authority;
+    use bookguard_server::config::AuthorityUrl;
     use bookguard_server::config::bytes::Bytes;
     use bookguard_server::courier::proxy::Proxy;
     use clap::Parser as _;
@@ -547,7 +547,7 @@ mod tests {
             pdf_fonts: Some(vec!["/fonts/a.ttc".into(), "b.ttf".into()]),
             witnesses: Some("witnesses.policy".into()),
             map_interval_seconds: Some(30),
-            timestamp_authorities: Some(vec![Authority("http://t.example/".to_owned())]),
+            timestamp_authorities: Some(vec![AuthorityUrl("http://t.example/".to_owned())]),
             timestamp_roots: Some("roots.pem".into()),
             timestamp_interval_seconds: Some(60),
             quota_bookings: Some(10),

@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use crate::auth::{self, Keys};
 use crate::config::Config;
-use crate::connections::REQUEST;
 use crate::courier::Courier;
+use crate::incoming::REQUEST;
 use crate::meter::{measured, metered};
 use crate::observer::{self, Observed};
 use crate::payer::{Payer, UNKNOWN_ADDRESS, network_of};

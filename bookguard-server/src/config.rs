@@ -28,7 +28,7 @@ use bookguard_core::service::{self, RegistrationMode, SettingInForce};
 use bookguard_core::store::Database;
 use url::{ParseError, Url};
 
-pub use self::authority::Authority;
+pub use self::authority::AuthorityUrl;
 use self::security::SecurityTxt;
 pub use self::settings::Settings;
 use self::settings::{DB, RATE_LIMIT_BURST};

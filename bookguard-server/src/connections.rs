@@ -19,7 +19,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::limits::EVENT_WAIT_S;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -33,9 +32,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::answers::AnswerRoom;
 use crate::config::Connections;
-use crate::incoming::HEAD_BYTES;
+use crate::incoming::{HEAD_BYTES, REQUEST};
+use crate::observer::HEALTH;
 use crate::payer::network_of;
-use crate::probes::{LIVE, READY, Stage};
+use crate::probes::Stage;
 use crate::proxies::TrustedProxies;
 use crate::refusal::Refusal;
 use crate::router::Router;
@@ -44,9 +44,6 @@ use room::{ConnectionSlot, ConnectionTable};
 use streamed::Streamed;
 use worded::Worded;
 
-/// The most time from the first byte of a request to the first byte of its answer: enough for a body of 64 KiB and for waiting
-/// for an event.
-pub(crate) const REQUEST: Duration = Duration::from_secs(15 + EVENT_WAIT_S);
 /// The most time between an answer and the next request, and the most by which a client may fall behind the least rate
 /// at which it must take an answer.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
@@ -61,9 +58,6 @@ const LATE: Duration = Duration::from_secs(2);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// The most connections that are taken over from the kernel's queue when the server ends.
 const QUEUED: usize = 4096;
-
-/// Where anybody may ask whether the server works, as often as they like: the only paths answered on reserve connections.
-pub(crate) const HEALTH: [&str; 3] = [LIVE, READY, "/v1/health"];
 
 /// Everything that serving connections needs.
 pub(crate) struct Serving {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use bookguard_core::engine::change::SentFile;
 use bookguard_core::error::Error;
+use bookguard_core::limits::EVENT_WAIT_S;
 use bookguard_core::operation::Route;
 use poem::http::StatusCode;
 use poem::http::Version;
@@ -31,6 +32,9 @@ use crate::observer;
 use crate::refusal::{PROBLEM, Refusal};
 use crate::uploads::Upload;
 
+/// The most time from the first byte of a request to the first byte of its answer: enough for a body of 64 KiB and for waiting
+/// for an event.
+pub(crate) const REQUEST: Duration = Duration::from_secs(15 + EVENT_WAIT_S);
 /// The most bytes of a request's head.
 pub(crate) const HEAD_BYTES: usize = 32 * 1024;
 /// The most bytes of its path.

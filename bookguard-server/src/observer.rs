@@ -16,11 +16,18 @@ use poem::Response;
 use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde_json::Value;
 
-use crate::connections::HEALTH;
 use crate::metrics::HttpMetrics;
 use crate::payer::Payer;
 use crate::refusal::ErrorBody;
 use crate::traces::{EndedRequest, TraceParent, Tracer, trace_parent};
+
+/// Answers as long as the process can.
+pub(crate) const LIVE: &str = "/livez";
+/// Answers 200 while the server wants requests.
+pub(crate) const READY: &str = "/readyz";
+/// Where anybody may ask whether the server works, as often as they like: the only paths answered on reserve connections, and none
+/// whose refusals are logged.
+pub(crate) const HEALTH: [&str; 3] = [LIVE, READY, "/v1/health"];
 
 tokio::task_local! {
     static CURRENT: Arc<Observed>;

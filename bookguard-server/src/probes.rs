@@ -19,13 +19,9 @@ use tokio::time::{Instant, timeout};
 
 use crate::incoming::accepts;
 use crate::media::JSON;
+use crate::observer::{LIVE, READY};
 use crate::refusal::Refusal;
 use crate::router::Routes;
-
-/// Answers as long as the process can.
-pub(crate) const LIVE: &str = "/livez";
-/// Answers 200 while the server wants requests.
-pub(crate) const READY: &str = "/readyz";
 
 /// How long an answer holds.
 const FRESH: Duration = Duration::from_millis(500);

@@ -8,9 +8,9 @@ use serde::Deserialize;
 /// and its query, and always without a password.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub struct Authority(pub String);
+pub struct AuthorityUrl(pub String);
 
-impl Authority {
+impl AuthorityUrl {
     /// The address without what may be secret.
     pub(super) fn shown(&self) -> String {
         let (address, query) = match self.0.split_once('?') {
@@ -29,7 +29,7 @@ impl Authority {
     }
 }
 
-impl fmt::Debug for Authority {
+impl fmt::Debug for AuthorityUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.shown())
     }

@@ -21,7 +21,7 @@ use bookguard_core::service::SettingInForce;
 use bookguard_core::store::Database;
 use serde::Deserialize;
 
-use super::authority::Authority;
+use super::authority::AuthorityUrl;
 use super::bytes::Bytes;
 use crate::courier::proxy::Proxy;
 
@@ -301,7 +301,7 @@ settings! {
     map_interval_seconds: u32, "N", "The longest time, in seconds, until a map of the ledger covers a new entry; with the map, a \
         packet shows that none of its booking's entries is missing",
         default = Some(&60), least = Some(1), most = Some(MAP_INTERVAL_MAX);
-    timestamp_authorities: Vec<Authority>, "URL", "A time-stamp authority (RFC 3161) that stamps the ledger, such as \
+    timestamp_authorities: Vec<AuthorityUrl>, "URL", "A time-stamp authority (RFC 3161) that stamps the ledger, such as \
         http://timestamp.example.com; of several, the next one is asked when one gives no stamp",
         flag = Some("timestamp-authority");
     timestamp_roots: PathBuf, "FILE", "The certificates (PEM) to which the authorities' stamps must lead, the same for every node";
@@ -553,9 +553,9 @@ values! {
         let files = <Vec<String> as Value>::read(text, at, source)?;
         Ok(files.into_iter().map(PathBuf::from).collect())
     }, const IS_LIST: bool = true;;
-    Vec<Authority>: |text, at, source| {
+    Vec<AuthorityUrl>: |text, at, source| {
         let addresses = <Vec<String> as Value>::read(text, at, source)?;
-        Ok(addresses.into_iter().map(Authority).collect())
+        Ok(addresses.into_iter().map(AuthorityUrl).collect())
     }, const IS_LIST: bool = true;;
     bool: |text, at, source| {
         let word = String::read(text, at, source)?;

@@ -448,7 +448,7 @@ fn authorities_are_addresses_and_have_roots() {
     let settings = |authorities: &[&str], roots: Option<&str>, seconds: Option<u32>| {
         let authorities = authorities
             .iter()
-            .map(|url| Authority((*url).to_owned()))
+            .map(|url| AuthorityUrl((*url).to_owned()))
             .collect();
         let settings = Settings {
             timestamp_authorities: Some(authorities),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bookguard_time::Roots;
 use hyper::Uri;
 
-use super::{Authority, Config, quoted};
+use super::{AuthorityUrl, Config, quoted};
 use crate::stamping::Stamper;
 
 /// The most bytes of the file of roots: a hundred of the longest certificates.
@@ -30,7 +30,7 @@ pub struct Timestamps {
 
 /// Checks the settings.
 pub(super) fn checked(
-    authorities: &[Authority],
+    authorities: &[AuthorityUrl],
     roots: Option<PathBuf>,
     seconds: u32,
 ) -> Result<Option<Timestamps>, String> {
@@ -54,7 +54,7 @@ pub(super) fn checked(
     }))
 }
 
-fn uri(authority: &Authority) -> Result<Uri, String> {
+fn uri(authority: &AuthorityUrl) -> Result<Uri, String> {
     let wrong = |why: &str| {
         format!(
             "timestamp_authorities holds {}, {why}; write it like http://timestamp.example.com",
