@@ -71,7 +71,7 @@ const below = (places, path) => places.map((place) => path + place);
 async function lists(file) {
   const text = await readFile(join(sources, file), "utf8");
   const all = text.split(/^(?:pub\(\w+\) )?fn \w*places\(\)/m).slice(1);
-  return all.map((list) => [...list.matchAll(/place!\("([^"]*)"[^)]*\bpost /g)].map(([, path]) => path));
+  return all.map((list) => [...list.matchAll(/place!\("([^"]*)"[^)]*\b(?:post|form) /g)].map(([, path]) => path));
 }
 
 const [partners] = await lists("console.rs");
