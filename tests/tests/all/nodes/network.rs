@@ -214,8 +214,8 @@ async fn a_node_told_twice_to_end_does_not_wait_for_a_silent_database_server() {
         .await;
         let (code, said) = node.terminate().await;
         assert_eq!(code, Some(0), "{said}");
-        assert!(began.elapsed() < Duration::from_secs(9), "{said}");
-        assert!(said.contains("was not closed"), "{said}");
+        assert!(began.elapsed() < Duration::from_secs(15), "{said}");
+        assert!(said.contains("did not close in time"), "{said}");
     })
     .await;
 }
