@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
-use super::{
-    Inserts, Sqlite, TURN_MS, free_bytes, immutable, is_at_rest, is_foreign, moving, open_checker,
-    set_up,
-};
+use super::connection::{Sqlite, TURN_MS, is_foreign, open_checker, set_up};
+use super::names::{immutable, is_at_rest};
+use super::{free_bytes, moving};
 use crate::store::conn::{Conn, StoreError};
 use crate::store::{StoredHead, head_of_any_schema};
 
@@ -190,13 +189,7 @@ pub(in crate::store) fn settle(file: &Path) -> Result<Box<dyn Conn>, StoreError>
             Err(error) => return Err(error),
         }
     }
-    Ok(Box::new(Sqlite {
-        connection: Box::new(connection),
-        begin: "BEGIN",
-        inserts: Inserts::default(),
-        held_up: None,
-        opened: None,
-    }))
+    Ok(Box::new(Sqlite::reading(Box::new(connection))))
 }
 
 /// Ends the write-ahead log and begins a transaction beside which nobody reads or writes. Returns whether that succeeded.
