@@ -75,6 +75,7 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::Unreachable(why) => Self::Unreachable(why),
             OpenError::Older(why) => Error::conflict("schema_older", why).into(),
+            OpenError::HardLinked(why) => Error::conflict("hard_linked", why).into(),
             OpenError::Refused(why) => Self::Unexpected(why),
         }
     }

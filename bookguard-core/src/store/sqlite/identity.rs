@@ -71,12 +71,15 @@ pub(super) fn found(path: &Path) -> Result<Option<Metadata>, StoreError> {
 
 /// Fails if the file has other names. SQLite keeps a write-ahead log beside each, and what is in one of them is lost to those who use
 /// another.
+///
+/// # Errors
+/// [`StoreError::HardLinked`] if it has.
 pub(super) fn require_one_name(path: &Path) -> Result<(), StoreError> {
     if !private::has_other_names(path) {
         return Ok(());
     }
     let (folder, path) = (private::folder(path).display(), path.display());
-    Err(StoreError::Failed(format!(
+    Err(StoreError::HardLinked(format!(
         "{path} has another name too (a hard link), and what is written under one name is lost under the other. Find it with \
          `find {folder} -samefile {path}`, there or elsewhere on that disk, and remove it; a `bookguard restore` that was killed may have \
          left {path}.replaced-…"
