@@ -138,7 +138,7 @@ impl Failure {
         })
     }
 
-    /// Says of which command the message is.
+    /// Names the command that the message is about.
     pub fn of_command(self, command: &str) -> Self {
         match self {
             Self::NotHere(why) => Self::Usage(format!("\"{command}\" {why}")),

@@ -385,7 +385,7 @@ fn an_alternative_has_no_sum_where_a_person_had_to_decide_before_a_move() {
     let by_itself = (Some(Rule::Tier(0)), ResolutionPath::ManualReview, None);
     let latest = evaluate(&subject, &question).unwrap();
     assert_eq!(shown(&latest), [proven, by_itself]);
-    // What the first release recorded had the sum of the step alone, and was the same otherwise.
+    // The first release recorded the sum of the step alone, and was the same otherwise.
     let first = evaluate_as_first(&subject, &question).unwrap();
     let by_step_alone = (
         Some(Rule::Tier(0)),

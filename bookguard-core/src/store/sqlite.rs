@@ -60,7 +60,7 @@ impl File {
         }
         // A link may lead elsewhere later, when further connections are opened.
         let path = &private::resolved(path);
-        // What is only looked at may have many names, such as a backup of which `rsync --link-dest` makes others.
+        // A file that is only read may have many names, such as a backup that `rsync --link-dest` has linked.
         if create {
             require_one_name(path)?;
         }

@@ -202,7 +202,7 @@ pub fn transfer(
     } = match carried {
         Ok(carried) => carried,
         Err(trouble) => {
-            // What stays behind is in nobody's way: the same command goes on from it. While the source may be marked, the
+            // The remains are in nobody's way: the same command goes on from it. While the source may be marked, the
             // target must stay so.
             if !matches!(trouble, Trouble::Marking(_) | Trouble::Committing(_)) {
                 let _ = withdraw(&mut *source, (target, store), &errand, made);
@@ -546,7 +546,7 @@ fn refused(code: &'static str, message: String) -> TransferError {
     TransferError::Refused(Error::conflict(code, message))
 }
 
-/// Opens a database of which this program knows every table and column.
+/// Opens a database, all of whose tables and columns this program knows.
 fn open_known(database: &Database, create: bool) -> Result<Store, StoreError> {
     let store = Store::open(database, create)?;
     let (found, known) = (

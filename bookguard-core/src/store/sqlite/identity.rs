@@ -1,4 +1,4 @@
-//! Which file a database is: what was opened is what still has its name, and has no other.
+//! The identity of a database file: whether it is still the one that was opened, and has no other name.
 
 use std::fs::Metadata;
 use std::io;
@@ -29,8 +29,8 @@ impl OpenedFile {
         private::is_still(self.identity, &self.path)
     }
 
-    /// Fails unless the file is in its place. What is written to another is lost with it; and SQLite would apply the log of this
-    /// one to whatever has its name now.
+    /// Fails unless the file is in its place. Writes to another file are lost with that; and SQLite would apply the log of this
+    /// one to the file that has its name now.
     pub(super) fn require_in_place(&self) -> Result<(), StoreError> {
         if self.is_in_place() {
             return Ok(());

@@ -476,7 +476,7 @@ fn ends_in_either_way(bench: &Bench, to: &Database) {
     stop_before_the_end(bench, to);
     assert_eq!(moved_to(&old).unwrap(), Some(place(to)));
     is_not_served(bench, to);
-    // What was never there is neither moved on nor taken back.
+    // A ledger that was never there is neither moved on nor taken back.
     let on = transfer(
         to,
         &bench.db("on.db"),
@@ -547,7 +547,7 @@ fn an_empty_target_does_not_show_what_was_written_there() {
         ("foreign.db", Some(foreign), None, unseen),
         ("written.db", Some(stored.vkey.as_str()), Some(row), written),
     ] {
-        // What was moved there was lost, and another database is in its place.
+        // The moved ledger was lost there, and another database is in its place.
         let to = bench.db(name);
         let there = Store::open(&to, true).unwrap();
         if let Some(vkey) = begun {
