@@ -75,6 +75,7 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::Unreachable(why) => Self::Unreachable(why),
             OpenError::Older(why) => Error::conflict("schema_older", why).into(),
+            OpenError::HardLinked(why) => Error::conflict("hard_linked", why).into(),
             OpenError::Refused(why) => Self::Unexpected(why),
         }
     }
@@ -137,7 +138,7 @@ impl Failure {
         })
     }
 
-    /// Says of which command the message is.
+    /// Names the command that the message is about.
     pub fn of_command(self, command: &str) -> Self {
         match self {
             Self::NotHere(why) => Self::Usage(format!("\"{command}\" {why}")),

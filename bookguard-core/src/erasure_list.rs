@@ -42,7 +42,7 @@ pub struct ListedErasure {
     pub leaf: String,
     /// What was erased, and why.
     pub erasure: Erasure,
-    /// The leaf hashes of the entries of which something was erased, hex, in the order of the erasure's values.
+    /// The leaf hashes of the entries that had something erased, hex, in the order of the erasure's values.
     pub leaves: Vec<String>,
 }
 

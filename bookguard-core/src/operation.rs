@@ -205,14 +205,14 @@ pub fn prepare<O: Operation>(
     Ok(action)
 }
 
-/// What is left of a request that is refused now: if it was carried out before under this key, the writer has its answer.
+/// Looks for the answer of a request that is refused now, but may have been carried out before under this key: the writer has it.
 fn repeat<T: 'static>(
     session: &Session,
     request: &Request,
     remember: &Remember<T>,
     why: Error,
 ) -> Result<Action<T>, Error> {
-    // Whoever may not do it any more is not told what came of it, nor is anybody while nothing may be shown.
+    // A caller who may no longer do it is not told what came of it. While nothing may be shown, nobody is.
     if !matches!(why.kind, Kind::Invalid | Kind::NotFound | Kind::Conflict) {
         return Err(why);
     }

@@ -28,7 +28,7 @@ struct Cache {
     bytes: HashMap<PartnerId, usize>,
     /// Counts accesses.
     uses: u64,
-    /// Counts the bookings of which values were erased.
+    /// Counts the bookings whose values were erased.
     erasures: u64,
 }
 
@@ -96,7 +96,7 @@ impl Packets {
         *kept.bytes.entry(owner).or_default() += bytes;
     }
 
-    /// Drops all packets of a booking of which values were erased. To be called after the commit that erased them.
+    /// Drops all packets of a booking whose values were erased. Call this after the commit that erased them.
     pub fn forget(&self, booking_id: &BookingId) {
         let mut kept = self.kept();
         kept.erasures += 1;

@@ -580,7 +580,7 @@ fn show(response: &mut Response, page: Markup) {
         (CONTENT_SECURITY_POLICY, POLICY),
         (CACHE_CONTROL, "no-store"),
         // Another site learns nothing of the address, which may hold what was searched for; this one may, or a browser
-        // would not say of which site a form is.
+        // would not say which site a form comes from.
         (REFERRER_POLICY, "same-origin"),
         (
             HeaderName::from_static("cross-origin-opener-policy"),

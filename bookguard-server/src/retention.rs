@@ -110,7 +110,7 @@ async fn tell_keys(service: &Arc<Service>, after: &mut Option<KeyNotice>) -> Res
     Ok(more)
 }
 
-/// Whether a command was carried out. If not, data that it alone needs cannot be read, of which the writer has told.
+/// Whether a command was carried out. If not, data that it alone needs cannot be read, and the writer has said so.
 fn is_done<R>(outcome: CommandOutcome<R>) -> Result<bool, Error> {
     match outcome {
         Ok(_) => Ok(true),
@@ -169,7 +169,7 @@ async fn step(
     Ok(more)
 }
 
-/// Prunes a page of which an event cannot be read: that one must not keep the others, nor all that come later. It is tried again with
+/// Prunes a page with an event that cannot be read: that one must not keep the others, nor all that come later. It is tried again with
 /// the events that wait.
 async fn prune_one_by_one(service: &Service, found: PrunableEvents) -> Result<(), Error> {
     let now = service.clock().now();

@@ -2,6 +2,7 @@
 //!
 //! The store does it; this file asks for it and shows the result.
 
+use bookguard_core::service::OpenError;
 use bookguard_core::store::schema::{self, Upgraded};
 use bookguard_core::store::{Database, StoreError};
 use clap::Args;
@@ -28,7 +29,7 @@ pub(super) fn command() -> CliCommand {
 /// Upgrades a database.
 ///
 /// # Errors
-/// [`Failure::Usage`] on a server, [`Failure::Unreachable`] if the database's server cannot be reached,
+/// [`Failure::Usage`] on a server, [`Failure::Unreachable`] if the database's server cannot be reached, `hard_linked`,
 /// [`Failure::Unexpected`] for everything else that failed.
 fn run(call: Call<'_>) -> Result<(), Failure> {
     let MigrateArgs { dry_run } = call.args()?;
@@ -40,7 +41,7 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
         true => would(db),
         false => schema::upgrade(db),
     });
-    let upgraded = upgraded.map_err(|error| failure(db, &error))?;
+    let upgraded = upgraded.map_err(|error| OpenError::of(db, &error))?;
     let Some(Upgraded { from, to, copy }) = upgraded else {
         return Err(Failure::Unexpected(format!(
             "there is no Bookguard database at {db}. If there was one, or a ledger was moved there, bring that back; for a new ledger, \
@@ -74,15 +75,4 @@ fn would(db: &Database) -> Result<Option<Upgraded>, StoreError> {
         }
         Ok(Some(Upgraded { from, to, copy }))
     })
-}
-
-fn failure(db: &Database, error: &StoreError) -> Failure {
-    let why = match error.to_string() {
-        why if why.contains(&db.to_string()) => why,
-        why => format!("{db}: {why}"),
-    };
-    match error {
-        StoreError::Unreachable(_) => Failure::Unreachable(why),
-        _ => Failure::Unexpected(why),
-    }
 }

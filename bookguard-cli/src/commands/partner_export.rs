@@ -141,7 +141,7 @@ async fn export(call: Call<'_>) -> Result<(), Failure> {
     let mut ending = Ending::new()?;
     tokio::select! {
         done = into(call, &out) => done,
-        // What is begun is removed with the work that is dropped.
+        // The dropped work removes what it began.
         () = ending.told() => Err(Failure::Unexpected(
             "stopped before the archive was whole; nothing is left of it".to_owned(),
         )),
@@ -393,7 +393,7 @@ impl Tar {
                 self.path.display()
             )));
         }
-        // What is exported may be erased next, so its name is on the disk before anybody is told.
+        // An erasure may come next, so the archive's name is on the disk before anybody is told.
         private::publish(&self.path, out)
             .and_then(|()| private::sync(private::folder(out)))
             .map_err(|e| match e.kind() {

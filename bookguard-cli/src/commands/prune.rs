@@ -113,7 +113,7 @@ async fn prune(local: &Local, days: u32, dry_run: bool) -> Result<Pruning, Failu
     Ok(pruning)
 }
 
-/// Prunes a page of which an event cannot be read: that one must not keep the others, nor all that come later.
+/// Prunes a page with an event that cannot be read: that one must not keep the others, nor all that come later.
 async fn one_by_one(
     local: &Local,
     found: PrunableEvents,

@@ -3,7 +3,7 @@
 //! The service's own writer writes, under the database's write turn, so a server may run on the same file meanwhile.
 //! Invariant: no event is delivered from here, because the server's settings decide where webhooks may go, and through
 //! which proxy. Due deliveries are left to the running server, or to the next one, and a retry waits for that server to
-//! settle it. Only a test, of which nothing is recorded, is sent from here, and only if no server runs.
+//! settle it. Only a test, which leaves no record, is sent from here, and only if no server runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -48,7 +48,7 @@ pub struct BatchState {
     pub files: HashMap<FileId, FileState>,
     /// The shares that commands name, and all shares of bookings for which a command makes one.
     pub shares: HashMap<ShareId, StoredShare>,
-    /// All legal holds of bookings of which a command erases something, or on which it places or releases a hold.
+    /// All legal holds of the bookings where a command erases something, or places or releases a hold.
     pub holds: HashMap<HoldId, StoredHold>,
     /// The events to prune whose bookings are under a hold.
     pub held_events: HashSet<EventId>,

@@ -450,7 +450,7 @@ impl fmt::Debug for SentFile {
     }
 }
 
-/// One part of a file, of which a command holds all bytes.
+/// One part of a file. A command holds all its bytes.
 #[derive(Debug, Clone)]
 pub struct FilePart {
     /// Its number, from 0.

@@ -134,7 +134,7 @@ impl<R> Envelope<R> {
         self.asked_by.is_some() || self.remember.is_some() || self.audit.is_some()
     }
 
-    /// The same command, of which the audit keeps this record.
+    /// The same command, with the record that the audit keeps of it.
     #[must_use]
     pub fn recorded_as(self, record: AuditRecord) -> Self {
         let audited = Audited {

@@ -15,7 +15,7 @@ pub struct Needs {
     pub now: Timestamp,
     /// Partners, with their endpoints.
     pub partners: Vec<PartnerId>,
-    /// Partners that add an endpoint, of which it is needed when they last deleted an unverified one.
+    /// Partners that add an endpoint, which needs the time at which they last deleted an unverified one.
     pub adding: Vec<PartnerId>,
     /// Partners whose keys that work are loaded.
     pub key_owners: Vec<PartnerId>,
@@ -47,17 +47,17 @@ pub struct Needs {
     pub files: Vec<FileId>,
     /// Whether to load files that were not completed, and to which nothing was added since this instant.
     pub unfinished_files: Option<Timestamp>,
-    /// Partners of which the size of all files that are not completed yet is needed.
+    /// Partners whose incomplete files are needed, as their total size.
     pub arriving: Vec<PartnerId>,
-    /// Bookings of which only the end of the chain is needed.
+    /// Bookings that are needed with the end of their chain only.
     pub chains: Vec<BookingId>,
     /// Shares.
     pub shares: Vec<ShareId>,
-    /// Bookings of which every share is needed.
+    /// Bookings whose shares are all needed.
     pub shared: Vec<BookingId>,
-    /// Bookings of which every legal hold is needed.
+    /// Bookings whose legal holds are all needed.
     pub held: Vec<BookingId>,
-    /// Partners of which every active legal hold is needed, on whichever booking.
+    /// Partners whose active legal holds are all needed, on whichever booking.
     pub holders: Vec<PartnerId>,
     /// Events.
     pub events: Vec<EventId>,

@@ -313,7 +313,7 @@ impl Outbox {
             return;
         }
         let mut recalled = self.recalled();
-        // What is held is not sent after its lease.
+        // A delivery that is held is not sent after its lease.
         recalled.retain(|_, at| (now.ms() - at.ms()).abs() < 2 * LEASE_MS);
         recalled.extend(erased.into_iter().map(|event_id| (event_id, now)));
     }

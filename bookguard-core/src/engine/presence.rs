@@ -67,7 +67,7 @@ impl Presence {
         self.own
     }
 
-    /// The nodes present, of which this one may be none; `None` without a registry.
+    /// The nodes present, perhaps without this one; `None` without a registry.
     pub(crate) fn nodes(&self) -> Result<Option<Vec<LiveNode>>, StoreError> {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         let registry = looking.registry.as_mut();

@@ -251,7 +251,7 @@ impl Writer {
         let panicked = executed.is_err();
         let executed =
             executed.unwrap_or_else(|_| Err(StoreError::Failed("the writer panicked".to_owned())));
-        // What ends so before its commit was certainly not kept, and may be the fault of a single command.
+        // A batch that ends so before its commit was certainly not kept, and a single command may be at fault.
         let is_suspect = panicked || matches!(executed, Err(StoreError::Corrupt(_)));
         let is_suspect = is_suspect && !self.commits && !batch.iter().all(|job| job.is_probe());
         let is_blamed = is_suspect && self.is_sound();
@@ -307,7 +307,7 @@ impl Writer {
         }
     }
 
-    /// Drops the cached packets of bookings of which values were erased. Whoever reads them from now on reads what is left.
+    /// Drops the cached packets of bookings whose values were erased. Later readers read what is left.
     fn forget_packets(&self, changes: &[Change]) {
         for booking_id in answers_erased(changes) {
             self.deps.packets.forget(booking_id);
@@ -579,7 +579,7 @@ impl Writer {
             match job.twin() {
                 Some(earlier) => job.replay(before.get(earlier).and_then(|job| job.body())),
                 None => answers.extend(job.complete(head, &self.deps.seal).map(|mut answer| {
-                    // What this batch answers before it erases is written after what it erases.
+                    // An answer from before an erasure in this batch is written after it.
                     let is_gone = |(by, booking_id): &(usize, BookingId)| {
                         index < *by && answer.booking_id == Some(*booking_id)
                     };
@@ -594,7 +594,7 @@ impl Writer {
     }
 }
 
-/// The bookings of which these changes erase something.
+/// The bookings where these changes erase something.
 fn answers_erased(changes: &[Change]) -> impl Iterator<Item = &BookingId> {
     changes.iter().filter_map(|change| match change {
         Change::AnswersErased(booking_id) => Some(booking_id),
@@ -608,7 +608,7 @@ fn erases(changes: &[Change]) -> bool {
     changes.iter().any(is_erasure)
 }
 
-/// The events of which an erasure among the changes takes the bodies. Beside an erasure, old ones may be pruned.
+/// The events whose bodies an erasure among the changes takes. Beside an erasure, old ones may be pruned.
 fn recalled(changes: &[Change]) -> Vec<EventId> {
     if !erases(changes) {
         return Vec::new();

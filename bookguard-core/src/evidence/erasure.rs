@@ -193,7 +193,7 @@ pub(crate) const ERASED: &str = "erased";
 pub(crate) const EVIDENCE_COUNT: &str = "evidenceCount";
 
 impl Erasure {
-    /// Removes what was erased of a decision, of which a booking has at most one.
+    /// Removes what was erased of a booking's decision. There is at most one.
     pub(super) fn apply_to_decision(&self, decision: &mut ResolutionDecision) {
         for name in self.values.iter().flat_map(|values| &values.names) {
             match name {

@@ -14,7 +14,7 @@ use crate::model::{BookingId, HoldId, PartnerId, Timestamp};
 pub struct Hold {
     /// The hold's id.
     pub hold_id: HoldId,
-    /// The booking of which nothing is erased.
+    /// The booking that it keeps from erasure.
     pub booking_id: BookingId,
     /// When it was placed.
     pub placed_at: Timestamp,

@@ -64,7 +64,7 @@ noun_type!(CardFields, component "CardFields", |_| {
     texts(about, FIELDS.map(|(_, neutral)| neutral))
 });
 
-/// An object of texts, none of which must be there.
+/// An object of texts, all of them optional.
 fn texts<const N: usize>(about: &'static str, names: [&'static str; N]) -> MetaSchema {
     let text = |name| (name, String::schema_ref());
     MetaSchema {

@@ -129,7 +129,7 @@ impl BookingState {
         Ok(())
     }
 
-    /// Adds the next fact, of which earlier ones show nothing that it erases.
+    /// Adds the next fact. Earlier ones no longer show what it erases.
     fn follow(&mut self, logged: Logged<Fact>) -> Result<(), String> {
         not_ahead(&logged)?;
         let Logged { place, fact } = logged;

@@ -238,7 +238,7 @@ fn read(bytes: &[u8]) -> Result<(Packet, Value, bool), String> {
         }
         None => return Err("The document does not say that it is an evidence packet.".to_owned()),
     }
-    // What is signed is the canonical text, so what is checked is read from it too.
+    // The signature covers the canonical text, so the checks read that too.
     let canonical =
         jcs::to_canonical(&value).map_err(|e| format!("The packet cannot be read: {e}."))?;
     let is_reformatted = canonical != text;

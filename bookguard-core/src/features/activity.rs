@@ -171,7 +171,7 @@ fn hours_until(at: Timestamp) -> Vec<ActivityHour> {
     hours.collect()
 }
 
-/// Adds each event to its hour, and marks the hours of which events may be missing.
+/// Adds each event to its hour, and marks the hours that may lack events.
 fn count(hours: &mut [ActivityHour], latest: &LatestEvents) {
     for hour in &mut *hours {
         let is_whole = |until| hour.from > until;

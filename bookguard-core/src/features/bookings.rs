@@ -22,7 +22,7 @@ use crate::operation::{
 use crate::session::{Access, Authority, Session};
 use crate::store::read::BookingFilter;
 pub use create::{BookingCreated, BookingRequest, CreateBooking};
-pub(super) use create::{currency, decimal, event_date};
+pub(super) use create::{about_the_date, currency, decimal, event_date};
 
 /// The booking named in the path, if this caller may see it.
 pub(super) fn visible(session: &Session, booking_id: &BookingId) -> Result<LoadedBooking, Error> {

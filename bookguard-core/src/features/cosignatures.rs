@@ -132,8 +132,8 @@ impl WitnessTurn {
     }
 
     /// The next request to send: a checkpoint, with the proof that it continues what the witness is thought to have cosigned last.
-    /// What other witnesses of the policy have cosigned comes before the newest: on a log that grows all the time, each would vouch
-    /// for a size of its own otherwise, and seldom a quorum for one. After an odd number of failures the newest comes first. `None` if the
+    /// A checkpoint that other witnesses of the policy have cosigned comes before the newest: on a log that grows all the time, each
+    /// would vouch for a size of its own otherwise, and seldom a quorum for one. After an odd number of failures the newest comes first. `None` if the
     /// database lacks published entries, because then it may not be shown to anybody. Blocks.
     ///
     /// # Errors

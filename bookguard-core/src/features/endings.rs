@@ -85,7 +85,7 @@ impl fmt::Display for PageEnd {
 pub struct ContractEnd {
     /// The partner.
     pub partner_id: PartnerId,
-    /// The bookings of this page of which this request erased something. Those that a refused request had erased before are not counted.
+    /// The bookings of this page where this request erased something. Those that a refused request had erased before are not counted.
     pub erased: u64,
     /// The active holds of bookings of this page, which were left as they are.
     pub held: Vec<Hold>,

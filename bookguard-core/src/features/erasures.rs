@@ -111,7 +111,7 @@ pub struct ErasureReport {
     pub files: Vec<ItemId>,
     /// The shares whose notes are erased.
     pub shares: Vec<ShareId>,
-    /// The released holds of which reason or reference is erased.
+    /// The released holds whose reason or reference is erased.
     pub holds: Vec<HoldId>,
     /// The hash of all this, to be sent as `expected`; absent once it is erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -276,7 +276,7 @@ pub(crate) fn held_elsewhere(
     Ok(Ok(elsewhere))
 }
 
-/// The bookings of which the evidence items are read at once.
+/// The bookings whose evidence items are read at once.
 const BOOKINGS_AT_ONCE: usize = 64;
 
 impl ErasureRequest {
@@ -415,7 +415,7 @@ pub fn settle(service: &Service) -> Result<u64, Error> {
         looked.map_err(|why| SettleError::from(why).0)?;
     }
     if service.owes_erasures() {
-        // What is repeated is recorded under a number that another entry may have had.
+        // A repeated erasure is recorded under a number that another entry may have had.
         if service.rollback()?.is_some() {
             return Err(Error::erasures_pending());
         }

@@ -445,7 +445,7 @@ fn a_loss_is_certain_only_if_the_guard_is_this_ledgers() {
     ] {
         assert_eq!(guard.is_certain(&rollback), is_certain, "{rollback:?}");
     }
-    // What only the file says may be another service's.
+    // A head that only the file has may be another service's.
     let guard = open(&place.file());
     let of_the_file = lost(RollbackCause::OtherLog, head("new", 9));
     assert!(!guard.is_certain(&of_the_file));

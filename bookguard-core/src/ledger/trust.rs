@@ -170,7 +170,7 @@ impl TrustPolicy {
     }
 }
 
-/// A policy of which some lines were read.
+/// A policy, some of whose lines were read.
 struct Reading {
     policy: TrustPolicy,
     /// Names defined so far.

@@ -42,7 +42,7 @@ pub(super) fn document(
         Some(id) => form.optional("policyId", |v| same_id(v, id)),
         None => form.required("policyId", policy_id),
     };
-    // Whoever puts the first version may say that there is none before it.
+    // The caller of the first version may say that there is none before it.
     let least = i64::from(known_id.is_none());
     let version = form.optional("version", |v| v.integer(least, i64::from(u32::MAX)));
     let name = form.optional("name", |v| name(v, written));

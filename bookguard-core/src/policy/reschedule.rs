@@ -129,7 +129,7 @@ pub(super) fn reached(
         return Err(Error::invalid(
             "currency_mismatch",
             format!(
-                "What was reached before the event was moved, {foreign}, is in another currency than the booking, {}.",
+                "The amount reached before the event was moved, {foreign}, is in another currency than the booking, {}.",
                 stakes.currency
             ),
         ));
@@ -266,7 +266,7 @@ mod tests {
                     [Some(90_000), Some(0)],
                 ],
             ),
-            // What a person had to say stays for a person to say.
+            // A result that was left to a person stays left to one.
             (
                 FIRM,
                 moves("2026-06-15T00:00:00Z", "2026-07-01T00:00:00Z"),

@@ -174,9 +174,7 @@ fn decide(reviewed: &Evaluation, terms: &Terms, refund: Amount) -> Result<Evalua
     if refund.minor() > paid.minor() {
         return Err(Error::invalid(
             "refund_exceeds_paid",
-            format!(
-                "The refund {refund} is more than what was paid, {paid}. Send at most that; more would be a new payment, not a refund."
-            ),
+            format!("The refund {refund} is more than what was paid, {paid}."),
         ));
     }
     let Some(stakes) = terms.stakes()? else {

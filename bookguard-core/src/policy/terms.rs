@@ -275,7 +275,7 @@ impl Terms {
             return Err(Error::invalid(
                 "policy_currency_mismatch",
                 format!(
-                    "Policy {} holds fixed amounts in {own} and the booking is in {currency}. Use a policy in {currency}, or one with shares only.",
+                    "Policy {} holds fixed amounts in {own} and the booking is in {currency}.",
                     document.policy_id
                 ),
             ));
@@ -308,9 +308,7 @@ fn same_currency(value: Currency, paid: Currency) -> Result<(), Error> {
     }
     Err(Error::invalid(
         "currency_mismatch",
-        format!(
-            "The value is in {value} and the amount paid in {paid}; both must be in one currency."
-        ),
+        format!("The value is in {value} and the amount paid in {paid}."),
     ))
 }
 
@@ -334,13 +332,13 @@ fn zone(policy: Option<&Adopted>, booked: &Booked<'_>) -> Result<Option<Zone>, E
 fn named(name: &str, whose: &str) -> Result<Zone, Error> {
     Zone::iana(name).ok_or_else(|| {
         let hint = match Zone::nearest_iana(name) {
-            Some(near) => format!("Did you mean \"{near}\"?"),
-            None => "Send an IANA name such as \"America/New_York\".".to_owned(),
+            Some(near) => format!(" Did you mean \"{near}\"?"),
+            None => String::new(),
         };
         Error::invalid(
             "time_zone_unknown",
             format!(
-                "{whose} time zone \"{}\" is not an IANA time zone. {hint}",
+                "{whose} time zone \"{}\" is not an IANA time zone.{hint}",
                 shorten(name)
             ),
         )
@@ -350,8 +348,6 @@ fn named(name: &str, whose: &str) -> Result<Zone, Error> {
 fn zone_required(event_date: EventDate) -> Error {
     Error::invalid(
         "time_zone_required",
-        format!(
-            "eventDate \"{event_date}\" has no offset and no time zone is known. Add an offset (\"2026-06-20T19:00:00-04:00\") or a time zone (an IANA name)."
-        ),
+        format!("eventDate \"{event_date}\" has no offset and no time zone is known."),
     )
 }

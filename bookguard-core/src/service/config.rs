@@ -12,7 +12,7 @@ use crate::engine::writer::BatchObserver;
 use crate::key_file::LedgerKeySource;
 use crate::ledger::trust::TrustPolicy;
 use crate::model::Quota;
-use crate::store::Database;
+use crate::store::{Database, StoreError};
 
 /// Who may register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,8 +56,26 @@ pub enum OpenError {
     Unreachable(String),
     /// The database has the schema of an older program, and this one was not asked to upgrade it.
     Older(String),
+    /// The database file has another name, a hard link.
+    HardLinked(String),
     /// Anything that waiting does not fix.
     Refused(String),
+}
+
+impl OpenError {
+    /// Why this database cannot be used, with its name.
+    pub fn of(db: &Database, error: &StoreError) -> Self {
+        let (db, mut why) = (db.to_string(), error.to_string());
+        if !why.contains(&db) {
+            why = format!("{db}: {why}");
+        }
+        match error {
+            StoreError::Unreachable(_) => Self::Unreachable(why),
+            StoreError::Older { .. } => Self::Older(why),
+            StoreError::HardLinked(_) => Self::HardLinked(why),
+            _ => Self::Refused(why),
+        }
+    }
 }
 
 impl std::ops::Deref for OpenError {
@@ -65,7 +83,10 @@ impl std::ops::Deref for OpenError {
 
     fn deref(&self) -> &str {
         match self {
-            Self::Unreachable(why) | Self::Older(why) | Self::Refused(why) => why,
+            Self::Unreachable(why)
+            | Self::Older(why)
+            | Self::HardLinked(why)
+            | Self::Refused(why) => why,
         }
     }
 }

@@ -38,7 +38,7 @@ impl Service {
     /// # Errors
     /// One sentence that tells the operator what to do.
     pub fn open(config: ServiceConfig) -> Result<(Arc<Self>, Closing), OpenError> {
-        let at = |e: StoreError| not_opened(&config.db, &e);
+        let at = |e: StoreError| OpenError::of(&config.db, &e);
         if config.upgrade {
             schema::upgrade(&config.db).map_err(at)?;
         }
@@ -150,18 +150,6 @@ impl Service {
                 "the ledger's head was not compared with what was last published: {error}"
             );
         }
-    }
-}
-
-fn not_opened(db: &Database, error: &StoreError) -> OpenError {
-    let (db, mut why) = (db.to_string(), error.to_string());
-    if !why.contains(&db) {
-        why = format!("{db}: {why}");
-    }
-    match error {
-        StoreError::Unreachable(_) => OpenError::Unreachable(why),
-        StoreError::Older { .. } => OpenError::Older(why),
-        _ => OpenError::Refused(why),
     }
 }
 

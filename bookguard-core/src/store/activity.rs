@@ -133,7 +133,7 @@ impl Reader<'_> {
         row.map_or(Ok(0), |row| row.size(0))
     }
 
-    /// The number of a partner's keys of which to tell that they will expire. A key whose end was moved is not one of them:
+    /// The number of a partner's keys whose coming expiry must be told. A key whose end was moved is not one of them:
     /// whoever rotated or revoked it knows.
     pub fn keys_expiring(&mut self, partner_id: &PartnerId, now: Timestamp) -> Read<u32> {
         let most = i64::try_from(KEYS_PER_PARTNER).unwrap_or(i64::MAX);

@@ -373,6 +373,8 @@ pub enum StoreError {
     },
     /// The log was moved to this database and continues there.
     Moved(String),
+    /// The file has another name, and must not be written under this one.
+    HardLinked(String),
     /// The database's server does not answer, or accepts no connections at present.
     Unreachable(String),
     /// The head changed under us: somebody wrote without the write turn.
@@ -418,7 +420,9 @@ impl fmt::Display for StoreError {
                  move with `bookguard transfer --reopen`"
             ),
             Self::HeadMoved => f.write_str("the ledger's head changed outside the write turn; nothing was written"),
-            Self::Unreachable(what) | Self::Failed(what) => f.write_str(what),
+            Self::HardLinked(what) | Self::Unreachable(what) | Self::Failed(what) => {
+                f.write_str(what)
+            }
         }
     }
 }

@@ -265,7 +265,7 @@ impl Reader<'_> {
         list_erasures(self.conn(), list).map_err(|e| e.to_string())
     }
 
-    /// The bookings of which the log's entries from this place on record erasures, with these entries' places, in order: a page at most.
+    /// The bookings whose erasures the log records from this place on, with these entries' places, in order: a page at most.
     pub fn erased_since(&mut self, from: u64) -> Read<Vec<(u64, BookingId)>> {
         let rows = self.all(
             "SELECT idx, booking_id FROM entry WHERE kind = 'evidence.erased' AND idx >= $1 ORDER BY idx LIMIT 100",

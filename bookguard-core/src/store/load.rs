@@ -523,7 +523,7 @@ fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<
         return Ok(());
     };
     add_logged(&mut booking.state.acceptances, row)?;
-    // What stands in for an erased text can also be the text of one that was not.
+    // The text that stands in for an erased one can also be a text that was never erased.
     let opening = Opening::read(row.blob(4)?).map_err(StoreError::Corrupt)?;
     if opening.lacks(Erasable::Method.word()) {
         work.erased_methods.insert(row.size(1)?);

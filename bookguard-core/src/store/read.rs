@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         self.seal
     }
 
-    /// The connection, for statements of which each sees a moment of its own.
+    /// The connection, for statements that each see a moment of their own.
     pub(super) fn conn(&mut self) -> &mut dyn Conn {
         &mut *self.conn
     }

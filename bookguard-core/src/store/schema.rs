@@ -1,7 +1,7 @@
 //! The versions of the schema: which there are, which one a database has, and how it gets to a later one.
 //!
 //! A database says its version, and the oldest version whose programs may still read and write it. So a node goes on
-//! beside newer ones as long as every step since its own has only expanded the schema. Invariants: a database is
+//! beside newer ones while every step since its own has only expanded the schema. Invariants: a database is
 //! upgraded only by [`upgrade`], in one transaction, under the write turn; every batch reads the version under its own
 //! turn. So no batch writes in the way of one schema what is in another.
 
@@ -65,7 +65,7 @@ pub const STEPS: [SchemaStep; 9] = [
         sql: include_str!("schema/007.sql"),
         oldest_reader: 7,
     },
-    // Programs of version 7 would write to a database of which a node has noted that it lacks published entries.
+    // Programs of version 7 would write to a database although a node has noted that it lacks published entries.
     SchemaStep {
         sql: include_str!("schema/008.sql"),
         oldest_reader: 8,

@@ -70,9 +70,9 @@ impl Transferred {
 /// Why nothing was moved. Unless the error says otherwise, both databases are unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferError {
-    /// The request makes no sense for these two databases: `same_database`, `nothing_to_move`, `wrong_ledger_key`,
-    /// `ledger_moved`, `ledger_rolled_back`, `not_moved`, `other_target`, `schema_older`, `target_not_empty`, `target_not_seen`,
-    /// `target_written`.
+    /// The request makes no sense for these two databases: `same_database`, `hard_linked`, `nothing_to_move`,
+    /// `wrong_ledger_key`, `ledger_moved`, `ledger_rolled_back`, `not_moved`, `other_target`, `schema_older`,
+    /// `target_not_empty`, `target_not_seen`, `target_written`.
     Refused(Error),
     /// The source is damaged, or the copy differs from the source.
     NotVerified(String),
@@ -159,7 +159,7 @@ pub fn transfer(
     let explained = |trouble| explain(trouble, from, to);
     let open_target = || {
         open_known(to, true).map_err(|e| match e {
-            StoreError::Older { .. } => failed(to, &e),
+            StoreError::Older { .. } | StoreError::HardLinked(_) => failed(to, &e),
             e => explained(Trouble::Target(e)),
         })
     };
@@ -202,7 +202,7 @@ pub fn transfer(
     } = match carried {
         Ok(carried) => carried,
         Err(trouble) => {
-            // What stays behind is in nobody's way: the same command goes on from it. While the source may be marked, the
+            // The remains are in nobody's way: the same command goes on from it. While the source may be marked, the
             // target must stay so.
             if !matches!(trouble, Trouble::Marking(_) | Trouble::Committing(_)) {
                 let _ = withdraw(&mut *source, (target, store), &errand, made);
@@ -546,7 +546,7 @@ fn refused(code: &'static str, message: String) -> TransferError {
     TransferError::Refused(Error::conflict(code, message))
 }
 
-/// Opens a database of which this program knows every table and column.
+/// Opens a database, all of whose tables and columns this program knows.
 fn open_known(database: &Database, create: bool) -> Result<Store, StoreError> {
     let store = Store::open(database, create)?;
     let (found, known) = (
@@ -563,6 +563,7 @@ fn failed(database: &Database, error: &StoreError) -> TransferError {
     let why = format!("{database}: {error}");
     match error {
         StoreError::Older { .. } => refused("schema_older", why),
+        StoreError::HardLinked(_) => refused("hard_linked", why),
         _ => TransferError::Failed(why),
     }
 }

@@ -46,12 +46,12 @@ pub enum VerifyError {
     NoSecret,
     /// `x-service-signature` does not begin with `sha256=`.
     MissingPrefix,
-    /// What follows `sha256=` is not 64 characters long.
+    /// The part after `sha256=` is not 64 characters long.
     WrongLength {
         /// The length found, in bytes.
         found: usize,
     },
-    /// What follows `sha256=` is not hexadecimal.
+    /// The part after `sha256=` is not hexadecimal.
     NotHex,
     /// The signature is well formed but was not made with any of the secrets for this content.
     Mismatch,

@@ -331,7 +331,7 @@ settings! {
     security_languages: Vec<String>, "TAGS", "Languages reports may be in, such as en,de";
 }
 
-/// Variables that are no settings: commands read them, or `ops/compose.yml` is filled in with them.
+/// Variables that are not settings: commands read them, or `ops/compose.yml` is filled in with them.
 const OTHER_VARIABLES: [&str; 10] = [
     "api_key",
     "config",

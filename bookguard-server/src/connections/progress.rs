@@ -127,7 +127,7 @@ impl Progress {
         }
     }
 
-    /// Whether a request is in progress, or an answer of which more is produced.
+    /// Whether a request is in progress, or an answer is still being produced.
     pub(super) fn is_busy(&self) -> bool {
         let is_whole = self.answer.as_ref().is_none_or(|answer| answer.is_whole);
         matches!(self.request, RequestProgress::Engaged(_)) || !is_whole

@@ -4,9 +4,8 @@ use bookguard_core::error::Error;
 use bookguard_core::features::audit::ListAudit;
 use bookguard_core::model::{AuditActorKind, AuditRecord, Page as Rows};
 use maud::{Markup, html};
-use poem::http::StatusCode;
 
-use super::form::{self, Draft, Field, Kind};
+use super::form::{self, Field, Kind};
 use super::parts::{empty, next_page, records, time, words};
 use super::user::User;
 use super::{Answer, Asked, Page, Part, Whose};
@@ -41,10 +40,7 @@ impl Found {
     /// The filter, these lines of records, and the way to older ones.
     pub(super) fn shown(&self, user: &User, asked: &Asked, lines: &[Markup]) -> Markup {
         let fields = &asked.fields;
-        let draft = Draft {
-            fields,
-            refused: self.refused.as_ref(),
-        };
+        let draft = asked.draft(self.refused.as_ref());
         let mut actions: Vec<_> = actions(user.console.whose == Whose::Operator)
             .into_iter()
             .map(|id| (id, words(id)))
@@ -68,8 +64,9 @@ impl Found {
         }
     }
 
-    pub(super) fn status(&self) -> StatusCode {
-        form::status(self.refused.as_ref())
+    /// The page with this in it.
+    pub(super) fn page(&self, main: Markup) -> Answer {
+        Page::new(Part::Audit, "Audit", main).form(self.refused.as_ref())
     }
 }
 
@@ -82,10 +79,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             here, and what the service's operator did for " (user.told("you", "it")) "." }
         (found.shown(user, asked, &rows))
     };
-    Ok(Answer::Page(
-        found.status(),
-        Page::new(Part::Audit, "Audit", main),
-    ))
+    Ok(found.page(main))
 }
 
 fn line(record: &AuditRecord) -> Markup {

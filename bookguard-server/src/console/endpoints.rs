@@ -109,10 +109,7 @@ async fn page(
         }
         (snippet(user))
     };
-    Ok(Answer::Page(
-        form::status(refused),
-        Page::new(Part::Endpoints, "Endpoint", main),
-    ))
+    Ok(Page::new(Part::Endpoints, "Endpoint", main).form(refused))
 }
 
 /// How a receiver checks a delivery.

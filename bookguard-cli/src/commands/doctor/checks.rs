@@ -255,7 +255,7 @@ fn guard(needs: &BackupCheck, key: Option<LedgerKey>, store: Option<&Store>) -> 
                 "{} names an erasure that the database does not record",
                 log.erasures().path().display()
             ),
-            "What the database holds of it is erased at the next start of a server or command, before anything is served.",
+            "The next start of a server or command erases what the database holds of it, before anything is served.",
         ),
         Ok(None) if !is_there => Diagnosis::warning(
             check,

@@ -2,7 +2,7 @@
 //!
 //! If flushing takes time, callers that wait for each answer split into two halves that take turns: one half's commands
 //! arrive while the other half's are flushed, so each flush carries only half of what it could. Waiting for the callers
-//! that were just answered, as long as they keep coming back, puts all of them into one flush. Invariants: on a fast
+//! that were just answered, while they keep coming back, puts all of them into one flush. Invariants: on a fast
 //! disk there is no wait, and otherwise no wait is longer than the disk's last flush.
 
 use std::time::{Duration, Instant};

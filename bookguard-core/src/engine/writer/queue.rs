@@ -118,14 +118,14 @@ impl<R: Send + 'static> Queued for Job<R> {
     }
 
     fn decide(&mut self, batch: &mut BatchState, index: usize, changes: &mut Vec<Change>) {
-        // An earlier try of which nothing was kept may have left something.
+        // An earlier try, which was not kept, may have left something.
         (self.decided, self.body, self.about, self.recorded) = (None, None, None, None);
         let decided = decide(batch, &self.asked).map(|decision| match decision {
             Decision::Do {
                 changes: mut caused,
                 reply,
             } => {
-                // What changes nothing is not recorded.
+                // A command that changes nothing is not recorded.
                 let audit = self.asked.audit.as_ref().filter(|_| !caused.is_empty());
                 if let Some(audit) = audit {
                     let mut record = audit.record(&reply);

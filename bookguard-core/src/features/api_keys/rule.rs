@@ -99,7 +99,7 @@ impl Command for RotateApiKey {
         let made_until = state.made_until().map(|until| until.plus_ms(-1));
         let latest = [old.expires_at, made_until].into_iter().flatten();
         let end = latest.fold(at.plus_ms(self.overlap_ms), Ord::min);
-        // What ends now is revoked: an expiry holds on each node by its own clock.
+        // A key that ends now is revoked: an expiry holds on each node by its own clock.
         let revoked_at = (self.overlap_ms == 0).then_some(at);
         let rotated = RotatedApiKey {
             key: NewApiKey::showing(&new.key, &self.secret),

@@ -382,16 +382,26 @@ fn new_booking(
 
 /// Attaches the refusal of terms to the field that caused it.
 fn field_of(refusal: Error) -> Error {
-    const CURRENCY: &str = "Use one currency in booking and policy.";
     match &*refusal.code {
-        "time_zone_unknown" | "time_zone_required" => refusal.at_field(
-            "/timeZone",
-            "Send an IANA name such as \"America/New_York\".",
+        "policy_currency_mismatch" => refusal.at_field(
+            "/currency",
+            "Use a policy in the booking's currency, or one with shares only.",
         ),
-        "policy_currency_mismatch" => refusal.at_field("/currency", CURRENCY),
-        "currency_mismatch" => refusal.at_field("/amountPaid", CURRENCY),
-        _ => refusal,
+        "currency_mismatch" => refusal.at_field("/amountPaid", "Use one currency for both."),
+        _ => about_the_date(refusal),
     }
+}
+
+/// Attaches the refusal of an event's date to the field of its time zone.
+pub(crate) fn about_the_date(refusal: Error) -> Error {
+    let fix = match &*refusal.code {
+        "time_zone_unknown" => "Send an IANA name such as \"America/New_York\".",
+        "time_zone_required" => {
+            "Send an IANA name such as \"America/New_York\", or add an offset to eventDate, such as -04:00."
+        }
+        _ => return refusal,
+    };
+    refusal.at_field("/timeZone", fix)
 }
 
 /// A booking just recorded.

@@ -111,7 +111,10 @@ impl Command for DecideResolution {
         let new = &self.next;
         let resolution = latest
             .decided(decision, new.resolution_id, &state.terms)
-            .map_err(|refusal| refusal.at_field("/refund", "Send at most what was paid."))?;
+            .map_err(|refusal| {
+                let fix = "Send at most what was paid; more would be a new payment, not a refund.";
+                refusal.at_field("/refund", fix)
+            })?;
         let addition = AppendedFacts::to(batch, state, at, &new.seed)?;
         resolve(batch, partner, addition, new, resolution)
     }

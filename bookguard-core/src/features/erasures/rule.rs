@@ -400,7 +400,7 @@ impl EraseValues {
         Err(Error::conflict(
             "erasure_changed",
             format!(
-                "What would be erased of booking {} is not what was expected: something was added, erased, released or deleted for its age \
+                "The erasure of booking {} would not be the expected one: something was added, erased, released or deleted for its age \
                  since. Nothing was erased. Ask with dryRun what would go now, and send its planHash as expected.",
                 self.booking_id
             ),

@@ -1,4 +1,4 @@
-//! What a node keeps of a booking of which values are erased, in memory and in its list.
+//! What a node keeps of a booking whose values are erased, in memory and in its list.
 
 use std::path::Path;
 use std::sync::Arc;

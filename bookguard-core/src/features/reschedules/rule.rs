@@ -10,6 +10,7 @@ use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::evidence::facts::LeafPlace;
 use crate::evidence::{FrozenTerms, reschedule};
+use crate::features::bookings::about_the_date;
 use crate::features::cancellations::rule::owned;
 use crate::features::deliveries::rule as deliveries;
 use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
@@ -221,16 +222,6 @@ fn new_date(state: &LoadedBooking, terms: &Terms, agreed_at: Timestamp) -> Resul
         ));
     }
     Ok(())
-}
-
-fn about_the_date(refusal: Error) -> Error {
-    match &*refusal.code {
-        "time_zone_unknown" | "time_zone_required" => refusal.at_field(
-            "/timeZone",
-            "Send an IANA name such as \"America/New_York\".",
-        ),
-        _ => refusal,
-    }
 }
 
 impl RescheduleBooking {

@@ -157,7 +157,7 @@ proptest! {
         for key in others.keys().filter(|key| !all.contains_key(key)) {
             let proof = pages.prove(key).unwrap();
             prop_assert_eq!(proof.verify(&root, key), Ok(None));
-            // What shows that one key is absent does not show that another one is.
+            // A proof that one key is absent does not show that another one is.
             for (present, value) in &all {
                 prop_assert!(!matches!(proof.verify(&root, present), Ok(None)));
                 prop_assert!(verify_value(&root, key, value, &proof.path).is_err());
@@ -267,7 +267,7 @@ fn value(n: u8) -> MapValue {
 
 #[test]
 fn a_node_that_a_key_could_be_below_does_not_show_that_it_is_absent() {
-    // Whoever makes a map can give a node any prefix. The end must still lie where the path leads.
+    // The maker of a map can give a node any prefix. The end must still lie where the path leads.
     let key = Hash([0; 32]);
     let (left, right) = (Hash([1; 32]), Hash([2; 32]));
     let step = MapStep { bit: 7, hash: left };

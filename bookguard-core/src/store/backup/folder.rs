@@ -1,4 +1,4 @@
-//! A folder of backups, named by their time, of which the newest are kept.
+//! A folder of backups, which are named by their time. The newest are kept.
 //!
 //! A backup is copied into a draft and checked there, so whatever has a backup's name was verified against its ledger. Invariants: one
 //! process at a time works in the folder. Only what was made here for the same ledger is deleted, and never the backup just made.
@@ -193,7 +193,7 @@ impl BackupFolder {
         backups.find(|backup| private::identity(backup) == Some(itself))
     }
 
-    /// Keeps a copy that is no backup under its name with this end, in place of the last one.
+    /// Keeps a copy that is not a backup under its name with this end, in place of the last one.
     fn set_aside(&self, draft: &Draft, name: &str, end: &str) -> Result<PathBuf, BackupError> {
         let aside = with_end(&self.path.join(name), end);
         fs::rename(&draft.0, &aside).map_err(|error| cannot_write(&aside, &error))?;

@@ -140,7 +140,7 @@ impl CheckedDelivery<'_> {
     /// Checks that the endpoint is one the event could go to.
     fn goes_there(&self, receiver: &Receiver, notes: &mut Notes<'_>) {
         let Self { event, state, .. } = self;
-        // What it took before that was changed is no longer known.
+        // The types that it took before they were changed are no longer known.
         let known = receiver.since.is_none_or(|at| event.clearly_after(at));
         if known && !receiver.subscribes(event.event_type) {
             let detail = format!("the endpoint takes no {}", event.event_type.word());
@@ -443,7 +443,7 @@ fn is_counted_early(event: &CheckedEvent, attempt: &Attempt) -> bool {
         && age(event, attempt) + CLOCK_SLACK_MS <= OUR_FAULTS_FREE_MS
 }
 
-/// Checks a delivery of a pruned event, of which only the row is left: nothing is due, and its counters agree with each
+/// Checks a delivery of a pruned event. Only its row is left: nothing is due, and its counters agree with each
 /// other.
 fn judge_pruned(
     event: &CheckedEvent,

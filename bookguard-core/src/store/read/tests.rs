@@ -88,7 +88,7 @@ fn no_question_scans_a_whole_table() {
             let met = step == "SCAN w" || step == "SCAN delivery USING INDEX delivery_waiting";
             // Leases exist only for what nodes hold in memory, and they name only as many holders as there are nodes.
             let held = step == "SCAN delivery USING INDEX delivery_leased";
-            // What a subquery with a LIMIT returned is only counted.
+            // The rows of a subquery with a LIMIT are only counted.
             let counted = step == "SCAN e";
             // The one row of the head.
             let one = step == "SCAN grown";

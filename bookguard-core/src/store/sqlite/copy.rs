@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
-use super::{
-    Inserts, Sqlite, TURN_MS, free_bytes, immutable, is_at_rest, is_foreign, moving, open_checker,
-    set_up,
-};
+use super::connection::{Sqlite, TURN_MS, is_foreign, open_checker, set_up};
+use super::names::{immutable, is_at_rest};
+use super::{free_bytes, moving};
 use crate::store::conn::{Conn, StoreError};
 use crate::store::{StoredHead, head_of_any_schema};
 
@@ -116,7 +115,7 @@ pub(in crate::store) fn copy_into(
 
 /// The write turn of a database whose ledger is not being moved. It ends when this is dropped. From before its last entry until the
 /// database is marked, a move keeps copies from beginning: a snapshot of that time would have all entries and no mark, and pass for
-/// the ledger in its old place. Whoever may not write the file gets no turn.
+/// the ledger in its old place. A process that may not write the file gets no turn.
 fn turn(file: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
@@ -190,13 +189,7 @@ pub(in crate::store) fn settle(file: &Path) -> Result<Box<dyn Conn>, StoreError>
             Err(error) => return Err(error),
         }
     }
-    Ok(Box::new(Sqlite {
-        connection: Box::new(connection),
-        begin: "BEGIN",
-        inserts: Inserts::default(),
-        held_up: None,
-        opened: None,
-    }))
+    Ok(Box::new(Sqlite::reading(Box::new(connection))))
 }
 
 /// Ends the write-ahead log and begins a transaction beside which nobody reads or writes. Returns whether that succeeded.
@@ -209,7 +202,7 @@ fn keep_others_out(connection: &Connection) -> Result<bool, StoreError> {
         return Ok(false);
     }
     connection.execute_batch("PRAGMA synchronous = FULL; BEGIN EXCLUSIVE")?;
-    // Whoever came in between has begun a new log, and would write into it later.
+    // A process that came in between has begun a new log, and would write into it later.
     let is_alone = mode("PRAGMA journal_mode")?;
     if !is_alone {
         connection.execute_batch("ROLLBACK")?;

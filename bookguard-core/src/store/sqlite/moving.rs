@@ -61,7 +61,7 @@ pub(super) fn is_moving(file: &Path) -> Result<bool, StoreError> {
 
 /// The file of the lock.
 fn beside(file: &Path) -> PathBuf {
-    super::beside(file, ".moving")
+    super::names::beside(file, ".moving")
 }
 
 fn failed(path: &Path, error: &io::Error) -> StoreError {

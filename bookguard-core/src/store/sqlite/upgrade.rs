@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{
-    Inserts, Sqlite, Use, free_bytes, immutable, is_foreign, is_sealed, open_checker, open_writer,
-    require_one_name, script, set_up, size, undo_unfinished, with_end,
-};
+use super::connection::{Sqlite, Writer, is_foreign, open_checker, open_writer, script, set_up};
+use super::identity::require_one_name;
+use super::names::{immutable, is_sealed, undo_unfinished, with_end};
+use super::{Use, free_bytes, size};
 use crate::clock::Clock;
 use crate::limits::DISK_RESERVE;
 use crate::private;
@@ -112,7 +112,7 @@ pub(in crate::store) fn change_placed(
 }
 
 /// A transaction that writes such a copy.
-fn copy_writer(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
+fn copy_writer(path: &Path) -> Result<Writer, StoreError> {
     // So nothing is left beside the file, whose name changes.
     begun(
         path,
@@ -121,18 +121,12 @@ fn copy_writer(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
 }
 
 /// A transaction over a connection with these settings.
-fn begun(path: &Path, settings: &str) -> Result<Sqlite<Box<Connection>>, StoreError> {
+fn begun(path: &Path, settings: &str) -> Result<Writer, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     set_up(&connection)?;
     connection.execute_batch(settings)?;
-    let mut writer = Sqlite {
-        connection: Box::new(connection),
-        begin: "BEGIN IMMEDIATE",
-        inserts: Inserts::default(),
-        held_up: None,
-        opened: None,
-    };
+    let mut writer = Sqlite::writing(Box::new(connection));
     writer.begin(&[])?;
     Ok(writer)
 }

@@ -156,7 +156,7 @@ fn a_search_finds_each_booking_once_however_many_lie_between() {
         );
         assert_eq!(find(Some(*THEIRS), "ödön", None, 100).0.len(), 3_000);
         assert_eq!(find(None, "ödön", None, 100).0.len(), 3_009);
-        // What everything matches comes in full pages.
+        // A search that everything matches comes in full pages.
         assert_eq!(find(Some(*THEIRS), "1", None, 100).1, 31);
     });
 }

@@ -259,8 +259,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
     assert_eq!(code(bench.go("old.db", "link.db")), "same_database");
     // Another name of the same file, which the path does not show.
     std::fs::hard_link(path("old.db"), path("hard.db")).unwrap();
-    let linked = bench.go("old.db", "hard.db").unwrap_err();
-    assert!(matches!(linked, TransferError::Failed(why) if why.contains("has another name")));
+    assert_eq!(code(bench.go("old.db", "hard.db")), "hard_linked");
     std::fs::remove_file(path("hard.db")).unwrap();
     // A log that was begun but has no entry.
     let clock = Arc::new(std::sync::atomic::AtomicI64::new(fixture::START_MS));
@@ -477,7 +476,7 @@ fn ends_in_either_way(bench: &Bench, to: &Database) {
     stop_before_the_end(bench, to);
     assert_eq!(moved_to(&old).unwrap(), Some(place(to)));
     is_not_served(bench, to);
-    // What was never there is neither moved on nor taken back.
+    // A ledger that was never there is neither moved on nor taken back.
     let on = transfer(
         to,
         &bench.db("on.db"),
@@ -548,7 +547,7 @@ fn an_empty_target_does_not_show_what_was_written_there() {
         ("foreign.db", Some(foreign), None, unseen),
         ("written.db", Some(stored.vkey.as_str()), Some(row), written),
     ] {
-        // What was moved there was lost, and another database is in its place.
+        // The moved ledger was lost there, and another database is in its place.
         let to = bench.db(name);
         let there = Store::open(&to, true).unwrap();
         if let Some(vkey) = begun {

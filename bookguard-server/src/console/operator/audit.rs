@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::{Names, names_of, partner_link};
 use crate::console::audit::{cells, find};
 use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked};
 
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let found = find(user, asked).await?;
@@ -23,10 +23,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             and policies." }
         (found.shown(user, asked, &rows))
     };
-    Ok(Answer::Page(
-        found.status(),
-        Page::new(Part::Audit, "Audit", main),
-    ))
+    Ok(found.page(main))
 }
 
 fn line(user: &User, names: &Names, record: &AuditRecord) -> Markup {

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use super::difference::{self, Side};
 use super::editor::draft::{beside, place};
 use super::{Defaults, default_for, defaults, defaults_of, example, library, text};
-use crate::console::form::{self, Draft, Fields};
+use crate::console::form::{Draft, Fields};
 use crate::console::parts::{Tone, badge, copyable, fact, next_page, records, time};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
@@ -106,10 +106,7 @@ pub(super) async fn page(
     };
     let defaults = defaults_of(user).await?;
     let (example, faults) = example_card(user, asked, &shown).await?;
-    let draft = Draft {
-        fields: &asked.fields,
-        refused,
-    };
+    let draft = asked.draft(refused);
     let main = html! {
         p.back { a href=(user.link("/policies")) { "← All policies" } }
         (head(user, &shown, wanted.is_some()))
@@ -132,11 +129,7 @@ pub(super) async fn page(
         @if let Some(versions) = &versions { (versions_card(user, asked, &shown, versions)) }
         details.card { summary { "The policy as JSON" } pre { (shown.text()) } }
     };
-    let status = form::status(refused.or(faults.as_ref()));
-    Ok(Answer::Page(
-        status,
-        Page::new(Part::Policies, shown.name(), main),
-    ))
+    Ok(Page::new(Part::Policies, shown.name(), main).form(refused.or(faults.as_ref())))
 }
 
 fn head(user: &User, shown: &PolicyPage, is_asked: bool) -> Markup {

@@ -332,7 +332,7 @@ fn signing_in_ends_the_oldest_session_of_the_same_key_rather_than_lock_anybody_o
         // Nobody else is signed out.
         (0, 0, all, true, Err(FULL)),
         (0, all, 0, true, Err(FULL)),
-        // What ended with its key takes no place.
+        // A session that ended with its key takes no place.
         (0, 0, all, false, Ok(None)),
         (1, 0, all, false, Ok(None)),
     ] {
