@@ -329,7 +329,7 @@ impl Console {
     ///
     /// # Errors
     /// `unauthorized` if it has ended already, `unavailable`.
-    async fn end(self: &Arc<Self>, arrival: &Arrival) -> Result<(), Error> {
+    pub(super) async fn end(self: &Arc<Self>, arrival: &Arrival) -> Result<(), Error> {
         let user = self.signed_in(arrival).await?;
         match self.whose {
             Whose::Partners => user.read::<SignOut>(&[], &[]).await.map(drop),

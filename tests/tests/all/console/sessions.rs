@@ -222,6 +222,15 @@ async fn a_session_ends_with_idleness_time_and_its_key() {
         busy.page("/keys").await;
         server.advance(1);
         opens_nothing(&idle).await;
+        // It takes no place any more.
+        let sessions = acme.rows("/v1/console-sessions").await;
+        let ended: Vec<bool> = (sessions.iter())
+            .map(|session| !session["endedAt"].is_null())
+            .collect();
+        assert!(
+            ended.contains(&true) && ended.contains(&false),
+            "{sessions:?}"
+        );
         let begun = server.now_ms() - 30 * MINUTE - 1;
         while server.now_ms() + 20 * MINUTE < begun + CONSOLE_SESSION_MS {
             busy.page("").await;
