@@ -247,7 +247,11 @@ impl Console {
                     .await
             }
         };
-        Ok(started?.token)
+        let started = started?;
+        if let Some(displaced) = &started.displaced {
+            self.app.keys.forget_session(displaced);
+        }
+        Ok(started.token)
     }
 
     /// Begins the session of a link.

@@ -87,7 +87,10 @@ impl Command for StartConsoleSession {
             expires_at: at_most(at.plus_ms(limits::CONSOLE_SESSION_MS), key),
             ended_at: None,
         };
-        let reply = started(session.console_session_id, &self.token, session.expires_at);
+        let reply = StartedConsoleSession {
+            displaced: displaced.map(|stored| stored.session.console_session_id),
+            ..started(session.console_session_id, &self.token, session.expires_at)
+        };
         let ended = displaced.map(|stored| changed(ended(stored, at)));
         let added = added(self.partner_id, session, self.hash);
         Ok((ended.into_iter().chain([added]).collect(), reply))

@@ -345,12 +345,11 @@ fn signing_in_ends_the_oldest_session_of_the_same_key_rather_than_lock_anybody_o
         if !other_works {
             revoke(&mut state, 3);
         }
-        let decided = decide(&state, &start_at(1000, 250));
         let Ok(ended) = expected else {
-            assert_eq!(refusal(decided), FULL, "{case}");
+            assert_eq!(code(&state, &start_at(1000, 250)), FULL, "{case}");
             continue;
         };
-        apply_all(&mut state, &changes(decided));
+        let (_, started) = done(&mut state, &start_at(1000, 250));
         let is_ended = |stored: &&StoredConsoleSession| stored.session.ended_at.is_some();
         let found: Vec<_> = (state.console_sessions.values())
             .filter(is_ended)
@@ -358,6 +357,9 @@ fn signing_in_ends_the_oldest_session_of_the_same_key_rather_than_lock_anybody_o
             .collect();
         let ended: Vec<_> = ended.map(|n| NOW.plus_ms(n)).into_iter().collect();
         assert_eq!(found, ended, "{case}");
+        let displaced = started.displaced.map(|id| &state.console_sessions[&id]);
+        let displaced = displaced.map(|stored| stored.session.created_at);
+        assert_eq!(displaced.into_iter().collect::<Vec<_>>(), ended, "{case}");
         let count = own + linked + others + 1;
         assert_eq!(state.console_sessions.len(), count, "{case}");
     }
