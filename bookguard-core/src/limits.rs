@@ -96,6 +96,10 @@ pub const CONSOLE_SESSIONS: usize = 100;
 /// Console sessions that work and began with one key itself; another one ends the oldest of them. It is half of
 /// [`CONSOLE_SESSIONS`], so that no key, however little it may do, takes all places.
 pub const CONSOLE_SESSIONS_OF_KEY: usize = CONSOLE_SESSIONS / 2;
+/// Console links of one partner that work and that nobody has opened. They leave half of [`CONSOLE_SESSIONS`] to people.
+pub const CONSOLE_LINKS: usize = CONSOLE_SESSIONS / 2;
+/// Those of one key: with its sessions ([`CONSOLE_SESSIONS_OF_KEY`]), they leave places to others.
+pub const CONSOLE_LINKS_OF_KEY: usize = CONSOLE_LINKS / 2;
 /// Console links and sessions of one partner that work or were ended before their time: beginning and ending them in turn must
 /// end.
 pub const CONSOLE_SESSIONS_BEGUN: usize = 1_000;

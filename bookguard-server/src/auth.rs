@@ -247,7 +247,7 @@ impl Keys {
         });
     }
 
-    /// Forgets a session of the console that was ended on this node.
+    /// Forgets a session of the console that was ended or displaced on this node.
     pub(crate) fn forget_session(&self, ended: &ConsoleSessionId) {
         self.forget_callers(|authority| {
             matches!(authority, Authority::Partner { signed_in: Some(by), .. } if by.console_session_id == *ended)

@@ -3,8 +3,8 @@
 //!
 //! The server makes every page, and every form works without a script. A page asks the operations that REST offers, with the
 //! authority of whoever is signed in, and shows their answers; a form sends one operation. Invariants: no rule of the product
-//! is decided here; a GET changes nothing; a form of another site is refused before it is read; nothing under `/v1` reads the
-//! cookie.
+//! is decided here; a GET changes nothing, except that it ends the session of a cookie that was not used for too long; a form of
+//! another site is refused before it is read; nothing under `/v1` reads the cookie.
 //!
 //! | module | what |
 //! |---|---|
@@ -469,14 +469,20 @@ impl Console {
         }
     }
 
-    /// Whoever is signed in, if their partner may ask for more now.
+    /// Whoever is signed in, if their partner may ask for more now. A session that was not used for too long is ended: its browser
+    /// forgets the cookie now, so nobody could sign out of it, and it would keep its place until it expires.
     async fn user(self: &Arc<Self>, arrival: &Arrival) -> Result<User, Error> {
+        if arrival.cookie.as_ref().is_some_and(|cookie| cookie.is_idle) {
+            // If it cannot be ended now, it ends in time.
+            let _ = self.end(arrival).await;
+            return Err(bookguard_core::session::unauthorized());
+        }
         let user = self.signed_in(arrival).await?;
         self.app.count(user.cost.payer())?;
         Ok(user)
     }
 
-    /// Whoever is signed in.
+    /// Whoever is signed in, even if they did nothing for too long.
     async fn signed_in(self: &Arc<Self>, arrival: &Arrival) -> Result<User, Error> {
         let cookie = arrival.cookie.clone();
         let cookie = cookie.ok_or_else(bookguard_core::session::unauthorized)?;

@@ -53,7 +53,7 @@ pub trait Command: Debug + Send + 'static {
         None
     }
 
-    /// Whether it adds something new. When disk space is low, the rest is reserved for existing bookings (their
+    /// Whether it adds something new, if it changes anything. When disk space is low, the rest is reserved for existing bookings (their
     /// protection, changes, cancellations and deliveries) and for keys and secrets that must be replaced.
     fn brings_new(&self) -> bool {
         false

@@ -61,10 +61,11 @@ pub fn decide<R: 'static>(batch: &BatchState, asked: &Envelope<R>) -> Result<Dec
     if asker.is_some_and(|asker| asker.partner.status == PartnerStatus::Suspended) {
         return Err(Error::partner_suspended());
     }
-    if batch.storage_low && command.brings_new() {
+    let (changes, reply) = command.decide(batch, asked.at)?;
+    // A repeat that changes nothing gets its answer.
+    if batch.storage_low && command.brings_new() && !changes.is_empty() {
         return Err(Error::storage_low());
     }
-    let (changes, reply) = command.decide(batch, asked.at)?;
     let is_change = !changes.is_empty() && !command.only_ends();
     if let Some(partner_id) = asked.changing().filter(|_| is_change)
         && batch.changes.get(&partner_id).copied().unwrap_or(0) >= command.refused_from()

@@ -472,6 +472,9 @@ pub struct StartedConsoleSession {
     pub token: String,
     /// From then on the session opens nothing.
     pub expires_at: Timestamp,
+    /// The session that ended to make room for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub displaced: Option<ConsoleSessionId>,
 }
 
 pub(super) fn started(
@@ -483,6 +486,7 @@ pub(super) fn started(
         console_session_id,
         token: token.to_owned(),
         expires_at,
+        displaced: None,
     }
 }
 

@@ -203,14 +203,16 @@ fn ask_events(needs: &Needs, now: i64, asked: &mut Asked) {
     }
     asked.keyed(TO_DELETED, &needs.deleted, read_deleted);
     for (endpoint_id, room) in &needs.due {
-        let args = vec![
-            Arg::from(endpoint_id.as_bytes().to_vec()),
-            now.into(),
-            i64::try_from(*room).unwrap_or(i64::MAX).into(),
-        ];
-        asked.one(DUE, args, read_due);
+        let args = |most: i64| {
+            let endpoint_id = endpoint_id.as_bytes().to_vec();
+            vec![Arg::from(endpoint_id), now.into(), most.into()]
+        };
+        let room = i64::try_from(*room).unwrap_or(i64::MAX);
+        asked.one(DUE, args(room), read_due);
+        asked.one(OLDEST_DUE, args(OLDEST), notice_damaged);
     }
     asked.keyed(OF_DELETED, &needs.dropped, read_dropped);
+    asked.keyed(SOME_OF_DELETED, &needs.dropped, notice_damaged);
     for lapse in &needs.reclaims {
         for (statement, read) in reclaimed(*lapse, now) {
             asked.add(statement, read);
@@ -277,19 +279,30 @@ const ANSWERS: &str = "SELECT key, request, body, at_ms FROM answer WHERE key IN
 const TO_DELETED: &str = "SELECT d.endpoint_id FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
      WHERE d.event_id IN ({}) AND d.due_ms IS NOT NULL AND n.deleted_ms IS NOT NULL";
 
-const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms, e.partner_id, e.type, \
-     e.retries, e.body, e.pruned_ms, e.digest, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
-     WHERE d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
+/// Which rows [`delivery`] can read. An unreadable row stays as it is, and would otherwise take a readable one's place in every batch.
+macro_rules! sound {
+    () => {
+        "phase BETWEEN 0 AND 2 AND attempts >= 0 AND charged >= 0 AND (settled_leaf IS NULL OR settled_leaf >= 0) \
+         AND LENGTH(event_id) = 16 AND LENGTH(endpoint_id) = 16"
+    };
+}
 
-/// Deliveries that wait for those of several endpoints that are deleted.
-const OF_DELETED: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms \
-     FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
-     WHERE d.endpoint_id IN ({}) AND d.lease IS NULL AND d.due_ms IS NOT NULL AND n.deleted_ms IS NOT NULL LIMIT 512";
-const _: () = assert!(RECLAIMED == 512, "as the statement says");
+/// A query for readable deliveries with their events and endpoints, as [`add_due`] takes them.
+macro_rules! due {
+    ($where:literal) => {
+        concat!(
+            "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms, e.partner_id, e.type, \
+             e.retries, e.body, e.pruned_ms, e.digest, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id WHERE ",
+            sound!(),
+            " AND ",
+            $where
+        )
+    };
+}
 
 /// A query for deliveries with the columns that [`delivery`] takes.
 macro_rules! deliveries {
-    ($($where:literal),+) => {
+    ($($where:expr),+) => {
         concat!(
             "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery WHERE ",
             $($where),+
@@ -297,19 +310,30 @@ macro_rules! deliveries {
     };
 }
 
-/// Like `deliveries!`, without rows that [`delivery`] cannot read. An unreadable row stays as it is, and would otherwise take a
-/// readable one's place in every batch.
+/// Like `deliveries!`, without rows that [`delivery`] cannot read.
 macro_rules! readable {
     ($where:literal) => {
-        deliveries!(
-            "phase BETWEEN 0 AND 2 AND attempts >= 0 AND charged >= 0 AND (settled_leaf IS NULL OR settled_leaf >= 0) \
-             AND LENGTH(event_id) = 16 AND LENGTH(endpoint_id) = 16 AND ",
-            $where
-        )
+        deliveries!(sound!(), " AND ", $where)
     };
 }
 #[cfg(test)]
-pub(super) use {deliveries, readable};
+pub(super) use {deliveries, due, readable, sound};
+
+pub(super) const DUE: &str =
+    due!("d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3");
+/// The oldest, readable or not, so that unreadable ones are noticed and reported.
+const OLDEST_DUE: &str =
+    deliveries!("endpoint_id = $1 AND lease IS NULL AND due_ms <= $2 ORDER BY due_ms LIMIT $3");
+
+/// Deliveries that wait for those of several endpoints that are deleted.
+pub(super) const OF_DELETED: &str = readable!(
+    "endpoint_id IN ({}) AND lease IS NULL AND due_ms IS NOT NULL \
+     AND EXISTS (SELECT 1 FROM endpoint n WHERE n.id = delivery.endpoint_id AND n.deleted_ms IS NOT NULL) LIMIT 512"
+);
+const _: () = assert!(RECLAIMED == 512, "as the statement says");
+/// Some, readable or not. Once the readable ones are dropped, these are the others.
+const SOME_OF_DELETED: &str =
+    deliveries!("endpoint_id IN ({}) AND lease IS NULL AND due_ms IS NOT NULL LIMIT 16");
 
 const OF_EVENTS: &str = deliveries!("event_id IN ({})");
 
@@ -663,6 +687,12 @@ fn add_lapsed(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
     work.deliveries.insert(name, delivery(row, 2)?);
     work.lapsed.insert(name);
     Ok(())
+}
+
+/// Reports a delivery that cannot be read. One that can is read by another query.
+fn notice_damaged(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    let read = delivery(row, 2).map(drop);
+    unless_damaged(work, row, read)
 }
 
 fn read_dropped(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {

@@ -476,6 +476,59 @@ fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
 }
 
 #[test]
+fn deliveries_that_cannot_be_read_keep_no_other_from_being_claimed_or_dropped() {
+    use crate::limits::RECLAIMED;
+
+    let id = |number: i64| [[0; 8], number.to_be_bytes()].concat();
+    let endpoint_id = vec![7; 16];
+    let endpoint = Statement::new(
+        "INSERT INTO endpoint (id, partner_id, status, failures, deleted_ms, body) VALUES ($1, $2, 0, 0, 1, '')",
+        vec![endpoint_id.clone().into(), endpoint_id.clone().into()],
+    );
+    let event = |number: i64| {
+        Statement::new(
+            "INSERT INTO event (id, partner_id, seq, type, retries, body) VALUES ($1, $2, $3, 0, 0, $4)",
+            vec![
+                id(number).into(),
+                endpoint_id.clone().into(),
+                number.into(),
+                b"{}".to_vec().into(),
+            ],
+        )
+    };
+    let delivery = |number: i64, phase: i64| {
+        Statement::new(
+            "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms) VALUES ($1, $2, $3, 0, 0, $4)",
+            vec![
+                id(number).into(),
+                endpoint_id.clone().into(),
+                phase.into(),
+                number.into(),
+            ],
+        )
+    };
+    let whole = i64::try_from(RECLAIMED).unwrap();
+    let damaged = (0..whole).map(|number| delivery(number, 9));
+    let sound = [endpoint, event(0), event(whole), delivery(whole, 0)];
+    let rows: Vec<_> = damaged.chain(sound).collect();
+    on_every_store(|store| {
+        let mut conn = store.writer().unwrap();
+        conn.begin(&[]).unwrap();
+        conn.run(&rows).unwrap();
+        let args = vec![endpoint_id.clone().into(), whole.into(), Arg::Int(1)];
+        let due = Statement::new(load::DUE, args);
+        let keys = [endpoint_id.clone()];
+        let dropped = conn::select_in(load::OF_DELETED, &keys).unwrap();
+        for asked in [due, dropped] {
+            let found = conn.one(asked).unwrap().rows;
+            let found: Vec<_> = found.iter().map(|row| row.blob(0).unwrap()).collect();
+            assert_eq!(found, [id(whole)]);
+        }
+        conn.rollback();
+    });
+}
+
+#[test]
 fn deliveries_that_cannot_be_read_keep_no_other_from_being_taken_back() {
     use crate::engine::command::Reclaim;
     use crate::engine::lease::Node;

@@ -12,7 +12,9 @@ use bookguard_core::features::api_keys::RevokeApiKey;
 use bookguard_core::features::api_keys::rotation::RotateApiKey;
 use bookguard_core::features::console::{EndConsoleSession, SignOut};
 use bookguard_core::features::endings::EndContract;
+use bookguard_core::features::erasures::EraseValues;
 use bookguard_core::features::events;
+use bookguard_core::features::items::files::DeleteItemFile;
 use bookguard_core::features::partners::account::{ReinstatePartner, SuspendPartner};
 use bookguard_core::limits;
 use bookguard_core::model::{ApiKeyId, ConsoleSessionId, EventId, PartnerId};
@@ -92,11 +94,12 @@ impl Caller<'_> {
             _ => None,
         };
         let input = Arc::new(input);
-        let finished = match self.attempt(step, Arc::clone(&input)).await {
+        let class = class_of(id, input.body.len());
+        let finished = match self.attempt(class, step, Arc::clone(&input)).await {
             Err(error) if error.is_outdated() && input.from_memory => {
                 let mut anew = Request::clone(&input);
                 anew.from_memory = false;
-                self.attempt(step, Arc::new(anew)).await
+                self.attempt(class, step, Arc::new(anew)).await
             }
             attempted => attempted,
         };
@@ -115,12 +118,12 @@ impl Caller<'_> {
     }
 
     /// Performs the request. From memory, it stays on this task until the writer is needed.
-    async fn attempt(&self, step: StepFn, input: Arc<Request>) -> Result<Finished, Error> {
-        // A request larger than an ordinary body is long work, parsing and hashing included.
-        let class = match input.body.len() {
-            0..=limits::BODY_BYTES => ReadClass::Short,
-            _ => ReadClass::Long,
-        };
+    async fn attempt(
+        &self,
+        class: ReadClass,
+        step: StepFn,
+        input: Arc<Request>,
+    ) -> Result<Finished, Error> {
         let session = self.session.clone();
         let left = if input.from_memory {
             self.cost.at_once(|| begin(step, session, &input))?
@@ -189,6 +192,20 @@ impl Caller<'_> {
     }
 }
 
+/// How long it may take to prepare this operation with a body of so many bytes. A request larger than an ordinary body is long
+/// work, parsing and hashing included. Before files are deleted, the items of all bookings under a legal hold are read.
+fn class_of(id: &str, body: usize) -> ReadClass {
+    let deletes_files = [
+        DeleteItemFile::ROUTE.id,
+        EraseValues::ROUTE.id,
+        EndContract::ROUTE.id,
+    ];
+    match body {
+        0..=limits::BODY_BYTES if !deletes_files.contains(&id) => ReadClass::Short,
+        _ => ReadClass::Long,
+    }
+}
+
 /// Prepares the request; a short read is done right here.
 fn begin(step: StepFn, session: Session, input: &Request) -> Result<Left, Error> {
     match step(&session, input)? {
@@ -198,5 +215,29 @@ fn begin(step: StepFn, session: Session, input: &Request) -> Result<Left, Error>
         },
         RequestStep::Watch(watch) => Ok(Left::Watch(session, watch)),
         RequestStep::Write(write) => Ok(Left::Write(session, write)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bookguard_core::features::items::files::PutItemFile;
+
+    use super::*;
+
+    #[test]
+    fn what_takes_long_to_prepare_keeps_no_short_read_waiting() {
+        for (id, body, expected) in [
+            (PutItemFile::ROUTE.id, limits::BODY_BYTES, ReadClass::Short),
+            (
+                PutItemFile::ROUTE.id,
+                limits::BODY_BYTES + 1,
+                ReadClass::Long,
+            ),
+            (DeleteItemFile::ROUTE.id, 0, ReadClass::Long),
+            (EraseValues::ROUTE.id, 0, ReadClass::Long),
+            (EndContract::ROUTE.id, 0, ReadClass::Long),
+        ] {
+            assert_eq!(class_of(id, body), expected, "{id} {body}");
+        }
     }
 }

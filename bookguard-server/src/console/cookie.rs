@@ -1,8 +1,8 @@
 //! The cookie that says who is signed in: the token of a console session, sealed with the time at which it was last used.
 //!
 //! The session itself is a row in the store, which ends it on every node. The cookie adds only how long nothing was done,
-//! so that a page that is looked at writes nothing. Invariant: a cookie that this service did not make, or that was not used
-//! for [`IDLE_MS`], is as good as none.
+//! so that a page that is looked at writes nothing. Invariant: a cookie that this service did not make is as good as none, and
+//! one that was not used for [`IDLE_MS`] only ends its session.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -38,6 +38,9 @@ pub(super) struct Cookie {
     /// The session's token.
     pub(super) token: String,
     seen: Timestamp,
+    /// Whether it was not used for too long.
+    #[serde(skip)]
+    pub(super) is_idle: bool,
     /// What was just done, for the next page to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) notice: Option<String>,
@@ -65,17 +68,19 @@ impl Cookies {
         }
     }
 
-    /// The cookie of a request, unless it is too old.
+    /// The cookie of a request.
     pub(super) fn read(&self, headers: &HeaderMap, now: Timestamp) -> Option<Cookie> {
         let values = headers.get_all(COOKIE).iter();
         let texts = values.filter_map(|value| value.to_str().ok());
         let mut pairs = texts.flat_map(|text| text.split(';').map(str::trim));
         let text = pairs.find_map(|pair| pair.strip_prefix(self.name)?.strip_prefix('='))?;
         let sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let cookie: Cookie = serde_json::from_slice(&self.seal.open(self.owner, &sealed)?).ok()?;
+        let mut cookie: Cookie =
+            serde_json::from_slice(&self.seal.open(self.owner, &sealed)?).ok()?;
         let idle = now.ms() - cookie.seen.ms();
+        cookie.is_idle = idle > IDLE_MS;
         // Another node's clock may be ahead.
-        (-STALE_MS..=IDLE_MS).contains(&idle).then_some(cookie)
+        (idle >= -STALE_MS).then_some(cookie)
     }
 
     /// Whether a page should replace the cookie.
@@ -88,6 +93,7 @@ impl Cookies {
         let cookie = Cookie {
             token: token.to_owned(),
             seen,
+            is_idle: false,
             notice,
         };
         let plain = bookguard_core::operation::to_json(&cookie);
@@ -145,14 +151,14 @@ mod tests {
     fn a_cookie_holds_for_half_an_hour_after_it_was_last_used() {
         let cookies = cookies(1);
         let header = cookies.seal("token", at(0), Some("Done.".to_owned()));
-        for (later, holds) in [
-            (0, true),
-            (IDLE_MS, true),
-            (IDLE_MS + 1, false),
-            (-STALE_MS - 1, false),
+        for (later, idle) in [
+            (0, Some(false)),
+            (IDLE_MS, Some(false)),
+            (IDLE_MS + 1, Some(true)),
+            (-STALE_MS - 1, None),
         ] {
             let found = cookies.read(&sent(&header), at(later));
-            assert_eq!(found.is_some(), holds, "{later}");
+            assert_eq!(found.map(|cookie| cookie.is_idle), idle, "{later}");
         }
         let found = cookies.read(&sent(&header), at(0)).unwrap();
         assert_eq!(

@@ -247,7 +247,11 @@ impl Console {
                     .await
             }
         };
-        Ok(started?.token)
+        let started = started?;
+        if let Some(displaced) = &started.displaced {
+            self.app.keys.forget_session(displaced);
+        }
+        Ok(started.token)
     }
 
     /// Begins the session of a link.
@@ -329,7 +333,7 @@ impl Console {
     ///
     /// # Errors
     /// `unauthorized` if it has ended already, `unavailable`.
-    async fn end(self: &Arc<Self>, arrival: &Arrival) -> Result<(), Error> {
+    pub(super) async fn end(self: &Arc<Self>, arrival: &Arrival) -> Result<(), Error> {
         let user = self.signed_in(arrival).await?;
         match self.whose {
             Whose::Partners => user.read::<SignOut>(&[], &[]).await.map(drop),

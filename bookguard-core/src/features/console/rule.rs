@@ -32,6 +32,7 @@ impl Command for CreateConsoleLink {
             return Err(api_keys::rule::ended(key));
         }
         require_room(batch, self.partner_id, key.api_key_id, None, at)?;
+        require_few_links(batch, self.partner_id, key.api_key_id, at)?;
         let own = self.by.as_ref().map_or(&key.scopes, |by| &by.scopes);
         let session = ConsoleSession {
             console_session_id: self.console_session_id,
@@ -87,7 +88,10 @@ impl Command for StartConsoleSession {
             expires_at: at_most(at.plus_ms(limits::CONSOLE_SESSION_MS), key),
             ended_at: None,
         };
-        let reply = started(session.console_session_id, &self.token, session.expires_at);
+        let reply = StartedConsoleSession {
+            displaced: displaced.map(|stored| stored.session.console_session_id),
+            ..started(session.console_session_id, &self.token, session.expires_at)
+        };
         let ended = displaced.map(|stored| changed(ended(stored, at)));
         let added = added(self.partner_id, session, self.hash);
         Ok((ended.into_iter().chain([added]).collect(), reply))
@@ -240,6 +244,37 @@ fn require_room(
         (stored.session.expires_at, stays && works(batch, stored, at))
     });
     require_place("The partner", "/v1/console-sessions", places, at)
+}
+
+/// Fails if as many links of the partner, or of the key, wait to be opened as may. No older one ends instead: whoever got it would
+/// learn only that it does not work, while whoever makes links reads this refusal.
+fn require_few_links(
+    batch: &BatchState,
+    partner_id: PartnerId,
+    api_key_id: ApiKeyId,
+    at: Timestamp,
+) -> Result<(), Error> {
+    let waiting = of_partner(batch, partner_id)
+        .filter(|stored| stored.session.started_at.is_none() && works(batch, stored, at))
+        .map(|stored| (stored.session.api_key_id, stored.session.expires_at));
+    let waiting: Vec<_> = waiting.collect();
+    let of_key = waiting.iter().filter(|(of, _)| *of == api_key_id);
+    let of_key: Vec<_> = of_key.map(|(_, end)| *end).collect();
+    let of_all: Vec<_> = waiting.iter().map(|(_, end)| *end).collect();
+    for (whose, most, ends) in [
+        ("The API key", limits::CONSOLE_LINKS_OF_KEY, of_key),
+        ("The partner", limits::CONSOLE_LINKS, of_all),
+    ] {
+        if ends.len() >= most {
+            let what = format!(
+                "{whose} has {} console links that nobody has opened, the most allowed. End one first with DELETE \
+                 /v1/console-sessions/{{consoleSessionId}}, or wait.",
+                ends.len()
+            );
+            return Err(too_many(&what, &ends));
+        }
+    }
+    Ok(())
 }
 
 /// Fails if `whose` sessions and links, each with its end and whether it works, are as many as there may be.

@@ -1,16 +1,17 @@
 use super::*;
 use crate::store::Store;
 use crate::store::audit::audit_where;
-use crate::store::load::{deliveries, readable};
+use crate::store::load::{deliveries, due, readable, sound};
 use crate::store::operator_keys::operator_keys_where;
 
 /// The macros that complete a statement, and what they make of a question mark. One whose name ends like another's comes first.
-const MACROS: [(&str, &str); 6] = [
+const MACROS: [(&str, &str); 7] = [
     ("operator_keys_where!(", operator_keys_where!("?")),
     ("keys_where!(", keys_where!("?")),
     ("audit_where!(", audit_where!("?")),
     ("readable!(", readable!("?")),
     ("deliveries!(", deliveries!("?")),
+    ("due!(", due!("?")),
     ("waiting_endpoints!(", waiting_endpoints!("?")),
 ];
 

@@ -236,13 +236,13 @@ async fn below_the_minimum_of_free_disk_only_existing_bookings_are_served() {
     let caller = acme.at(server.url());
     let acme = Partner { caller, ..acme };
     let open = server.caller();
+    let other = json!({"url": format!("{}/other", receiver.url())});
     for refused in [
         acme.post("/v1/bookings", &samples::booking()).await,
         acme.put("/v1/policies/late", &samples::policy(5_000)).await,
         open.post("/v1/partners/register", &samples::partner("B"))
             .await,
-        acme.post("/v1/webhook-endpoints", &json!({"url": receiver.url()}))
-            .await,
+        acme.post("/v1/webhook-endpoints", &other).await,
     ] {
         let told = (refused.status, refused.code());
         assert_eq!(told, (503, "storage_low".to_owned()), "{}", refused.text());

@@ -1,6 +1,6 @@
 //! Signing in and out, and how long it lasts.
 
-use bookguard_core::limits::{CONSOLE_LINK_MS, CONSOLE_SESSION_MS};
+use bookguard_core::limits::{CONSOLE_LINK_MS, CONSOLE_SESSION_MS, CONSOLE_SESSIONS_OF_KEY};
 use bookguard_server::config::Config;
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
@@ -222,6 +222,15 @@ async fn a_session_ends_with_idleness_time_and_its_key() {
         busy.page("/keys").await;
         server.advance(1);
         opens_nothing(&idle).await;
+        // It takes no place any more.
+        let sessions = acme.rows("/v1/console-sessions").await;
+        let ended: Vec<bool> = (sessions.iter())
+            .map(|session| !session["endedAt"].is_null())
+            .collect();
+        assert!(
+            ended.contains(&true) && ended.contains(&false),
+            "{sessions:?}"
+        );
         let begun = server.now_ms() - 30 * MINUTE - 1;
         while server.now_ms() + 20 * MINUTE < begun + CONSOLE_SESSION_MS {
             busy.page("").await;
@@ -246,6 +255,21 @@ async fn a_session_ends_with_idleness_time_and_its_key() {
         refused.is(401);
     })
     .await;
+}
+
+/// On one engine, because the other has the same rules and is much slower at so many small writes.
+#[tokio::test]
+async fn whoever_another_sign_in_displaces_is_signed_out_at_once() {
+    let (server, acme) = TestServer::with_partner(Engine::Sqlite).await;
+    let oldest = Browser::signed_in(&server, &acme.key).await;
+    server.advance(1);
+    for _ in 1..CONSOLE_SESSIONS_OF_KEY {
+        Browser::signed_in(&server, &acme.key).await;
+    }
+    oldest.page("/keys").await;
+    let newest = Browser::signed_in(&server, &acme.key).await;
+    opens_nothing(&oldest).await;
+    newest.page("/keys").await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bookguard_core::limits::{CONSOLE_SESSIONS, FILE_BYTES, HOLDS_PER_BOOKING, ITEMS};
+use bookguard_core::limits::{CONSOLE_LINKS_OF_KEY, FILE_BYTES, HOLDS_PER_BOOKING, ITEMS};
 use bookguard_core::model::ApiKeySecret;
 use bookguard_core::service::RegistrationMode;
 use bookguard_server::config::Config;
@@ -286,7 +286,7 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             assert_eq!(reply.code(), "api_key_ended");
         }
         "createConsoleLink" => {
-            for _ in 0..CONSOLE_SESSIONS {
+            for _ in 0..CONSOLE_LINKS_OF_KEY {
                 ask(&filler.caller, operation, path, &[]).await.ok(201);
             }
             let reply = ask(&filler.caller, operation, path, &[]).await;

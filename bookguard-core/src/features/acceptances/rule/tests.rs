@@ -83,8 +83,12 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
         seed: [2; 32],
         ..accepting(again)
     };
-    let (changes, repeated) = decided(&work, "2030-01-01T00:00:00Z", again).unwrap();
-    assert!(changes.is_empty());
+    let low = BatchState {
+        storage_low: true,
+        ..work.clone()
+    };
+    let (changes, repeated) = decided(&low, "2030-01-01T00:00:00Z", again).unwrap();
+    assert!(changes.is_empty(), "even while the disk has no room");
     assert_eq!(repeated, accepted);
     let talent = AcceptanceRequest {
         party: Actor::Talent,

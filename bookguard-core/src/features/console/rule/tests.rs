@@ -290,10 +290,8 @@ const FULL: &str = "too_many_console_sessions";
 #[test]
 fn a_partner_has_so_many_sessions_at_a_time() {
     let mut state = state(&["*"], None);
-    for n in 0..limits::CONSOLE_SESSIONS as u8 {
-        done(&mut state, &command(link(n, None, None)));
-    }
-    let first = NOW.plus_ms(LINK);
+    add_sessions(&mut state, limits::CONSOLE_SESSIONS, 2, Some("Ada"));
+    let (first, last) = (NOW.plus_ms(SESSION), SESSION + 99);
     assert_eq!(
         decide(&state, &start_at(0, 250)).unwrap_err().message,
         format!(
@@ -304,9 +302,11 @@ fn a_partner_has_so_many_sessions_at_a_time() {
     let made = |at| Envelope::new(Timestamp::from_ms(at), link(250, None, None));
     assert_eq!(code(&state, &start_at(0, 250)), FULL);
     assert_eq!(code(&state, &made(0)), FULL);
-    assert_eq!(code(&state, &made(LINK)), "", "they have expired");
-    done(&mut state, &end_at(0, 1, 3));
-    assert_eq!(code(&state, &start_at(0, 250)), "", "one has ended");
+    assert_eq!(code(&state, &made(last)), "", "they have expired");
+    let mut ending = state.clone();
+    let one = ending.console_sessions.values_mut().next().unwrap();
+    one.session.ended_at = Some(NOW);
+    assert_eq!(code(&ending, &start_at(0, 250)), "", "one has ended");
     for stored in state.console_sessions.values_mut() {
         stored.partner_id = id(9);
     }
@@ -315,6 +315,47 @@ fn a_partner_has_so_many_sessions_at_a_time() {
         "",
         "another's do not count"
     );
+}
+
+#[test]
+fn links_that_nobody_opens_leave_places_to_others() {
+    let (share, all) = (
+        limits::CONSOLE_LINKS_OF_KEY as u8,
+        limits::CONSOLE_LINKS as u8,
+    );
+    let mut state = state(&["*"], None);
+    add_key(&mut state, new_key(3).key, None);
+    let made = |at, n| Envelope::new(Timestamp::from_ms(at), link(n, None, None));
+    let full = |state: &BatchState| decide(state, &made(0, 250)).unwrap_err();
+    for n in 0..share {
+        done(&mut state, &made(0, n));
+    }
+    let first = NOW.plus_ms(LINK);
+    assert_eq!(full(&state).code, FULL);
+    assert_eq!(
+        full(&state).message,
+        format!(
+            "The API key has 25 console links that nobody has opened, the most allowed. End one first with DELETE \
+             /v1/console-sessions/{{consoleSessionId}}, or wait. The first of them expires at {first}."
+        )
+    );
+    assert_eq!(code(&state, &made(LINK, 250)), "", "they have expired");
+    assert_eq!(code(&state, &start_at(0, 250)), "", "there is room");
+    // As if the other key had made these.
+    for stored in state.console_sessions.values_mut() {
+        stored.session.api_key_id = id(3);
+    }
+    for n in share..all {
+        done(&mut state, &made(0, n));
+    }
+    for stored in state.console_sessions.values_mut() {
+        stored.session.api_key_id = id(3);
+    }
+    assert!(full(&state).message.starts_with("The partner has 50"));
+    let stored = state.console_sessions.get_mut(&id(0)).unwrap();
+    stored.session.api_key_id = id(2);
+    done(&mut state, &open_at(1, 0, 8));
+    assert_eq!(code(&state, &made(1, 250)), "", "one was opened");
 }
 
 #[test]
@@ -345,12 +386,11 @@ fn signing_in_ends_the_oldest_session_of_the_same_key_rather_than_lock_anybody_o
         if !other_works {
             revoke(&mut state, 3);
         }
-        let decided = decide(&state, &start_at(1000, 250));
         let Ok(ended) = expected else {
-            assert_eq!(refusal(decided), FULL, "{case}");
+            assert_eq!(code(&state, &start_at(1000, 250)), FULL, "{case}");
             continue;
         };
-        apply_all(&mut state, &changes(decided));
+        let (_, started) = done(&mut state, &start_at(1000, 250));
         let is_ended = |stored: &&StoredConsoleSession| stored.session.ended_at.is_some();
         let found: Vec<_> = (state.console_sessions.values())
             .filter(is_ended)
@@ -358,6 +398,9 @@ fn signing_in_ends_the_oldest_session_of_the_same_key_rather_than_lock_anybody_o
             .collect();
         let ended: Vec<_> = ended.map(|n| NOW.plus_ms(n)).into_iter().collect();
         assert_eq!(found, ended, "{case}");
+        let displaced = started.displaced.map(|id| &state.console_sessions[&id]);
+        let displaced = displaced.map(|stored| stored.session.created_at);
+        assert_eq!(displaced.into_iter().collect::<Vec<_>>(), ended, "{case}");
         let count = own + linked + others + 1;
         assert_eq!(state.console_sessions.len(), count, "{case}");
     }

@@ -115,7 +115,9 @@ fn policies_and_versions_have_a_maximum_need_room_and_a_waiting_partner_has_none
         refused("too_many_policy_versions")
     );
     assert_eq!(done(&mut full, &put("p7", 1, None)), Ok((2, false)));
-    assert!(waits_for_room(&full, &put("p7", 1, None)));
+    assert!(!waits_for_room(&full, &put("p7", 1, None)));
+    let empty = work(PartnerStatus::Active, vec![]);
+    assert!(waits_for_room(&empty, &put("p7", 1, None)));
     let mut pending = work(PartnerStatus::Pending, vec![]);
     assert_eq!(
         done(&mut pending, &put("house", 0, None)),
