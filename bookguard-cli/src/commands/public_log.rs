@@ -16,6 +16,8 @@ use bookguard_core::ledger::note::MAX_NOTE_BYTES;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle, parse_bundle};
 use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::walk::most_bytes;
+use bookguard_core::limits::{COSIGNED_OLD_MS, DAY_MS};
+use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
 use reqwest::header::{LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode};
@@ -121,6 +123,35 @@ pub(super) async fn cosigned(
                  again later."
             ))
         })
+}
+
+/// Fails if too few witnesses have cosigned this checkpoint lately for the policy. Each cosigns a log that does not grow again and again,
+/// so it has stopped, or what is newer is withheld: a checkpoint stays cosigned for ever.
+///
+/// # Errors
+/// [`Failure::NotVerified`].
+pub(super) fn require_recent(
+    place: &str,
+    note: &str,
+    policy: &TrustPolicy,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let since = now.plus_ms(-COSIGNED_OLD_MS).unix_seconds();
+    let since = u64::try_from(since).unwrap_or_default();
+    let cosigned = policy.check_known(note).unwrap_or_default();
+    let is_reached = policy.is_reached_by(|witness| {
+        let mut times = cosigned.iter().filter(|(name, _)| *name == witness.name);
+        times.any(|(_, at)| *at >= since)
+    });
+    match is_reached {
+        true => Ok(()),
+        false => Err(Failure::NotVerified(format!(
+            "The log at {place} shows no checkpoint that enough of its witnesses have cosigned within {} days, although they cosign a log \
+             again that does not grow. Newer ones are withheld from you, or the log or its witnesses have stopped: ask their operators, and \
+             compare what others see.",
+            COSIGNED_OLD_MS / DAY_MS
+        ))),
+    }
 }
 
 /// Whether a log could be there.

@@ -6,11 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bookguard_core::clock::Clock;
 use bookguard_core::ledger::cosignature::{Cosigner, CosignerKey};
 use bookguard_core::ledger::proof::prove_consistency;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
 use bookguard_core::ledger::witness::AddCheckpoint;
 use bookguard_core::ledger::{Checkpoint, Hash, Signer, TilePath, Tree, leaf_hash};
+use bookguard_core::limits::DAY_MS;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::mirror::Mirror;
@@ -483,7 +485,7 @@ async fn a_log_is_followed_from_where_it_was_left_and_a_fork_is_kept() {
     }
 }
 
-/// The cosigned checkpoint lags behind the log, and here also behind the one that its follower knows.
+/// The cosigned checkpoint lags behind the log, and here also behind the one that its follower knows. For long, it does not.
 #[tokio::test]
 async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     let folder = TempDir::new().unwrap();
@@ -493,12 +495,15 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     let witness = Cosigner::from_seed("witness.example.com/w", &[3; 32]).unwrap();
     let policy = format!("witness w {}\nquorum w\n", witness.verifier());
     fs::write(at("policy"), policy).unwrap();
-    let cosigned = |size| {
+    let now = Clock::System.now();
+    let cosigned_before = |size, days: i64| {
         let note = log.note(size);
         let (text, _) = note.split_once("\n\n").unwrap();
-        let line = witness.cosign(&format!("{text}\n"), 1_800_000_000);
+        let time = now.plus_ms(-days * DAY_MS).unix_seconds();
+        let line = witness.cosign(&format!("{text}\n"), time.cast_unsigned());
         note + &line
     };
+    let cosigned = |size| cosigned_before(size, 6);
     let key = log.key();
     let look = async || {
         let line = follow("monitor", &at("log"), &at("m"), Some(&key));
@@ -508,6 +513,12 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     log.publish(30, &at("log"));
     fs::write(at("log").join("checkpoint"), cosigned(30)).unwrap();
     assert_eq!(followed(&look().await), (30.into(), 30.into()));
+    // It is the known one, and nobody vouches any more that there is none after it.
+    fs::write(at("log").join("checkpoint"), cosigned_before(30, 8)).unwrap();
+    let old = "enough of its witnesses have cosigned within 7 days";
+    look().await.ended(6, &[old]);
+    fs::write(at("log").join("checkpoint"), cosigned(30)).unwrap();
+    assert_eq!(followed(&look().await), (30.into(), 0.into()));
     fs::write(at("log").join("cosigned-checkpoint"), cosigned(20)).unwrap();
     for size in [30, 40] {
         log.publish(size, &at("log"));
