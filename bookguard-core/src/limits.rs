@@ -437,8 +437,9 @@ pub const CACHED_POLICIES: usize = 4_096;
 /// Milliseconds by which `effectiveAt` may lie after receipt, because clocks differ.
 pub const CLOCK_SKEW_MS: i64 = 5 * 60 * 1000;
 /// Bytes of an evidence packet that can be verified. The largest ones consist mostly of ends of deliveries, each an entry
-/// of 3 to 4 KB: four events to 20 endpoints each, all given up and accepted later, take half a MiB. Only a
-/// booking with long texts in nearly all places can exceed it, in characters of several bytes; the log says so.
+/// of 3 to 4 KB: four events to 20 endpoints each, all given up and accepted later, take half a MiB. The longest texts in all places, in
+/// characters of four bytes, take 3 MB. Only a booking with long texts in nearly all places, or one that is moved again and again while
+/// most of many endpoints give up, can exceed it; the log says so.
 pub const PACKET_BYTES: usize = 4 * 1024 * 1024;
 /// Characters of one text field of a card dispute, as Stripe limits it.
 pub const DISPUTE_FIELD_CHARS: usize = 20_000;
