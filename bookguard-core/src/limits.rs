@@ -441,8 +441,9 @@ pub const CACHED_POLICIES: usize = 4_096;
 /// Milliseconds by which `effectiveAt` may lie after receipt, because clocks differ.
 pub const CLOCK_SKEW_MS: i64 = 5 * 60 * 1000;
 /// Bytes of an evidence packet that can be verified. The largest ones consist mostly of ends of deliveries, each an entry
-/// of 3 to 4 KB: four events to 20 endpoints each, all given up and accepted later, take half a MiB. Only a
-/// booking with long texts in nearly all places can exceed it, in characters of several bytes; the log says so.
+/// of 3 to 4 KB: four events to 20 endpoints each, all given up and accepted later, take half a MiB. The longest texts in all places, in
+/// characters of four bytes, take 3 MB. Only a booking with long texts in nearly all places, or one that is moved again and again while
+/// most of many endpoints give up, can exceed it; the log says so.
 pub const PACKET_BYTES: usize = 4 * 1024 * 1024;
 /// Characters of one text field of a card dispute, as Stripe limits it.
 pub const DISPUTE_FIELD_CHARS: usize = 20_000;
@@ -467,6 +468,9 @@ pub const WITNESS_GAP_MS: i64 = 10_000;
 pub const COSIGNATURE_FRESH_MS: i64 = HOUR_MS;
 /// Milliseconds after its last cosignature at which a witness counts as silent: twice the time after which it is asked for a fresh one.
 pub const WITNESS_SILENT_MS: i64 = 2 * COSIGNATURE_FRESH_MS;
+/// Milliseconds after which a cosigned checkpoint is too old for those who follow a log by a trust policy: a log that does not grow has
+/// a recent one all the same, and a week is enough to bring back witnesses.
+pub const COSIGNED_OLD_MS: i64 = 7 * DAY_MS;
 /// Seconds in which a witness must have answered, all requests of one turn together.
 pub const WITNESS_TURN_S: u64 = 15;
 /// Milliseconds for which a node alone asks a witness: longer than its turn.

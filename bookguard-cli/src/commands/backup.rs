@@ -6,7 +6,7 @@
 use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::LedgerKeySource;
@@ -107,7 +107,13 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     // A folder that cannot be used fails now, not again and again.
     drop(BackupFolder::open(&into.folder)?);
     let mut wait = into.due_in(every);
+    let mut unchecked = None;
     while timeout(wait, into.ending.told()).await.is_err() {
+        let since = unchecked.map(|at: Instant| at.elapsed());
+        if is_in_vain(since, every, into.check.has_key()) {
+            wait = every.min(AGAIN);
+            continue;
+        }
         match into.back_up().await {
             None => break,
             Some(Ok(kept)) => {
@@ -119,11 +125,17 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             }
             Some(Err(failure)) => {
                 say(&failure.text(errors).unwrap_or_default());
+                unchecked = (!into.check.has_key()).then(Instant::now);
                 wait = every.min(AGAIN);
             }
         }
     }
     Ok(())
+}
+
+/// Whether another backup would only be set aside like the last one, for whose check there was no ledger key, this long ago.
+fn is_in_vain(since: Option<Duration>, every: Duration, has_key: bool) -> bool {
+    !has_key && since.is_some_and(|since| since < every)
 }
 
 /// Whether a refusal may be over soon.
@@ -346,6 +358,19 @@ fn told_of(kept: &KeptBackup) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_the_key_no_more_copies_are_made_than_with_it() {
+        let [every, hour] = [24, 1].map(|hours| Duration::from_secs(hours * 60 * 60));
+        for (since, has_key, expected) in [
+            (None, false, false),
+            (Some(hour), false, true),
+            (Some(hour), true, false),
+            (Some(every), false, false),
+        ] {
+            assert_eq!(is_in_vain(since, every, has_key), expected, "{since:?}");
+        }
+    }
 
     #[test]
     fn a_time_has_a_unit_and_bounds() {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bookguard_core::clock::Clock;
 use bookguard_core::ledger::hash::EMPTY_ROOT;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind};
 use bookguard_core::ledger::trust::TrustPolicy;
@@ -258,13 +259,15 @@ impl FollowedLog {
             return Err(self.refused(place, &newest, &why.into()));
         }
         let note = public_log::cosigned(place, (&source, &newest), policy).await?;
-        if opened(&note).is_some_and(|log| log.size < known.size) {
-            return Ok(Looked {
+        let looked = match opened(&note) {
+            Some(log) if log.size < known.size => Looked {
                 before: known.size,
                 log: known,
-            });
-        }
-        self.look_at(place, (source, note)).await
+            },
+            _ => self.look_at(place, (source, note.clone())).await?,
+        };
+        public_log::require_recent(place, &note, policy, Clock::System.now())?;
+        Ok(looked)
     }
 
     /// Looks at the checkpoint that was found there.

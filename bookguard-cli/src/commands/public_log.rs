@@ -16,6 +16,8 @@ use bookguard_core::ledger::note::MAX_NOTE_BYTES;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle, parse_bundle};
 use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::walk::most_bytes;
+use bookguard_core::limits::{COSIGNED_OLD_MS, DAY_MS};
+use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
 use reqwest::header::{LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode};
@@ -121,6 +123,35 @@ pub(super) async fn cosigned(
                  again later."
             ))
         })
+}
+
+/// Fails if too few witnesses have cosigned this checkpoint lately for the policy. Each cosigns a log that does not grow again and again,
+/// so it has stopped, or what is newer is withheld: a checkpoint stays cosigned for ever.
+///
+/// # Errors
+/// [`Failure::NotVerified`].
+pub(super) fn require_recent(
+    place: &str,
+    note: &str,
+    policy: &TrustPolicy,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let since = now.plus_ms(-COSIGNED_OLD_MS).unix_seconds();
+    let since = u64::try_from(since).unwrap_or_default();
+    let cosigned = policy.check_known(note).unwrap_or_default();
+    let is_reached = policy.is_reached_by(|witness| {
+        let mut times = cosigned.iter().filter(|(name, _)| *name == witness.name);
+        times.any(|(_, at)| *at >= since)
+    });
+    match is_reached {
+        true => Ok(()),
+        false => Err(Failure::NotVerified(format!(
+            "The log at {place} shows no checkpoint that enough of its witnesses have cosigned within {} days, although they cosign a log \
+             again that does not grow. Newer ones are withheld from you, or the log or its witnesses have stopped: ask their operators, and \
+             compare what others see.",
+            COSIGNED_OLD_MS / DAY_MS
+        ))),
+    }
 }
 
 /// Whether a log could be there.
@@ -266,6 +297,8 @@ async fn download(client: &Client, prefix: &Url, path: &str, most: usize) -> Fet
         match status {
             StatusCode::OK => return body(&address, response, most).await.map(Ok),
             StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(Err(Absent)),
+            // Stores of files answer so for one that they do not have. Of a tile, it is no proof that the log lacks it.
+            StatusCode::FORBIDDEN if path == COSIGNED => return Ok(Err(Absent)),
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
                 if attempt < ATTEMPTS =>
             {
@@ -378,7 +411,11 @@ mod tests {
         let source = Source::new(&format!("http://{}", listener.local_addr().unwrap()));
         let source = source.unwrap_or_else(|why| panic!("{}", why.reason()));
         let server = std::thread::spawn(move || {
-            for status in ["500 Internal Server Error", "404 Not Found"] {
+            for status in [
+                "500 Internal Server Error",
+                "404 Not Found",
+                "403 Forbidden",
+            ] {
                 let mut socket = listener.accept().unwrap().0;
                 assert!(head(&socket).starts_with("GET /cosigned-checkpoint "));
                 let answer =
@@ -388,8 +425,10 @@ mod tests {
         });
         let failed = cosigned("here", (&source, "a newer one"), &policy).await;
         assert!(matches!(failed, Err(Failure::BadAnswer(_))));
-        let missing = cosigned("here", (&source, "a newer one"), &policy).await;
-        assert!(matches!(missing, Err(Failure::NotVerified(_))));
+        for _ in 0..2 {
+            let missing = cosigned("here", (&source, "a newer one"), &policy).await;
+            assert!(matches!(missing, Err(Failure::NotVerified(_))));
+        }
         server.join().unwrap();
     }
 }

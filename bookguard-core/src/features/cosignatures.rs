@@ -212,6 +212,11 @@ impl WitnessTurn {
                 self.cosigned = lines.iter().filter_map(signed).collect();
                 self.state.size = sent.size;
                 self.state.cosigned_at = Some(now);
+                let keys = &self.place.keys;
+                (self.state.signed)
+                    .retain(|known, _| keys.iter().any(|key| key.to_string() == *known));
+                let signed = self.cosigned.iter().map(|one| (one.key.clone(), now));
+                self.state.signed.extend(signed);
                 self.state.trouble = None;
                 false
             }

@@ -100,17 +100,24 @@ pub fn accept_rollback(
 /// The bytes at a tile path (`tile/0/000`, `tile/entries/000.p/7`); `None` when the log has no such tile yet.
 ///
 /// # Errors
-/// `erasures_pending`, `unavailable`.
+/// `ledger_rolled_back` if the database holds other entries than those that were published; `erasures_pending`, `unavailable`.
 pub fn tile(service: &Service, path: &str) -> Result<Option<Vec<u8>>, Error> {
     let Ok(path) = path.parse::<TilePath>() else {
         return Ok(None);
     };
-    ask(service, |reader| tile_bytes(reader, &path))
+    let mut reader = service.reader()?;
+    let head = reader.head().map_err(|e| service.fault(&e))?;
+    // Others keep what they are shown here, and compare it with signed checkpoints.
+    service.publish_signed(&mut reader, &head)?;
+    tile_bytes(&mut reader, &path, head.head.size).map_err(|e| service.fault(&e))
 }
 
-fn tile_bytes(reader: &mut Reader<'_>, path: &TilePath) -> Result<Option<Vec<u8>>, StoreError> {
-    // Serve only what the published checkpoint covers: a tile may have grown since.
-    let size = reader.head()?.head.size;
+/// The bytes of a tile of the tree of this size: a stored one may have grown since.
+fn tile_bytes(
+    reader: &mut Reader<'_>,
+    path: &TilePath,
+    size: u64,
+) -> Result<Option<Vec<u8>>, StoreError> {
     match path.kind() {
         TileKind::Hashes(level) => {
             let hashes = size.checked_shr(8 * u32::from(level)).unwrap_or(0);
@@ -140,11 +147,4 @@ fn tile_bytes(reader: &mut Reader<'_>, path: &TilePath) -> Result<Option<Vec<u8>
 fn covered(path: &TilePath, count: u64) -> bool {
     let first = path.index().saturating_mul(TILE_WIDTH as u64);
     count >= first && count - first >= path.width() as u64
-}
-
-fn ask<T>(
-    service: &Service,
-    question: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
-) -> Result<T, Error> {
-    question(&mut service.reader()?).map_err(|e| service.fault(&e))
 }

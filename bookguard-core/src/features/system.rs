@@ -271,15 +271,21 @@ fn witnesses(service: &Service) -> Result<Vec<LogWitness>, Error> {
     let mut witnesses = Vec::new();
     for place in places(policy) {
         let state = known.iter().find(|state| state.url == place.url);
-        let trouble = state.and_then(|state| state.trouble.as_ref());
-        witnesses.extend(place.names.into_iter().map(|name| LogWitness {
-            name,
-            url: place.url.clone(),
-            size: state.map_or(0, |state| state.size),
-            cosigned_at: state.and_then(|state| state.cosigned_at),
-            is_alarm: state.is_some_and(WitnessState::is_alarm),
-            trouble: trouble.map(|trouble| trouble.what.clone()),
-        }));
+        let keys = place.keys.iter().map(ToString::to_string);
+        witnesses.extend(
+            place
+                .names
+                .into_iter()
+                .zip(keys)
+                .map(|(name, key)| LogWitness {
+                    name,
+                    url: place.url.clone(),
+                    size: state.map_or(0, |state| state.size),
+                    cosigned_at: state.and_then(|state| state.signed_at(&key)),
+                    is_alarm: state.is_some_and(WitnessState::is_alarm),
+                    trouble: state.and_then(|state| state.trouble_of(&key)),
+                }),
+        );
     }
     Ok(witnesses)
 }

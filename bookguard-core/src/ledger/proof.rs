@@ -219,11 +219,12 @@ pub fn verify_consistency(
         }
     }
     climb.finish()?;
-    if old_hash != *old {
-        return Err(ProofError::OldRoot);
-    }
+    // In this order: hashes that lead to the new root are those of its tree, so another older root is that tree's own.
     if new_hash != *new {
         return Err(ProofError::Root);
+    }
+    if old_hash != *old {
+        return Err(ProofError::OldRoot);
     }
     Ok(())
 }
@@ -297,7 +298,7 @@ pub enum ProofError {
     },
     /// The proof has too few or too many hashes for its positions.
     Length,
-    /// The proof leads to a root other than the older tree's.
+    /// The proof leads to the tree's root, and to a root other than the older tree's: the tree begins with another one.
     OldRoot,
     /// The proof leads to a root other than the tree's.
     Root,

@@ -98,6 +98,8 @@ pub fn judge<'k>(
     match verify_consistency(size, &root, asked.size, &asked.root, &request.proof) {
         Ok(()) => Ok((key, asked)),
         Err(ProofError::Root) if asked.size == size => Err(WitnessRefusal::OtherRoot { size }),
+        // Whoever forks a log sends such a proof. Nobody can make one for a log that is not forked.
+        Err(ProofError::OldRoot) => Err(WitnessRefusal::OtherRoot { size }),
         Err(why) => Err(WitnessRefusal::Proof(why)),
     }
 }
@@ -214,7 +216,8 @@ pub enum WitnessRefusal {
         /// That size.
         size: u64,
     },
-    /// The tree of the size that the witness has cosigned last has another root: the log is forked.
+    /// The tree of the size that the witness has cosigned last, which the checkpoint is of or begins with, has another root: the log
+    /// is forked.
     OtherRoot {
         /// That size.
         size: u64,

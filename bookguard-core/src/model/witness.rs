@@ -3,6 +3,8 @@
 //! `features/cosignatures` decides when a witness is asked. Invariant: the note of a stored cosignature is a checkpoint that the
 //! log's key signed, with one further line that verifies under the witness's key.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -26,6 +28,9 @@ pub struct WitnessState {
     pub asked_at: Timestamp,
     /// When it last cosigned.
     pub cosigned_at: Option<Timestamp>,
+    /// The same for each of its keys, in note form, that has ever signed. Empty if that was not noted.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub signed: BTreeMap<String, Timestamp>,
     /// How often in a row it did not cosign.
     pub failures: u32,
     /// Why it did not cosign, if it did not. An alarm stays until it cosigns.
@@ -58,6 +63,27 @@ impl WitnessState {
     #[must_use]
     pub fn id(url: &str) -> [u8; 32] {
         Sha256::digest(url).into()
+    }
+
+    /// When it last cosigned with this key.
+    #[must_use]
+    pub fn signed_at(&self, key: &str) -> Option<Timestamp> {
+        match self.signed.is_empty() {
+            true => self.cosigned_at,
+            false => self.signed.get(key).copied(),
+        }
+    }
+
+    /// Why it did not cosign with this key when it was last asked, in words, if it did not.
+    #[must_use]
+    pub fn trouble_of(&self, key: &str) -> Option<String> {
+        match &self.trouble {
+            Some(trouble) => Some(trouble.what.clone()),
+            None if self.signed_at(key) == self.cosigned_at => None,
+            None => Some(format!(
+                "another witness at its address signed, and it did not; ask its operator whether {key} is still its key"
+            )),
+        }
     }
 
     /// Whether it has shown that the log lost entries, or is forked, and has not cosigned since.

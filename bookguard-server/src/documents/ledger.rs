@@ -19,8 +19,9 @@ use crate::readers::ReadClass;
 use crate::refusal::Refusal;
 
 const PREFIX: &str = "/v1/ledger/";
-/// For full tiles, which never change.
-const FOREVER: &str = "public, max-age=31536000, immutable";
+/// For full tiles. They never change in a log, but a log that continues after a loss keeps its address, and may have others there: what
+/// caches hold of the former one must end by itself.
+const A_DAY: &str = "public, max-age=86400";
 /// For partial tiles, which stay valid but are soon replaced by wider ones.
 const A_MINUTE: &str = "public, max-age=60";
 
@@ -95,11 +96,7 @@ fn tile(service: &Service, path: &str) -> Answer {
     let Ok(parsed) = path.parse::<TilePath>() else {
         return Ok(None);
     };
-    let cache = if parsed.is_partial() {
-        A_MINUTE
-    } else {
-        FOREVER
-    };
+    let cache = if parsed.is_partial() { A_MINUTE } else { A_DAY };
     Ok(ledger::tile(service, path)?.map(|bytes| answer(BYTES, cache, bytes)))
 }
 

@@ -136,16 +136,18 @@ async fn witnesses(service: &Arc<Service>) -> Result<Vec<WitnessFound>, Error> {
     let known = page(service, |reader| reader.witnesses()).await?;
     let of = |place: WitnessPlace| {
         let state = known.iter().find(|state| state.url == place.url);
-        let cosigned = state.and_then(|state| state.cosigned_at);
         let size = state.map_or(0, |state| state.size);
         let is_alarm = state.is_some_and(WitnessState::is_alarm);
-        let found = move |name| WitnessFound {
-            name,
-            cosigned: cosigned.map_or(0, Timestamp::unix_seconds),
-            size,
-            is_alarm,
-        };
-        place.names.into_iter().map(found)
+        let witnesses = place.names.into_iter().zip(place.keys);
+        witnesses.map(move |(name, key)| {
+            let cosigned = state.and_then(|state| state.signed_at(&key.to_string()));
+            WitnessFound {
+                name,
+                cosigned: cosigned.map_or(0, Timestamp::unix_seconds),
+                size,
+                is_alarm,
+            }
+        })
     };
     Ok(places(&policy).into_iter().flat_map(of).collect())
 }

@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,11 +33,14 @@ use super::audit::{Audit, AuditedLog, LogAuditor};
 use crate::server::take;
 
 /// The most checkpoints of each kind that are kept of one log. The newest are, because anybody can send genuine ones with a wrong proof
-/// before a fork comes.
+/// before one comes that is not.
 const FORKS: usize = 16;
 
 /// How often the operator is told of each kind of one log: anybody can make a witness tell it.
 const TELL_AGAIN: Duration = Duration::from_secs(60);
+
+/// The kind of checkpoint that came with a wrong proof.
+const UNPROVEN: &str = "unproven";
 
 /// The folder that an auditing witness has.
 const AUDITS: &str = "audits";
@@ -330,7 +333,7 @@ impl WitnessFolder {
         let (text, _) = request.note.split_once("\n\n").unwrap_or_default();
         let origin = text.split('\n').next().unwrap_or_default();
         let is_fork = matches!(why, WitnessRefusal::OtherRoot { .. });
-        let kind = if is_fork { "fork" } else { "unproven" };
+        let kind = if is_fork { "fork" } else { UNPROVEN };
         let bytes = format!(
             "{why}\n\n--- request ---\n{request}\n--- cosigned before ---\n{}",
             latest.unwrap_or("nothing\n")
@@ -338,7 +341,7 @@ impl WitnessFolder {
         let (file, kept) = self.evidence((kind, origin, text), &bytes);
         match kept {
             Ok(true) if is_fork => tracing::error!(
-                "the log {origin} is forked: it has signed two different checkpoints of one size. Both are kept in {}",
+                "the log {origin} is forked: it has signed two checkpoints that contradict each other. Both are kept in {}",
                 file.display()
             ),
             Ok(true) => tracing::warn!(
@@ -397,9 +400,19 @@ impl WitnessFolder {
             });
             let mut held: Vec<_> = aged.collect();
             held.sort();
-            replace(&folder, &name, bytes.as_bytes())?;
-            // The folder may be new.
-            private::sync(&self.path)?;
+            match kind {
+                // Anybody can have one written with every request, so no disk is made to flush it.
+                UNPROVEN => private::options()
+                    .write(true)
+                    .create_new(true)
+                    .open(folder.join(&name))?
+                    .write_all(bytes.as_bytes())?,
+                _ => {
+                    replace(&folder, &name, bytes.as_bytes())?;
+                    // The folder may be new.
+                    private::sync(&self.path)?;
+                }
+            }
             let surplus = (held.len() + 1).saturating_sub(FORKS);
             for (_, oldest) in held.iter().take(surplus) {
                 // The evidence is kept; one file too many does no harm.

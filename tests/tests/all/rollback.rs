@@ -404,6 +404,8 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
         // What it would sign contradicts what was signed.
         for signed in [
             "/v1/ledger/checkpoint",
+            "/v1/ledger/tile/0/000.p/5",
+            "/v1/ledger/tile/entries/000.p/5",
             &format!("/v1/bookings/{kept}/evidence"),
         ] {
             let refused = acme.get(signed).await;

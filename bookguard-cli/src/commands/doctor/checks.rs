@@ -303,6 +303,12 @@ fn witnesses(
         let since = last.map_or("it has never cosigned".to_owned(), |at| {
             format!("it last cosigned {at}")
         });
+        // What all of them have in common is said once.
+        let some = state.filter(|state| state.trouble.is_none());
+        for (name, key) in place.names.iter().zip(&place.keys) {
+            let own = some.and_then(|state| state.trouble_of(&key.to_string()));
+            troubles.extend(own.map(|what| format!("{name} ({}): {what}", place.url)));
+        }
         match state.and_then(|state| state.trouble.as_ref()) {
             Some(trouble) if trouble.is_alarm => {
                 alarms.push(format!("{names}: {}; {since}", trouble.what))

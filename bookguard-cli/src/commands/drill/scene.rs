@@ -431,6 +431,7 @@ impl DrillWitness {
             due: Clock::System.now(),
             asked_at: Clock::System.now(),
             cosigned_at: None,
+            signed: Default::default(),
             failures: 0,
             trouble: None,
         };

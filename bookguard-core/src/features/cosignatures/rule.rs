@@ -33,6 +33,7 @@ impl Command for ClaimWitness {
             due: at,
             asked_at: at,
             cosigned_at: None,
+            signed: BTreeMap::new(),
             failures: 0,
             trouble: None,
         };

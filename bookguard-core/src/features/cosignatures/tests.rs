@@ -23,6 +23,7 @@ fn turn(size: u64) -> WitnessTurn {
         due: Timestamp::EPOCH,
         asked_at: Timestamp::EPOCH,
         cosigned_at: None,
+        signed: BTreeMap::new(),
         failures: 0,
         trouble: None,
     };
@@ -82,7 +83,7 @@ fn a_larger_size_is_an_alarm_only_against_a_head_that_was_read_after_it_was_name
 }
 
 #[test]
-fn what_one_key_of_a_place_signed_is_kept_without_its_neighbour() {
+fn what_one_key_of_a_place_signed_is_kept_without_its_neighbour_which_is_named() {
     let signer = Signer::from_seed("example.com/log", &[7; 32]).unwrap();
     let head = Checkpoint {
         origin: "example.com/log".to_owned(),
@@ -108,6 +109,19 @@ fn what_one_key_of_a_place_signed_is_kept_without_its_neighbour() {
         size: 12,
         note: note + &line,
     };
+    let [silent, signed] = [1, 2].map(|seed| cosigner(seed).verifier().to_string());
     assert_eq!(turn.cosigned, [kept]);
-    assert_eq!(turn.state.trouble, None);
+    let mut state = turn.state;
+    assert_eq!(state.trouble, None);
+    assert_eq!(state.signed_at(&silent), None);
+    assert_eq!(state.signed_at(&signed), Some(Timestamp::EPOCH));
+    assert!(state.trouble_of(&silent).unwrap().contains(&silent));
+    assert_eq!(state.trouble_of(&signed), None);
+    // A row from before its keys were told apart.
+    state.signed.clear();
+    let row = serde_json::to_string(&state).unwrap();
+    assert!(!row.contains("\"signed\""), "{row}");
+    assert_eq!(serde_json::from_str::<WitnessState>(&row).unwrap(), state);
+    assert_eq!(state.signed_at(&silent), state.cosigned_at);
+    assert_eq!(state.trouble_of(&silent), None);
 }

@@ -99,6 +99,20 @@ fn a_fork_is_evidence() {
             let refused = judge(&request, &keys, |_| Some(log.head(old))).unwrap_err();
             assert!(refused.is_evidence(), "{refused}");
             assert_eq!(refused.status(), 422);
+            // A proof from a perfect tree does not repeat its root, so nobody can tell it from a wrong one.
+            let is_proven = size == old || !old.is_power_of_two();
+            let other_root = WitnessRefusal::OtherRoot { size: old as u64 };
+            assert_eq!(refused == other_root, is_proven, "{old} to {size}");
+            let mut wrong = log.request(old as u64, size);
+            wrong.proof.push(Hash::ZERO);
+            let refused = judge(&wrong, &keys, |_| Some(log.head(old))).unwrap_err();
+            assert!(matches!(refused, WitnessRefusal::Proof(_)), "{refused}");
+            for at in 0..wrong.proof.len() - 1 {
+                let mut changed = log.request(old as u64, size);
+                changed.proof[at].0[0] ^= 1;
+                let refused = judge(&changed, &keys, |_| Some(log.head(old))).unwrap_err();
+                assert!(matches!(refused, WitnessRefusal::Proof(_)), "{refused}");
+            }
         }
     }
 }

@@ -105,6 +105,12 @@ impl BackupCheck {
         lost().map_err(|e| unreadable(&e))
     }
 
+    /// Whether the ledger key can be read.
+    #[must_use]
+    pub fn has_key(&self) -> bool {
+        self.key().is_ok()
+    }
+
     /// The ledger key, or why there is none.
     pub(super) fn key(&self) -> Result<LedgerKey, String> {
         let found = LedgerKey::find(&self.ledger_key)?;

@@ -171,14 +171,14 @@ pub fn restore(
 }
 
 /// Removes what killed restores of this database left beside it: copies of backups, with what was erased since, and a second name of
-/// the database. The caller keeps restores away.
+/// the database, which gives back what it took. The caller keeps restores away.
 pub fn forget_killed(database: &Database) {
     if let Some(file) = database.file() {
         forget_left(&private::resolved(file));
     }
 }
 
-/// As [`forget_killed`]. A second name to which SQLite's files were given stays, because they belong to the database.
+/// As [`forget_killed`].
 fn forget_left(to: &Path) {
     sweep(to, |_| true);
     let itself = private::identity(to).filter(|_| private::has_other_names(to));
@@ -188,12 +188,24 @@ fn forget_left(to: &Path) {
     let begins = with_end(to, REPLACED);
     for name in entries.flatten().map(|entry| entry.path()) {
         let [begins, whole] = [&begins, &name].map(|it| it.as_os_str().as_encoded_bytes());
-        if whole.starts_with(begins)
-            && private::identity(&name) == Some(itself)
-            && sqlite::is_at_rest(&name)
-        {
-            let _ = fs::remove_file(&name);
+        if whole.starts_with(begins) && private::identity(&name) == Some(itself) {
+            give_back(&name, to);
+            // What it could not give back belongs to the database too.
+            if sqlite::is_at_rest(&name) {
+                let _ = fs::remove_file(&name);
+            }
         }
+    }
+}
+
+/// Gives a database the files of SQLite that a restore took from it, which was killed before the backup had its name. Nothing that
+/// was written since is replaced.
+fn give_back(second: &Path, to: &Path) {
+    let holds = |end: &str| with_end(to, end).metadata().is_ok_and(|it| it.len() > 0);
+    // The index of a write-ahead log, `-shm`, may have stayed behind; it holds nothing itself.
+    let is_written = (sqlite::BESIDE.iter()).any(|end| *end != "-shm" && holds(end));
+    if !sqlite::is_at_rest(second) && !is_written {
+        let _ = rename_beside(second, to).and_then(|()| sync_folder(to));
     }
 }
 
@@ -393,6 +405,31 @@ mod tests {
             let logs = files(&folder).into_iter();
             assert_eq!(logs.filter(|(_, held)| held == "log").count(), 1);
         }
+    }
+
+    #[test]
+    fn a_restore_that_is_killed_before_the_draft_has_the_name_is_undone() {
+        for moved in 0..=2 {
+            let folder = folder(&[("b.db", "old"), ("b.db-wal", "log"), ("b.db-shm", "index")]);
+            let to = folder.path().join("b.db");
+            let before = files(&folder);
+            let second = with_end(&to, &format!("{REPLACED}20260302T020000.000Z"));
+            fs::hard_link(&to, &second).unwrap();
+            for end in &sqlite::BESIDE[..moved] {
+                fs::rename(with_end(&to, end), with_end(&second, end)).unwrap();
+            }
+            forget_left(&to);
+            assert_eq!(files(&folder), before, "{moved} moved");
+        }
+        // Neither of two logs is lost.
+        let folder = folder(&[("b.db", "old"), ("b.db-wal", "newer")]);
+        let to = folder.path().join("b.db");
+        let second = with_end(&to, &format!("{REPLACED}20260302T020000.000Z"));
+        fs::hard_link(&to, &second).unwrap();
+        fs::write(with_end(&second, "-wal"), "log").unwrap();
+        let before = files(&folder);
+        forget_left(&to);
+        assert_eq!(files(&folder), before);
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub(super) fn require_one_name(path: &Path) -> Result<(), StoreError> {
     let (folder, path) = (private::folder(path).display(), path.display());
     Err(StoreError::HardLinked(format!(
         "{path} has another name too (a hard link), and what is written under one name is lost under the other. Find it with \
-         `find {folder} -samefile {path}`, there or elsewhere on that disk, and remove it; a `bookguard restore` that was killed may have \
-         left {path}.replaced-…"
+         `find {folder} -samefile {path}`, there or elsewhere on that disk, and remove it. One that a killed `bookguard restore` left, \
+         {path}.replaced-…, goes at the next start of a server"
     )))
 }

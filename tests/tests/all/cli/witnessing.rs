@@ -6,11 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bookguard_core::clock::Clock;
 use bookguard_core::ledger::cosignature::{Cosigner, CosignerKey};
 use bookguard_core::ledger::proof::prove_consistency;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
 use bookguard_core::ledger::witness::AddCheckpoint;
 use bookguard_core::ledger::{Checkpoint, Hash, Signer, TilePath, Tree, leaf_hash};
+use bookguard_core::limits::DAY_MS;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::mirror::Mirror;
@@ -196,10 +198,10 @@ async fn a_log_is_cosigned_as_it_grows_and_a_fork_is_refused_and_kept() {
             // One file for each checkpoint, however often it comes.
             let named =
                 |kind: &'static str| kept.iter().filter(move |(name, _)| name.starts_with(kind));
-            let sizes = if size == 12 { 1 } else { 2 };
+            let sizes = if size == 12 { 2 } else { 3 };
             assert_eq!(
                 (named("fork-").count(), named("unproven-").count()),
-                (sizes, 1)
+                (sizes, 0)
             );
             let both = [fork.note(size), log.note(size)];
             let proves = |text: &String| both.iter().all(|note| text.contains(note));
@@ -211,9 +213,9 @@ async fn a_log_is_cosigned_as_it_grows_and_a_fork_is_refused_and_kept() {
     assert_eq!(shown.ended(0, &[]).string("key"), key.to_string());
 }
 
-/// Genuine checkpoints with a wrong proof, which anybody can send, take no room from what comes after them.
+/// Genuine checkpoints with a wrong proof, which anybody can send, take no room from a fork, nor from what comes after them.
 #[tokio::test]
-async fn a_fork_is_kept_after_any_number_of_wrong_proofs() {
+async fn a_fork_is_kept_whatever_number_of_wrong_proofs_comes() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     let (log, fork) = (
@@ -224,28 +226,33 @@ async fn a_fork_is_kept_after_any_number_of_wrong_proofs() {
     let server = Serving::of(serving(folder)).await;
     let caller = server.caller();
     assert_eq!(add(&caller, log.request(0, 12)).await.status, 200);
-    let unproven = || {
+    let kept = |kind: &str| {
         let files = fs::read_dir(folder.join("w/forks")).unwrap();
         let files = files.map(|file| file.unwrap());
-        let named =
-            |file: &fs::DirEntry| file.file_name().to_string_lossy().starts_with("unproven-");
+        let named = |file: &fs::DirEntry| file.file_name().to_string_lossy().starts_with(kind);
         let files = files.filter(named).map(|file| file.path());
         files
             .map(|file| fs::read_to_string(file).unwrap())
             .collect::<Vec<_>>()
     };
+    let refused = add(&caller, fork.request(12, 40)).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
     for size in 13..=32 {
         let mut request = AddCheckpoint::parse(&log.request(12, size)).unwrap();
         request.proof.pop();
         let refused = add(&caller, request.to_string()).await;
         assert_eq!(refused.status, 422, "{}", refused.text);
-        assert_eq!(unproven().len() as u64, (size - 12).min(16));
+        assert_eq!(kept("unproven-").len() as u64, (size - 12).min(16));
     }
-    let refused = add(&caller, fork.request(12, 40)).await;
+    let mut unproven = AddCheckpoint::parse(&fork.request(12, 39)).unwrap();
+    unproven.proof.clear();
+    let refused = add(&caller, unproven.to_string()).await;
     assert_eq!(refused.status, 422, "{}", refused.text);
-    let kept = unproven();
-    assert_eq!(kept.len(), 16);
-    assert!(kept.iter().any(|text| text.contains(&fork.note(40))));
+    for (kind, count, size) in [("unproven-", 16, 39), ("fork-", 1, 40)] {
+        let kept = kept(kind);
+        assert_eq!(kept.len(), count, "{kind}");
+        assert!(kept.iter().any(|text| text.contains(&fork.note(size))));
+    }
     server.stop().await;
 }
 
@@ -478,7 +485,7 @@ async fn a_log_is_followed_from_where_it_was_left_and_a_fork_is_kept() {
     }
 }
 
-/// The cosigned checkpoint lags behind the log, and here also behind the one that its follower knows.
+/// The cosigned checkpoint lags behind the log, and here also behind the one that its follower knows. For long, it does not.
 #[tokio::test]
 async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     let folder = TempDir::new().unwrap();
@@ -488,12 +495,15 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     let witness = Cosigner::from_seed("witness.example.com/w", &[3; 32]).unwrap();
     let policy = format!("witness w {}\nquorum w\n", witness.verifier());
     fs::write(at("policy"), policy).unwrap();
-    let cosigned = |size| {
+    let now = Clock::System.now();
+    let cosigned_before = |size, days: i64| {
         let note = log.note(size);
         let (text, _) = note.split_once("\n\n").unwrap();
-        let line = witness.cosign(&format!("{text}\n"), 1_800_000_000);
+        let time = now.plus_ms(-days * DAY_MS).unix_seconds();
+        let line = witness.cosign(&format!("{text}\n"), time.cast_unsigned());
         note + &line
     };
+    let cosigned = |size| cosigned_before(size, 6);
     let key = log.key();
     let look = async || {
         let line = follow("monitor", &at("log"), &at("m"), Some(&key));
@@ -503,6 +513,12 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     log.publish(30, &at("log"));
     fs::write(at("log").join("checkpoint"), cosigned(30)).unwrap();
     assert_eq!(followed(&look().await), (30.into(), 30.into()));
+    // It is the known one, and nobody vouches any more that there is none after it.
+    fs::write(at("log").join("checkpoint"), cosigned_before(30, 8)).unwrap();
+    let old = "enough of its witnesses have cosigned within 7 days";
+    look().await.ended(6, &[old]);
+    fs::write(at("log").join("checkpoint"), cosigned(30)).unwrap();
+    assert_eq!(followed(&look().await), (30.into(), 0.into()));
     fs::write(at("log").join("cosigned-checkpoint"), cosigned(20)).unwrap();
     for size in [30, 40] {
         log.publish(size, &at("log"));

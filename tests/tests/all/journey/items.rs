@@ -1,16 +1,21 @@
 //! What a partner adds to a booking's evidence, and the files of it: hostile ones, repeated ones, and more than the quota.
 
-use bookguard_core::limits::{FILE_BYTES, FILE_PART_BYTES};
+use bookguard_core::limits::{
+    ACCEPTANCES, CANCELLATION_EVIDENCE, EVIDENCE_KIND_CHARS, FILE_BYTES, FILE_PART_BYTES, ITEMS,
+    METADATA_KEY_CHARS, METADATA_PAIRS, METADATA_VALUE_CHARS, METHOD_CHARS, NAME_CHARS,
+    PACKET_BYTES, PARTY_ID_CHARS, POLICY_NAME_CHARS, POLICY_TIERS, REFERENCE_CHARS, RESCHEDULES,
+    TEXT_CHARS, USER_AGENT_CHARS,
+};
 use bookguard_core::model::Quota;
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Reply;
-use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::bookguard;
 use bookguard_tests::raw::Raw;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 /// Adds an item with this file, and returns the path of the file.
 async fn add(acme: &Partner, booking: &str, file: &[u8]) -> String {
@@ -432,4 +437,77 @@ async fn a_deleted_file_makes_room_and_leaves_its_record() {
         database.verify(2).await;
     })
     .await;
+}
+
+/// Verifiers refuse a packet that is too long, so what the limits allow a booking to hold must fit into one.
+#[tokio::test]
+async fn the_longest_texts_of_a_booking_leave_its_packet_room_for_deliveries() {
+    // No character takes more bytes than four, escaped or not.
+    let long = |chars: usize| "\u{1f989}".repeat(chars);
+    let numbered = |n: usize, chars: usize| format!("{n:02}{}", long(chars - 2));
+    let server = TestServer::open(Engine::Sqlite).await;
+    let acme = server.partner(&long(NAME_CHARS)).await;
+    let tier = |n: usize| {
+        let outcome = json!({"refundBps": 10_000 - 500 * n});
+        json!({"before": format!("P{}D", 200 - n), "outcome": outcome})
+    };
+    let tiers: Vec<Value> = (0..POLICY_TIERS).map(tier).collect();
+    let pair = |n: usize| {
+        let value = Value::from(long(METADATA_VALUE_CHARS));
+        (numbered(n, METADATA_KEY_CHARS), value)
+    };
+    let metadata: Map<String, Value> = (0..METADATA_PAIRS).map(pair).collect();
+    let party = json!({"id": "p".repeat(PARTY_ID_CHARS), "name": long(NAME_CHARS)});
+    let booking = acme
+        .book_with(json!({
+            "talent": party, "organizer": party, "eventType": long(NAME_CHARS), "metadata": metadata,
+            "eventDate": "2031-06-20T19:00", "timeZone": "America/New_York",
+            "policy": {
+                "policyId": "most", "name": long(POLICY_NAME_CHARS),
+                "organizer": {"tiers": tiers, "late": {"refundBps": 0}}
+            }
+        }))
+        .await;
+    acme.protect(&booking).await;
+    for day in 1..=RESCHEDULES {
+        let moved = json!({
+            "eventDate": format!("2031-07-{day:02}T19:00:00.123456789"),
+            "timeZone": "America/Argentina/ComodRivadavia", "agreedBy": ["organizer", "talent", "partner"]
+        });
+        acme.reschedule(&booking, &moved).await.ok(200);
+    }
+    let path = format!("/v1/bookings/{booking}");
+    let told = acme.get(&format!("{path}/disclosure")).await.ok(200);
+    for n in 0..ACCEPTANCES {
+        let mut accepted = samples::acceptance(told.text("disclosureHash"));
+        accepted["method"] = numbered(n, METHOD_CHARS).into();
+        accepted["userAgent"] = long(USER_AGENT_CHARS).into();
+        let accepted = acme.post(&format!("{path}/acceptances"), &accepted).await;
+        accepted.ok(201);
+    }
+    for n in 0..ITEMS {
+        let item = json!({
+            "kind": "refund", "title": long(NAME_CHARS), "at": "2026-09-21T14:00:00Z", "party": "organizer", "amount": 300.5,
+            "reference": long(REFERENCE_CHARS), "note": long(TEXT_CHARS), "sha256": format!("sha256:{n:064x}")
+        });
+        let item = acme.post(&format!("{path}/evidence/items"), &item).await;
+        item.ok(201);
+    }
+    let document = |n: usize| {
+        json!({
+            "kind": long(EVIDENCE_KIND_CHARS), "name": long(NAME_CHARS), "sha256": format!("sha256:{n:064x}"),
+            "mediaType": format!("{}/{}", "a".repeat(127), "b".repeat(127))
+        })
+    };
+    let documents: Vec<Value> = (0..CANCELLATION_EVIDENCE).map(document).collect();
+    let canceled = json!({
+        "canceledBy": "talent", "reason": "force_majeure", "note": long(TEXT_CHARS), "evidence": documents
+    });
+    acme.cancel(&booking, &canceled).await;
+    acme.verified_packet(&booking).await;
+    let bytes = acme.packet(&booking).await.body.len();
+    assert!(bytes > 3_000_000, "{bytes}");
+    // The ends of deliveries come besides, each an entry.
+    let ends = 250 * 3_500;
+    assert!(bytes + ends < PACKET_BYTES, "{bytes}");
 }

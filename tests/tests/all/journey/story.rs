@@ -327,7 +327,7 @@ async fn a_log_of_more_than_one_tile_is_mirrored_whole() {
         let full = server.caller().get("/v1/ledger/tile/0/000").await;
         assert_eq!(
             (full.body.len(), full.header("cache-control")),
-            (256 * 32, Some("public, max-age=31536000, immutable"))
+            (256 * 32, Some("public, max-age=86400"))
         );
         let partial = server.caller().get("/v1/ledger/tile/0/001.p/44").await;
         assert_eq!(

@@ -19,6 +19,7 @@ fn state() -> WitnessState {
         due: now(),
         asked_at: now(),
         cosigned_at: Some(now()),
+        signed: BTreeMap::new(),
         failures: 0,
         trouble: None,
     }
