@@ -502,7 +502,7 @@ fn place(row: &Row, index: usize, leaf: usize) -> Result<LeafPlace, StoreError> 
 }
 
 fn read_booking(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    work.bookings.insert(row.id(0)?, booking(row)?);
+    work.bookings.insert(row.id(0)?, booking(row)?.into());
     read_chain(work, row, 1)
 }
 
@@ -522,7 +522,7 @@ fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<
     let Some(booking) = work.bookings.get_mut(&row.id(0)?) else {
         return Ok(());
     };
-    add_logged(&mut booking.state.acceptances, row)?;
+    add_logged(&mut Arc::make_mut(booking).state.acceptances, row)?;
     // What stands in for an erased text can also be the text of one that was not.
     let opening = Opening::read(row.blob(4)?).map_err(StoreError::Corrupt)?;
     if opening.lacks(Erasable::Method.word()) {
@@ -534,7 +534,7 @@ fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<
 /// Reads an evidence item of a booking that was read before.
 fn read_item(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     match work.bookings.get_mut(&row.id(0)?) {
-        Some(booking) => add_logged(&mut booking.state.items, row),
+        Some(booking) => add_logged(&mut Arc::make_mut(booking).state.items, row),
         None => Ok(()),
     }
 }
