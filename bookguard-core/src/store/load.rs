@@ -464,7 +464,7 @@ fn read_key(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Result<(
 
 /// A row of [`BOOKINGS`].
 pub(crate) fn booking(row: &Row) -> Result<LoadedBooking, StoreError> {
-    let first = terms::recorded(row, 5, 6)?;
+    let mut frozen = terms::recorded(row, 5, 6)?;
     let mut state = BookingState::of(row.json(4)?, terms::hash(row, 5, 6)?);
     if !row.is_null(8) {
         state.protected = Some(place(row, 8, 9)?);
@@ -473,13 +473,11 @@ pub(crate) fn booking(row: &Row) -> Result<LoadedBooking, StoreError> {
         let place = place(row, 10, 11)?;
         state.resolve_as(place, row.json::<ResolutionFact>(12)?.resolution);
     }
-    let mut frozen = first.clone();
     let mut first_terms = None;
     if !row.is_null(13) {
         let place = place(row, 13, 14)?;
         let fact: RescheduleFact = row.json(15)?;
-        frozen = fact.terms.clone();
-        first_terms = Some(first);
+        first_terms = Some(std::mem::replace(&mut frozen, fact.terms.clone()));
         state.moves = row.json(16)?;
         state.move_to(place, fact);
     }
