@@ -1,8 +1,8 @@
 //! Reads a JSON request body and reports every fault in it at once, each by JSON pointer with a fix.
 //!
 //! serde stops at the first fault, does not notice duplicates and turns numbers into floats. A partner who integrates needs
-//! the whole list, and money needs the digits as they were written. serde_json still parses the grammar: a [`Value`] is a
-//! slice that it has accepted.
+//! the whole list, and money needs the digits as they were written. serde_json still parses the grammar: a [`Value`] within
+//! the body is a slice that it has accepted.
 //!
 //! To read a form, bind every field first and build afterwards, so that one fault does not hide the next. The same reader
 //! describes what it reads, as JSON Schema (`describe`): it then runs without a value, and each field describes itself. So
@@ -102,19 +102,22 @@ fn read_value<T>(
             format!("The body is not UTF-8 (byte {}).", e.valid_up_to()),
         )
     })?;
-    let raw: &RawValue = serde_json::from_str(text).map_err(|e| {
-        Error::invalid(
-            "invalid_json",
-            format!("The body is not JSON: {e}. Send one JSON object."),
-        )
-    })?;
     let mut faults = Vec::new();
     let value = read(&mut Value {
-        raw: raw.get(),
+        raw: text.trim_matches([' ', '\t', '\n', '\r']),
         path: &Path::Root,
         faults: &mut faults,
         draft: None,
     });
+    // Reading an object checks its grammar to the end, so a body without a fault is not scanned once more.
+    if value.is_none() || !faults.is_empty() {
+        serde_json::from_str::<&RawValue>(text).map_err(|e| {
+            Error::invalid(
+                "invalid_json",
+                format!("The body is not JSON: {e}. Send one JSON object."),
+            )
+        })?;
+    }
     match value {
         Some(value) if faults.is_empty() => Ok(value),
         _ if faults.is_empty() => Err(Error::internal(

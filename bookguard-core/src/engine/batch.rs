@@ -30,7 +30,7 @@ pub struct BatchState {
     /// The partners that commands name.
     pub partners: HashMap<PartnerId, PartnerState>,
     /// The bookings that commands name.
-    pub bookings: HashMap<BookingId, LoadedBooking>,
+    pub bookings: HashMap<BookingId, Arc<LoadedBooking>>,
     /// The log entries of those bookings' acceptances whose method was erased.
     pub erased_methods: HashSet<u64>,
     /// The ends of the chains that commands may extend: those of `bookings`, and those of bookings with a settled

@@ -140,7 +140,7 @@ impl AppendedFacts {
     /// The resulting changes: the entries and the booking.
     pub fn changes(self) -> Vec<Change> {
         let mut changes = self.entries;
-        changes.push(Change::BookingChanged(Box::new(self.booking)));
+        changes.push(Change::BookingChanged(Arc::new(self.booking)));
         changes
     }
 }

@@ -108,7 +108,7 @@ pub enum Change {
     /// A booking was added. Its first entry follows.
     BookingAdded(Arc<NewBooking>),
     /// A booking changed through the entries before this change.
-    BookingChanged(Box<LoadedBooking>),
+    BookingChanged(Arc<LoadedBooking>),
     /// A leaf was appended to the log and to its booking's chain.
     Entry(Box<Entry>),
     /// The log continues under a new name.

@@ -222,19 +222,18 @@ pub struct CreationFact {
 impl CreationFact {
     /// The fact that this booking was recorded under terms with this hash.
     pub fn of(booking: &Booking, terms_hash: String) -> Self {
-        let booking = booking.clone();
         Self {
             booking_id: booking.booking_id,
             partner_id: booking.partner_id,
-            talent: booking.talent,
-            organizer: booking.organizer,
-            event_type: booking.event_type,
+            talent: booking.talent.clone(),
+            organizer: booking.organizer.clone(),
+            event_type: booking.event_type.clone(),
             event_date: booking.event_date,
-            time_zone: booking.time_zone,
-            booking_value: booking.booking_value,
-            amount_paid: booking.amount_paid,
+            time_zone: booking.time_zone.clone(),
+            booking_value: booking.booking_value.clone(),
+            amount_paid: booking.amount_paid.clone(),
             currency: booking.currency,
-            metadata: booking.metadata,
+            metadata: booking.metadata.clone(),
             created_at: booking.created_at,
             terms_hash,
         }

@@ -280,7 +280,8 @@ impl BookingState {
         self.booking.status == BookingStatus::Canceled && self.resolutions.is_empty()
     }
 
-    fn terms_hash_in_force(&self) -> String {
+    /// The hash of the terms in force.
+    pub(crate) fn terms_hash_in_force(&self) -> String {
         match self.reschedules.last() {
             Some(latest) => latest.fact.terms.hash(),
             None => self.terms_hash.clone(),

@@ -191,11 +191,11 @@ pub(super) fn find(
     let now = service.clock().now();
     let found = PacketInputs::read(&mut reader, booking_id).map_err(|e| service.fault(&e))?;
     let mut inputs = found.ok_or_else(|| Error::not_found("booking"))?;
-    inputs.cosigned = cosigned(service, &mut reader, booking_id, &inputs.head)?;
+    inputs.cosigned = cosigned(service, &mut reader, inputs.ends.1, &inputs.head)?;
     let cosigned = inputs.cosigned.as_ref().map(|cosigned| cosigned.size);
     let size = cosigned.unwrap_or(inputs.head.head.size);
     // Later stamps are of more than that state of the log, so it cannot prove them.
-    let stamps = timestamps::of_booking(&mut reader, (&inputs.head.origin, size), booking_id);
+    let stamps = timestamps::of_booking(&mut reader, (&inputs.head.origin, size), inputs.ends);
     inputs.stamps = stamps.map_err(|e| service.fault(&e))?;
     inputs.epoch = (inputs.epoch).filter(|epoch| epoch.place.index < size);
     let tag = inputs.tag(&chain, withheld, now);
@@ -230,22 +230,17 @@ pub(super) fn find(
     Ok(PacketLookup::Packet(packet))
 }
 
-/// The cosigned checkpoint that covers all entries of a booking, if witnesses are set and have given one. Nothing waits for it.
+/// The cosigned checkpoint that covers this last entry of a booking, if witnesses are set and have given one. Nothing waits for it.
 fn cosigned(
     service: &Service,
     reader: &mut Reader<'_>,
-    booking_id: &BookingId,
+    last: u64,
     head: &StoredHead,
 ) -> Result<Option<CosignedHead>, Error> {
     let Some(policy) = service.witnesses() else {
         return Ok(None);
     };
-    let last = reader
-        .last_entry(booking_id)
-        .map_err(|e| service.fault(&e))?;
-    let Some(least) = last.and_then(|index| index.checked_add(1)) else {
-        return Ok(None);
-    };
+    let least = last + 1;
     let stored = reader.cosignatures(least).map_err(|e| service.fault(&e))?;
     let signer = service.signer(&head.origin)?;
     Ok(cosigned_head(
@@ -261,6 +256,8 @@ struct PacketInputs {
     state: LoadedBooking,
     partner_name: String,
     head: StoredHead,
+    /// The places of the first and the last entry.
+    ends: (u64, u64),
     /// The cosigned checkpoint that its entries are proven under, in place of the head's.
     cosigned: Option<CosignedHead>,
     deliveries: [u8; 32],
@@ -282,13 +279,17 @@ impl PacketInputs {
             ))
         })?;
         let head = reader.head()?;
-        let last = reader.last_entry(booking_id)?;
+        let ends = reader.ends_of(booking_id)?;
+        let ends = ends.ok_or_else(|| {
+            StoreError::Corrupt(format!("booking {booking_id} has no entries in the log"))
+        })?;
         let epoch = reader.latest_epoch()?;
-        let covers = |epoch: &LoggedEpoch| last.is_some_and(|last| last < epoch.epoch.tree_size);
+        let covers = |epoch: &LoggedEpoch| ends.1 < epoch.epoch.tree_size;
         Ok(Some(Self {
             state,
             partner_name: partner.name,
             head,
+            ends,
             cosigned: None,
             stamps: Vec::new(),
             epoch: epoch.filter(covers),

@@ -386,7 +386,7 @@ pub(crate) fn work_with(state: LoadedBooking) -> BatchState {
     BatchState {
         partners: HashMap::from([(partner_id(), partner)]),
         chains: HashMap::from([(state.booking.booking_id, CHAIN)]),
-        bookings: HashMap::from([(state.booking.booking_id, state)]),
+        bookings: HashMap::from([(state.booking.booking_id, state.into())]),
         size: 10,
         ..BatchState::default()
     }

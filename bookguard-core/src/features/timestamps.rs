@@ -14,7 +14,7 @@ use crate::engine::command::Envelope;
 use crate::entropy;
 use crate::error::Error;
 use crate::limits;
-use crate::model::{BookingId, Timestamp};
+use crate::model::Timestamp;
 use crate::service::Service;
 use crate::store::StoreError;
 use crate::store::read::Reader;
@@ -104,17 +104,14 @@ pub fn standing(service: &Service) -> Result<(Stamping, Option<Timestamp>), Erro
     Ok((stamping, latest.map(|stamp| stamp.time)))
 }
 
-/// The stamps that a booking's packet shows, of the log of this name as it was with `most` entries: the first over all the booking's
-/// entries, or else the last over the first of them; then those that renew it, each made while the certificate of the one before
-/// was valid.
+/// The stamps that the packet of a booking with these first and last entries shows, of the log of this name as it was with `most`
+/// entries: the first over all the booking's entries, or else the last over the first of them; then those that renew it, each made
+/// while the certificate of the one before was valid.
 pub(crate) fn of_booking(
     reader: &mut Reader<'_>,
     (origin, most): (&str, u64),
-    booking_id: &BookingId,
+    (first, last): (u64, u64),
 ) -> Result<Vec<StoredStamp>, StoreError> {
-    let Some((first, last)) = reader.ends_of(booking_id)? else {
-        return Ok(Vec::new());
-    };
     let covering = reader.stamp_covering(origin, last + 1)?;
     let stamp = match covering.filter(|stamp| stamp.size <= most) {
         Some(stamp) => Some(stamp),

@@ -181,12 +181,13 @@ impl<'a, 'f> Form<'a, 'f> {
     }
 
     pub(super) fn refuse_duplicates(&mut self) {
-        let mut names = self.names();
+        let mut names: Vec<&str> = self.fields.0.iter().map(|field| &*field.name).collect();
         names.sort_unstable();
-        let twice: BTreeSet<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        let twice = names.windows(2).filter(|pair| pair[0] == pair[1]);
+        let twice: BTreeSet<String> = twice.map(|pair| pair[0].to_owned()).collect();
         for name in twice {
             self.fault_at(
-                &name[0],
+                &name,
                 "duplicate_key",
                 "appears more than once",
                 "Send each field once.",

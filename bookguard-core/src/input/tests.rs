@@ -109,6 +109,12 @@ fn what_is_no_object_is_said_to_be_none() {
         ("[]", "wrong_type"),
         ("7", "wrong_type"),
         ("{} {}", "invalid_json"),
+        ("[", "invalid_json"),
+        ("\"", "invalid_json"),
+        ("{\"a\":[}", "invalid_json"),
+        ("{\"a\":1,\"a\":01}", "invalid_json"),
+        ("\u{c}{}", "invalid_json"),
+        ("\u{feff}{}", "invalid_json"),
     ] {
         let error = read(body.as_bytes(), |_| Some(())).unwrap_err();
         assert_eq!(error.code, code, "{body}");
@@ -117,6 +123,7 @@ fn what_is_no_object_is_said_to_be_none() {
         read(b"\xff{}", |_| Some(())).unwrap_err().code,
         "invalid_json"
     );
+    assert_eq!(read(b" \t\r\n{} \t\r\n", |_| Some(7)), Ok(7));
 }
 
 #[test]

@@ -52,6 +52,12 @@ impl Hash {
         std::str::from_utf8(room).expect("base64 is ASCII")
     }
 
+    /// As it is displayed, into `room`.
+    fn write_hex<'a>(&self, room: &'a mut [u8; 2 * HASH_BYTES]) -> &'a str {
+        hex::encode_to_slice(self.0, room).expect("64 characters hold 32 bytes in hex");
+        std::str::from_utf8(room).expect("hex digits are ASCII")
+    }
+
     /// Reads the form that [`Hash::to_base64`] writes, and only that.
     ///
     /// # Errors
@@ -71,9 +77,7 @@ impl Hash {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0; HASH_BYTES * 2];
-        hex::encode_to_slice(self.0, &mut text).expect("64 characters hold 32 bytes in hex");
-        f.write_str(std::str::from_utf8(&text).expect("hex digits are ASCII"))
+        f.write_str(self.write_hex(&mut [0; 2 * HASH_BYTES]))
     }
 }
 
@@ -88,11 +92,16 @@ impl FromStr for Hash {
 
     fn from_str(text: &str) -> Result<Self, HashError> {
         let mut bytes = [0; HASH_BYTES];
-        if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            return Err(HashError::Hex);
+        // Without a branch per digit: which digits follow cannot be predicted, and a packet has a hash in every entry.
+        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            let [high, low] = [pair[0], pair[1]].map(|digit| (digit & 0xf) + 9 * (digit >> 6));
+            *byte = (high << 4) | low;
         }
-        hex::decode_to_slice(text, &mut bytes).map_err(|_| HashError::Hex)?;
-        Ok(Self(bytes))
+        // Anything but the one spelling is read as a hash with another.
+        let read = Self(bytes);
+        (read.write_hex(&mut [0; 2 * HASH_BYTES]) == text)
+            .then_some(read)
+            .ok_or(HashError::Hex)
     }
 }
 
@@ -189,6 +198,15 @@ mod tests {
             &hex.to_uppercase(),
         ] {
             assert_eq!(bad.parse::<Hash>(), Err(HashError::Hex), "{bad:?}");
+        }
+        for last in (0..=0x7f).map(char::from) {
+            let text = format!("{}{last}", &hex[1..]);
+            let spelled = text.parse::<Hash>().map(|hash| hash.to_string());
+            let expected = match last {
+                '0'..='9' | 'a'..='f' => Ok(text),
+                _ => Err(HashError::Hex),
+            };
+            assert_eq!(spelled, expected, "{last:?}");
         }
         let text = EMPTY_ROOT.to_base64();
         let stray_bits = text.replace("U=", "V=");

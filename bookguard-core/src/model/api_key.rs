@@ -5,6 +5,7 @@
 //! SHA-256 is stored: 178 bits need no slow hash.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
@@ -69,10 +70,11 @@ impl Scope {
     }
 }
 
-/// A set of scopes, kept in the words it was given in (`bookings:*` stays `bookings:*`).
+/// A set of scopes, kept in the words it was given in (`bookings:*` stays `bookings:*`). Every request clones that of its key, and a
+/// clone shares the words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scopes {
-    words: Vec<String>,
+    words: Arc<[String]>,
     bits: u16,
 }
 
@@ -80,7 +82,7 @@ impl Scopes {
     /// Every scope: `*`.
     pub fn all() -> Self {
         Self {
-            words: vec!["*".to_owned()],
+            words: Arc::new(["*".to_owned()]),
             bits: (1 << Scope::ALL.len()) - 1,
         }
     }
@@ -90,19 +92,17 @@ impl Scopes {
     /// # Errors
     /// The first word that is not a scope.
     pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, String> {
-        let mut scopes = Self {
-            words: Vec::with_capacity(words.len()),
-            bits: 0,
-        };
+        let mut distinct: Vec<String> = Vec::with_capacity(words.len());
+        let mut bits = 0;
         for word in words {
             let word = word.as_ref();
-            let bits = Self::bits_of(word).ok_or_else(|| word.to_owned())?;
-            if !scopes.words.iter().any(|seen| seen == word) {
-                scopes.words.push(word.to_owned());
+            bits |= Self::bits_of(word).ok_or_else(|| word.to_owned())?;
+            if !distinct.iter().any(|seen| seen == word) {
+                distinct.push(word.to_owned());
             }
-            scopes.bits |= bits;
         }
-        Ok(scopes)
+        let words = distinct.into();
+        Ok(Self { words, bits })
     }
 
     fn bits_of(word: &str) -> Option<u16> {
@@ -172,7 +172,7 @@ impl Scopes {
 
 impl Serialize for Scopes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.words.serialize(serializer)
+        self.words().serialize(serializer)
     }
 }
 
@@ -372,7 +372,9 @@ mod tests {
     #[test]
     fn scopes_cover_what_their_words_say() {
         let scopes = |words: &[&str]| Scopes::parse(words).unwrap();
-        assert!(scopes(&["*"]).allow(Scope::ApiKeysWrite));
+        let all = scopes(&["*"]);
+        assert!(all.allow(Scope::ApiKeysWrite));
+        assert!(std::ptr::eq(all.words(), all.clone().words()));
         assert!(scopes(&["bookings:*"]).allow(Scope::BookingsRead));
         assert!(!scopes(&["bookings:read"]).allow(Scope::BookingsWrite));
         let lacks = |own: &[&str], other: &[&str]| scopes(own).lacks(&scopes(other));

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::document::{Document, Floor};
+use super::explain::seconds;
 use super::reschedule::{PastReschedule, reached};
 use super::rule::Rule;
 use super::schedule::Segment;
@@ -124,7 +125,7 @@ impl Wording<'_> {
             lines.push(format!("- {}: {outcome}", self.period(step, segment)));
         }
         if terms.schedule.is_empty() {
-            let until = utc(terms.claim_until);
+            let until = seconds(terms.claim_until);
             lines.push(format!(
                 "- nothing can be claimed: the event was over, and the time for claims too ({until}), when it was booked."
             ));
@@ -228,12 +229,8 @@ fn money(sums: &Settlement<'_>) -> String {
 
 /// `2026-06-13 19:00 America/New_York (2026-06-13T23:00:00Z)`, by the clock's offsets when the terms were frozen.
 fn clocks(terms: &Terms, instant: Timestamp, step: usize) -> String {
-    let local = instant.to_utc().naive_utc() + TimeDelta::seconds(terms.offset(step).into());
-    let local = local.format("%Y-%m-%d %H:%M:%S").to_string();
+    let utc = instant.floor_to_second().to_utc().naive_utc();
+    let local = (utc + TimeDelta::seconds(terms.offset(step).into())).to_string();
     let local = local.strip_suffix(":00").unwrap_or(&local);
-    format!("{local} {} ({})", terms.time_zone, utc(instant))
-}
-
-fn utc(instant: Timestamp) -> String {
-    instant.to_utc().format("%Y-%m-%dT%H:%M:%SZ").to_string()
+    format!("{local} {} ({})", terms.time_zone, seconds(instant))
 }

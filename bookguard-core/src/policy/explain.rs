@@ -313,7 +313,7 @@ pub(crate) fn clock(time: NaiveDateTime) -> String {
 }
 
 /// An instant in UTC without a fraction.
-fn seconds(instant: Timestamp) -> String {
+pub(super) fn seconds(instant: Timestamp) -> String {
     instant
         .to_utc()
         .to_rfc3339_opts(chrono::SecondsFormat::Secs, true)

@@ -12,7 +12,7 @@ use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
 use crate::key_file::LedgerKey;
 use crate::limits::{COSIGNATURES_READ, WITNESSES_READ};
-use crate::model::{BookingId, StoredCosignature, WitnessState};
+use crate::model::{StoredCosignature, WitnessState};
 use crate::seal::Seal;
 
 /// Several witnesses.
@@ -119,13 +119,6 @@ impl Reader<'_> {
         )?;
         let seal = self.seal();
         Ok(rows.iter().filter_map(|row| read(row, seal)).collect())
-    }
-
-    /// The index of a booking's last entry.
-    pub(crate) fn last_entry(&mut self, booking_id: &BookingId) -> Read<Option<u64>> {
-        let sql = "SELECT idx FROM entry WHERE booking_id = $1 ORDER BY seq DESC LIMIT 1";
-        let row = self.first(sql, vec![booking_id.into()])?;
-        row.map(|row| row.size(0)).transpose()
     }
 
     /// The cosigned checkpoints of this size or a larger one, newest last.

@@ -330,7 +330,8 @@ impl Reader<'_> {
             Attempts::Last => LAST_ATTEMPTS,
             Attempts::Latest => LATEST_ATTEMPTS,
         };
-        let keys = keys(&events);
+        let sent = |event: &&StoredEvent| !event.deliveries.is_empty();
+        let keys = keys(events.iter().filter(sent));
         let Some(statement) = select_in(sql, &keys) else {
             return Ok(events);
         };
@@ -397,11 +398,9 @@ impl EventFilter {
     }
 }
 
-fn keys(events: &[StoredEvent]) -> Vec<[u8; 16]> {
-    events
-        .iter()
-        .map(|event| *event.event_id.as_bytes())
-        .collect()
+fn keys<'e>(events: impl IntoIterator<Item = &'e StoredEvent>) -> Vec<[u8; 16]> {
+    let events = events.into_iter();
+    events.map(|event| *event.event_id.as_bytes()).collect()
 }
 
 fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {

@@ -488,7 +488,7 @@ fn read_key(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Result<(
 
 /// A row of [`BOOKINGS`].
 pub(crate) fn booking(row: &Row) -> Result<LoadedBooking, StoreError> {
-    let first = terms::recorded(row, 5, 6)?;
+    let mut frozen = terms::recorded(row, 5, 6)?;
     let mut state = BookingState::of(row.json(4)?, terms::hash(row, 5, 6)?);
     if !row.is_null(8) {
         state.protected = Some(place(row, 8, 9)?);
@@ -497,13 +497,11 @@ pub(crate) fn booking(row: &Row) -> Result<LoadedBooking, StoreError> {
         let place = place(row, 10, 11)?;
         state.resolve_as(place, row.json::<ResolutionFact>(12)?.resolution);
     }
-    let mut frozen = first.clone();
     let mut first_terms = None;
     if !row.is_null(13) {
         let place = place(row, 13, 14)?;
         let fact: RescheduleFact = row.json(15)?;
-        frozen = fact.terms.clone();
-        first_terms = Some(first);
+        first_terms = Some(std::mem::replace(&mut frozen, fact.terms.clone()));
         state.moves = row.json(16)?;
         state.move_to(place, fact);
     }
@@ -526,7 +524,7 @@ fn place(row: &Row, index: usize, leaf: usize) -> Result<LeafPlace, StoreError> 
 }
 
 fn read_booking(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    work.bookings.insert(row.id(0)?, booking(row)?);
+    work.bookings.insert(row.id(0)?, booking(row)?.into());
     read_chain(work, row, 1)
 }
 
@@ -546,7 +544,7 @@ fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<
     let Some(booking) = work.bookings.get_mut(&row.id(0)?) else {
         return Ok(());
     };
-    add_logged(&mut booking.state.acceptances, row)?;
+    add_logged(&mut Arc::make_mut(booking).state.acceptances, row)?;
     // The text that stands in for an erased one can also be a text that was never erased.
     let opening = Opening::read(row.blob(4)?).map_err(StoreError::Corrupt)?;
     if opening.lacks(Erasable::Method.word()) {
@@ -558,7 +556,7 @@ fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<
 /// Reads an evidence item of a booking that was read before.
 fn read_item(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     match work.bookings.get_mut(&row.id(0)?) {
-        Some(booking) => add_logged(&mut booking.state.items, row),
+        Some(booking) => add_logged(&mut Arc::make_mut(booking).state.items, row),
         None => Ok(()),
     }
 }

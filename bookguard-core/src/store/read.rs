@@ -667,18 +667,13 @@ impl<'a> Reader<'a> {
 
     /// The places in the log of a booking's first and last entry.
     pub fn ends_of(&mut self, booking_id: &BookingId) -> Read<Option<(u64, u64)>> {
-        let first = self.first(
-            "SELECT idx FROM entry WHERE booking_id = $1 ORDER BY seq LIMIT 1",
+        let row = self.first(
+            "SELECT (SELECT idx FROM entry WHERE booking_id = $1 ORDER BY seq LIMIT 1), \
+             (SELECT idx FROM entry WHERE booking_id = $1 ORDER BY seq DESC LIMIT 1)",
             vec![booking_id.into()],
         )?;
-        let last = self.first(
-            "SELECT idx FROM entry WHERE booking_id = $1 ORDER BY seq DESC LIMIT 1",
-            vec![booking_id.into()],
-        )?;
-        match (first, last) {
-            (Some(first), Some(last)) => Ok(Some((first.size(0)?, last.size(0)?))),
-            _ => Ok(None),
-        }
+        let row = row.filter(|row| !row.is_null(0));
+        row.map(|row| Ok((row.size(0)?, row.size(1)?))).transpose()
     }
 
     /// At most `count` leaves from index `first` on.

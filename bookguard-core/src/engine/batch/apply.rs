@@ -1,6 +1,7 @@
 //! The effect of a change on the state of its batch.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{BatchState, KeyState, LatestPolicy, PartnerState};
 use crate::engine::change::{Change, Content, DeliveryState, Entry, Pruned};
@@ -27,7 +28,7 @@ impl BatchState {
             Change::LossesNoted(lacking) => self.lacking.clone_from(lacking),
             Change::BookingChanged(booking) => {
                 self.bookings
-                    .insert(booking.booking.booking_id, (**booking).clone());
+                    .insert(booking.booking.booking_id, Arc::clone(booking));
             }
             Change::ShareAdded(share) | Change::ShareChanged(share) => {
                 self.shares.insert(share.share.share_id, (**share).clone());

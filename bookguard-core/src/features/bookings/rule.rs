@@ -8,7 +8,6 @@ use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided, Head, NewEvent, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::Error;
-use crate::evidence::FrozenTerms;
 use crate::evidence::facts::{self, LeafPlace};
 use crate::features::bookings::{BookingCreated, CreateBooking, ProtectBooking, Protected};
 use crate::features::deliveries::rule as deliveries;
@@ -111,7 +110,7 @@ impl Command for ProtectBooking {
         let mut addition = AppendedFacts::to(batch, state, at, &self.seed)?;
         let leaf = addition.record(facts::ProtectionFact {
             protected_at: at,
-            terms_hash: FrozenTerms::of(&state.terms).hash(),
+            terms_hash: state.terms_hash_in_force(),
         })?;
         let event = NewEvent {
             event_id: self.event.event_id,

@@ -129,7 +129,8 @@ pub(crate) fn owned(
     let state = batch
         .bookings
         .get(&booking_id)
-        .filter(|state| state.booking.partner_id == partner_id);
+        .filter(|state| state.booking.partner_id == partner_id)
+        .map(|state| &**state);
     batch
         .active_partner(&partner_id)
         .zip(state)

@@ -212,7 +212,8 @@ impl Formatter for Ordered<'_> {
 
 /// Whether names of such bytes are ordered by their bytes.
 fn is_plain(name: &[u8]) -> bool {
-    name.is_ascii() && !name.contains(&b'\\')
+    // A loop of its own: names are short, and a packet has a thousand.
+    name.iter().all(|byte| byte.is_ascii() && *byte != b'\\')
 }
 
 /// Puts the members at the end of `text` in canonical order.

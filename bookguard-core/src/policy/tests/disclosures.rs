@@ -1,5 +1,6 @@
 //! The terms in words: their contents, and that they never change.
 
+use chrono::TimeDelta;
 use proptest::prelude::*;
 
 use super::properties::{instant, terms};
@@ -180,6 +181,9 @@ proptest! {
         prop_assert_eq!(named, !terms.offsets.is_empty());
         for (place, step) in terms.schedule.iter().enumerate() {
             prop_assert_eq!(terms.offset(place), terms.time_zone.offset_at(step.to));
+            let local = step.to.to_utc().naive_utc() + TimeDelta::seconds(terms.offset(place).into());
+            let local = local.format("%Y-%m-%d %H:%M").to_string();
+            prop_assert!(told.text.contains(&local), "{}", told.text);
         }
         prop_assert_eq!(terms.offset(terms.schedule.len()), terms.time_zone.offset_at(terms.anchor));
     }

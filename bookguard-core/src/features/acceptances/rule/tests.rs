@@ -194,7 +194,7 @@ fn a_repeat_brings_back_nothing_that_was_erased_of_the_acceptance() {
     let asked = ask(&work);
     let made = done(&mut work, NOW, asked.clone());
     let state = work.bookings.get_mut(&booking_id()).unwrap();
-    let known = &mut state.state.acceptances[0];
+    let known = &mut Arc::make_mut(state).state.acceptances[0];
     work.erased_methods.insert(known.place.index);
     let known = &mut known.fact;
     ERASED.clone_into(&mut known.method);
@@ -258,7 +258,8 @@ fn nothing_is_answered_of_an_acceptance_in_the_batch_that_erases_it() {
         at: at(NOW),
     };
     let booking = work.bookings.get_mut(&booking_id()).unwrap();
-    booking.state.erasures.push(Logged { place, fact });
+    let state = &mut Arc::make_mut(booking).state;
+    state.erasures.push(Logged { place, fact });
     let refused = accept(&work, NOW, asked).unwrap_err();
     assert_eq!(refused.kind, Kind::Unavailable);
 }

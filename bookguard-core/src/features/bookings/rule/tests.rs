@@ -25,7 +25,12 @@ fn a_booking_is_recorded_by_its_partners_policies_of_that_moment_or_prepared_aga
 #[test]
 fn a_booking_is_protected_once_and_the_same_again_repeats_the_receipt() {
     let mut work = work_with(state(Some("firm"), BookingStatus::Created));
-    let (_, first) = done(&mut work, &Envelope::new(at(NOON), protecting()));
+    let (changes, first) = done(&mut work, &Envelope::new(at(NOON), protecting()));
+    let shared = changes.iter().any(|change| match change {
+        Change::BookingChanged(booking) => Arc::ptr_eq(booking, &work.bookings[&booking_id()]),
+        _ => false,
+    });
+    assert!(shared, "the batch has a copy of its own: {changes:?}");
     assert_eq!((first.protected, first.protected_at), (true, at(NOON)));
     assert_eq!(first.receipt.leaf_index, 10);
     assert_eq!(tree_of(&first.receipt), HEAD);

@@ -1,5 +1,6 @@
 //! Changes of date as tables, on bookings made by hand.
 
+use crate::evidence::FrozenTerms;
 use crate::features::fixture::*;
 use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
 use crate::ledger::LeafKind;
@@ -50,6 +51,12 @@ fn a_change_of_date_is_one_entry_with_the_new_terms_and_no_event() {
         let first = state.first_terms.as_ref().unwrap();
         assert_eq!(first.date, former.event_date);
         assert_eq!(state.first_date.0, former.anchor);
+        if status == BookingStatus::Created {
+            let (changes, _) = done(&mut work.clone(), &command(protecting()));
+            let entry = entries(&changes)[0];
+            let hash = FrozenTerms::of(&state.terms).hash();
+            assert!(entry.fact.members.contains(&hash), "{hash}");
+        }
 
         // What follows is judged by the new date and by what was reached before.
         let cancel = canceling(ask_to_cancel(Actor::Organizer, Some(Reason::Illness)));

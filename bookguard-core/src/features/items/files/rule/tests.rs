@@ -265,7 +265,8 @@ fn nothing_of_a_file_is_stored_once_its_digest_was_erased_while_it_was_sent() {
         };
         let booking = |work: &mut BatchState,
                        change: &dyn Fn(&mut crate::evidence::BookingState)| {
-            change(&mut work.bookings.get_mut(&booking_id()).unwrap().state);
+            let booking = work.bookings.get_mut(&booking_id()).unwrap();
+            change(&mut Arc::make_mut(booking).state);
         };
         let mut erased = sent.clone();
         booking(&mut erased, &|state| state.items[0].fact.sha256 = None);
