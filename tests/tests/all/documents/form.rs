@@ -129,7 +129,9 @@ fn every_alert_names_its_section_of_the_handbook() {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_leads_somewhere_and_every_page_has_one() {
+    // The contents and the first page of the book need none.
+    let mut linked = BTreeSet::from(["docs/SUMMARY.md", "docs/index.md"].map(PathBuf::from));
     let mut all = pages::all();
     all.push(PathBuf::from("ARCHITECTURE.md"));
     all.push(PathBuf::from("SECURITY.md"));
@@ -153,6 +155,12 @@ fn every_link_leads_somewhere() {
                     "{place} has no such heading"
                 );
             }
+            if path.starts_with("docs") && !path.ends_with("SUMMARY.md") && target != *path {
+                linked.insert(target);
+            }
         }
+    }
+    for path in all.iter().filter(|path| path.starts_with("docs")) {
+        assert!(linked.contains(path), "no page links to {}", path.display());
     }
 }
