@@ -201,7 +201,7 @@ fn tell(place: &WitnessPlace, state: &WitnessState, told: &mut Option<bool>) {
         None => tracing::info!("the witness {names} ({url}) cosigns the log again"),
         Some(trouble) if trouble.is_alarm => tracing::error!(
             "THE LOG MAY BE ROLLED BACK OR FORKED: the witness {names} ({url}) does not cosign it: {}. Compare the database with its \
-             backups before anything else is written; docs/operate.md says how",
+             backups before anything else is written; docs/operate/alerts.md says how",
             trouble.what
         ),
         Some(trouble) => tracing::warn!(

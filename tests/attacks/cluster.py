@@ -14,7 +14,7 @@ import time
 import urllib.request
 
 RATE, KEPT = 200, 24
-PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/operate.md")
+DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs")
 NOBODY = 65534                     # PostgreSQL does not run as root
 BOOKING = json.dumps({
     "talent": {"id": "t", "name": "T"}, "organizer": {"id": "o", "name": "O"}, "eventType": "concert",
@@ -90,13 +90,15 @@ class Node:
 
 
 class Nginx:
-    """nginx with a configuration of the page, on an address of this machine."""
+    """nginx with a configuration of the pages, on an address of this machine."""
 
     def __init__(self, folder, holding, change):
-        """Takes the block of the page that holds this text, as `change` changes it for this machine."""
+        """Takes the block of the pages that holds this text, as `change` changes it for this machine."""
         program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin") or sys.exit("install nginx-light")
-        with open(PAGE, encoding="utf-8") as page:
-            blocks = re.findall(r"```nginx\n(.*?)```", page.read(), re.S)
+        blocks = []
+        for path in (f"{DOCS}/operate.md", f"{DOCS}/operate/cluster.md"):
+            with open(path, encoding="utf-8") as page:
+                blocks += re.findall(r"```nginx\n(.*?)```", page.read(), re.S)
         [self.block] = [block for block in blocks if holding in block]
         self.folder, self.port, self.log = folder, free_port(), os.path.join(folder, "nginx.log")
         file = self.write(change)

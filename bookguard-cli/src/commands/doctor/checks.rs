@@ -327,7 +327,7 @@ fn witnesses(
                 "the log may be rolled back or forked: {}",
                 alarms.join("; ")
             ),
-            "Compare the database with its backups before anything else is written; docs/operate.md says how.",
+            "Compare the database with its backups before anything else is written; docs/operate/alerts.md says how.",
         );
     }
     match troubles.is_empty() {
@@ -641,7 +641,8 @@ async fn server(config: &Config) -> Diagnosis {
         }
         Ok((server, url)) => (timeout(PATIENCE, server.text("/readyz")).await, url),
     };
-    let fix = "Look at the server's log; docs/operate.md explains the codes under \"Health\".";
+    let fix =
+        "Look at the server's log; docs/operate/watch.md explains the codes under \"Health\".";
     match asked {
         (Ok(Ok(_)), url) => Diagnosis::ok(check, format!("{url} is ready")),
         // Other nodes of a PostgreSQL database need not run here.

@@ -56,14 +56,20 @@ fn the_first_pages_are_short() {
 }
 
 #[test]
-fn every_page_is_in_the_contents() {
+fn every_page_is_in_the_contents_and_no_longer_than_a_chapter() {
     let contents = pages::text(Path::new("docs/SUMMARY.md"));
     for path in pages::all() {
-        if let Ok(page) = path.strip_prefix("docs")
-            && page != Path::new("SUMMARY.md")
-        {
+        let Ok(page) = path.strip_prefix("docs") else {
+            continue;
+        };
+        if page != Path::new("SUMMARY.md") {
             let link = format!("({})", page.display());
             assert!(contents.contains(&link), "{link} is not in docs/SUMMARY.md");
+        }
+        // A specification stays in one piece.
+        if page != Path::new("evidence-format.md") {
+            let lines = pages::text(&path).lines().count();
+            assert!(lines <= 420, "{} has {lines} lines", page.display());
         }
     }
 }
@@ -107,15 +113,15 @@ fn plain(path: &Path) -> PathBuf {
 #[test]
 fn every_alert_names_its_section_of_the_handbook() {
     let rules = pages::text(Path::new("ops/prometheus/rules.yml"));
-    let handbook = pages::text(Path::new("docs/operate.md"));
+    let handbook = pages::text(Path::new("docs/operate/alerts.md"));
     let mut alerts = 0;
     for rule in rules.split("- alert: ").skip(1) {
         let name = rule.lines().next().unwrap();
-        let runbook = format!("runbook: docs/operate.md#{}\n", anchor(name));
+        let runbook = format!("runbook: docs/operate/alerts.md#{}\n", anchor(name));
         assert!(rule.contains(&runbook), "{name} lacks {runbook}");
         assert!(
-            handbook.contains(&format!("\n### {name}\n")),
-            "docs/operate.md has no section {name}"
+            handbook.contains(&format!("\n## {name}\n")),
+            "docs/operate/alerts.md has no section {name}"
         );
         alerts += 1;
     }
@@ -123,7 +129,9 @@ fn every_alert_names_its_section_of_the_handbook() {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_leads_somewhere_and_every_page_has_one() {
+    // The contents and the first page of the book need none.
+    let mut linked = BTreeSet::from(["docs/SUMMARY.md", "docs/index.md"].map(PathBuf::from));
     let mut all = pages::all();
     all.push(PathBuf::from("ARCHITECTURE.md"));
     all.push(PathBuf::from("SECURITY.md"));
@@ -147,6 +155,12 @@ fn every_link_leads_somewhere() {
                     "{place} has no such heading"
                 );
             }
+            if path.starts_with("docs") && !path.ends_with("SUMMARY.md") && target != *path {
+                linked.insert(target);
+            }
         }
+    }
+    for path in all.iter().filter(|path| path.starts_with("docs")) {
+        assert!(linked.contains(path), "no page links to {}", path.display());
     }
 }

@@ -615,14 +615,14 @@ async fn what_postgresql_keeps_of_it_in_its_own_files_goes_as_the_operators_page
     sql("CHECKPOINT");
     assert_eq!(in_files(&log), Vec::<String>::new());
     acme.verified_packet(&booking).await;
-    let page = include_str!("../../../../docs/operate.md");
+    let page = include_str!("../../../../docs/operate/backup.md");
     for said in [
         TABLES,
         "VACUUM FULL pg_statistic",
         "wal_recycle",
         "pg_switch_wal",
     ] {
-        assert!(page.contains(said), "docs/operate.md does not say {said}");
+        assert!(page.contains(said), "docs/operate/backup.md does not say {said}");
     }
     server.close().await.verify(1).await;
 }

@@ -393,11 +393,11 @@ async fn the_rules_the_dashboard_and_the_manual_name_only_metrics_that_exist() {
         }
     }
     // The manual has a row for each metric, under the name to ask for.
-    let manual = read("docs/operate.md");
+    let manual = read("docs/operate/watch.md");
     for family in families {
         assert!(
             manual.contains(&format!("| `{family}")),
-            "docs/operate.md has no row for {family}"
+            "docs/operate/watch.md has no row for {family}"
         );
     }
 }
