@@ -277,51 +277,58 @@ const ANSWERS: &str = "SELECT key, request, body, at_ms FROM answer WHERE key IN
 const TO_DELETED: &str = "SELECT d.endpoint_id FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
      WHERE d.event_id IN ({}) AND d.due_ms IS NOT NULL AND n.deleted_ms IS NOT NULL";
 
-const DUE: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms, e.partner_id, e.type, \
-     e.retries, e.body, e.pruned_ms, e.digest, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
-     WHERE d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3";
-
-/// Deliveries that wait for those of several endpoints that are deleted.
-const OF_DELETED: &str = "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms \
-     FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
-     WHERE d.endpoint_id IN ({}) AND d.lease IS NULL AND d.due_ms IS NOT NULL AND n.deleted_ms IS NOT NULL LIMIT 512";
-const _: () = assert!(RECLAIMED == 512, "as the statement says");
-
-/// A query for deliveries with the columns that [`delivery`] takes.
+/// A query for deliveries with the columns that [`delivery`] takes after the first two. The argument follows them.
 macro_rules! deliveries {
-    ($($where:literal),+) => {
+    ($($rest:literal),+) => {
         concat!(
-            "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery WHERE ",
-            $($where),+
+            "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms ",
+            $($rest),+
         )
     };
 }
+pub(super) use deliveries;
+
+const DUE: &str = deliveries!(
+    ", e.partner_id, e.type, e.retries, e.body, e.pruned_ms, e.digest, e.seq, e.booking_id, \
+     n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body \
+     FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id \
+     WHERE d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3"
+);
+
+/// Deliveries that wait for those of several endpoints that are deleted.
+const OF_DELETED: &str = deliveries!(
+    "FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
+     WHERE d.endpoint_id IN ({}) AND d.lease IS NULL AND d.due_ms IS NOT NULL AND n.deleted_ms IS NOT NULL LIMIT 512"
+);
+const _: () = assert!(RECLAIMED == 512, "as the statement says");
 
 /// Like `deliveries!`, without rows that [`delivery`] cannot read. An unreadable row stays as it is, and would otherwise take a
 /// readable one's place in every batch.
 macro_rules! readable {
     ($where:literal) => {
         deliveries!(
-            "phase BETWEEN 0 AND 2 AND attempts >= 0 AND charged >= 0 AND (settled_leaf IS NULL OR settled_leaf >= 0) \
+            "FROM delivery d WHERE phase BETWEEN 0 AND 2 AND attempts >= 0 AND charged >= 0 AND (settled_leaf IS NULL OR settled_leaf >= 0) \
              AND LENGTH(event_id) = 16 AND LENGTH(endpoint_id) = 16 AND ",
             $where
         )
     };
 }
 #[cfg(test)]
-pub(super) use {deliveries, readable};
+pub(super) use readable;
 
-const OF_EVENTS: &str = deliveries!("event_id IN ({})");
+const OF_EVENTS: &str = deliveries!("FROM delivery d WHERE event_id IN ({})");
 
 const ENDED: &str = readable!("lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2");
 const OF_NODE: &str =
     readable!("lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3");
 
 /// The oldest, readable or not, so that unreadable ones are noticed and reported.
-const OLDEST_ENDED: &str =
-    deliveries!("lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2");
-const OLDEST_OF_NODE: &str =
-    deliveries!("lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3");
+const OLDEST_ENDED: &str = deliveries!(
+    "FROM delivery d WHERE lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2"
+);
+const OLDEST_OF_NODE: &str = deliveries!(
+    "FROM delivery d WHERE lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3"
+);
 /// How many of the oldest are looked at for that.
 const OLDEST: i64 = 16;
 

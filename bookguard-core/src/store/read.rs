@@ -138,6 +138,17 @@ macro_rules! waiting_endpoints {
 }
 pub(super) use waiting_endpoints;
 
+/// A query for entries with the columns that [`entry`] takes.
+macro_rules! entries_where {
+    ($rest:literal) => {
+        concat!(
+            "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry WHERE ",
+            $rest
+        )
+    };
+}
+pub(super) use entries_where;
+
 impl<'a> Reader<'a> {
     /// `seen` is the head that was last seen before this connection's first query.
     pub(crate) fn new(
@@ -659,7 +670,7 @@ impl<'a> Reader<'a> {
     /// A booking's entries, oldest first.
     pub fn entries_of(&mut self, booking_id: &BookingId) -> Read<Vec<StoredEntry>> {
         let rows = self.all(
-            "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry WHERE booking_id = $1 ORDER BY seq",
+            entries_where!("booking_id = $1 ORDER BY seq"),
             vec![booking_id.into()],
         )?;
         rows.iter().map(entry).collect()
@@ -770,8 +781,7 @@ pub(crate) fn continuations(conn: &mut dyn Conn) -> Read<Vec<StoredEntry>> {
 /// The rows of [`continuations`].
 pub(crate) fn own_entries(conn: &mut dyn Conn) -> Read<Vec<Row>> {
     let rows = conn.one(Statement::new(
-        "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry \
-         WHERE kind = 'log.continued' ORDER BY idx LIMIT $1",
+        entries_where!("kind = 'log.continued' ORDER BY idx LIMIT $1"),
         vec![CONTINUATIONS.into()],
     ))?;
     Ok(rows.rows)
