@@ -268,21 +268,10 @@ impl Reader<'_> {
         before: Option<ConsoleSessionId>,
         rows: u32,
     ) -> Read<Vec<ConsoleSession>> {
-        let mut before = before.unwrap_or(ConsoleSessionId::from_bytes([0xff; 16]));
-        let mut found = Vec::new();
-        loop {
-            let args = vec![partner_id.into(), (&before).into(), i64::from(rows).into()];
-            let page = self.all(PAGE, args)?;
-            let seal = self.seal();
-            let genuine = page.iter().filter_map(|row| read_partners(row, seal));
-            found.extend(genuine.map(|stored| stored.session));
-            found.truncate(rows as usize);
-            let short = found.len() < rows as usize && page.len() == rows as usize;
-            match page.last().filter(|_| short) {
-                Some(last) => before = last.id(0)?,
-                None => return Ok(found),
-            }
-        }
+        let args = vec![partner_id.into()];
+        self.genuine((PAGE, args), before, rows, |row, seal| {
+            Ok(read_partners(row, seal).map(|stored| stored.session))
+        })
     }
 
     /// The operator's sessions and links, newest first, below `before`. Rows that are not genuine are left out.
@@ -291,21 +280,9 @@ impl Reader<'_> {
         before: Option<ConsoleSessionId>,
         rows: u32,
     ) -> Read<Vec<OperatorSession>> {
-        let mut before = before.unwrap_or(ConsoleSessionId::from_bytes([0xff; 16]));
-        let mut found = Vec::new();
-        loop {
-            let args = vec![(&before).into(), i64::from(rows).into()];
-            let page = self.all(OPERATORS_PAGE, args)?;
-            let seal = self.seal();
-            let genuine = page.iter().filter_map(|row| read_operators(row, seal));
-            found.extend(genuine.map(|stored| stored.session));
-            found.truncate(rows as usize);
-            let short = found.len() < rows as usize && page.len() == rows as usize;
-            match page.last().filter(|_| short) {
-                Some(last) => before = last.id(0)?,
-                None => return Ok(found),
-            }
-        }
+        self.genuine((OPERATORS_PAGE, vec![]), before, rows, |row, seal| {
+            Ok(read_operators(row, seal).map(|stored| stored.session))
+        })
     }
 
     /// Whether a session expired before this instant.

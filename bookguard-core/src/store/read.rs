@@ -22,8 +22,9 @@ use crate::limits::{
     BOOKINGS_EXAMINED, CONTINUATIONS, ENDPOINTS_EXAMINED, EXAMINED_BYTES, PARTNERS_EXAMINED,
 };
 use crate::log::Log;
+use crate::model::id::Noun;
 use crate::model::{
-    ApiKey, ApiKeyId, BookingId, BookingStatus, EndpointId, Partner, PartnerAccount, PartnerId,
+    ApiKey, ApiKeyId, BookingId, BookingStatus, EndpointId, Id, Partner, PartnerAccount, PartnerId,
     PartnerStatus, Quota, QuotaReport, ResolutionId, Search, Timestamp,
 };
 use crate::policy::{Resolution, ResolutionStatus};
@@ -208,6 +209,33 @@ impl<'a> Reader<'a> {
         Ok(self.all(sql, args)?.into_iter().next())
     }
 
+    /// The first `rows` that `read` makes of a query's rows below `before`, newest first. Rows that are not genuine, of which
+    /// it makes nothing, are passed over. The id is the rows' first column, and `sql` takes it and the limit after `args`.
+    pub(super) fn genuine<N: Noun, T>(
+        &mut self,
+        (sql, args): (&'static str, Vec<Arg<'_>>),
+        before: Option<Id<N>>,
+        rows: u32,
+        read: impl Fn(&Row, &Seal) -> Read<Option<T>>,
+    ) -> Read<Vec<T>> {
+        let mut before = before.unwrap_or(Id::from_bytes([0xff; 16]));
+        let mut found = Vec::new();
+        loop {
+            let mut args = args.clone();
+            args.extend([(&before).into(), i64::from(rows).into()]);
+            let page = self.all(sql, args)?;
+            for row in &page {
+                found.extend(read(row, self.seal)?);
+            }
+            found.truncate(rows as usize);
+            let short = found.len() < rows as usize && page.len() == rows as usize;
+            match page.last().filter(|_| short) {
+                Some(last) => before = last.id(0)?,
+                None => return Ok(found),
+            }
+        }
+    }
+
     /// The head.
     pub fn head(&mut self) -> Read<StoredHead> {
         read_head(&self.ask(head_statement())?)?
@@ -340,23 +368,11 @@ impl<'a> Reader<'a> {
         before: Option<ApiKeyId>,
         rows: u32,
     ) -> Read<Vec<ApiKey>> {
-        let mut before = before.unwrap_or(ApiKeyId::from_bytes([0xff; 16]));
-        let mut found = Vec::new();
-        loop {
-            let page = self.all(
-                keys_where!("partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"),
-                vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
-            )?;
-            for row in &page {
-                found.extend(keys::read(row, self.seal)?.map(|(_, key)| key));
-            }
-            found.truncate(rows as usize);
-            let short = found.len() < rows as usize && page.len() == rows as usize;
-            match page.last().filter(|_| short) {
-                Some(last) => before = last.id(0)?,
-                None => return Ok(found),
-            }
-        }
+        let sql = keys_where!("partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
+        let args = vec![partner_id.into()];
+        self.genuine((sql, args), before, rows, |row, seal| {
+            Ok(keys::read(row, seal)?.map(|(_, key)| key))
+        })
     }
 
     /// Those of these keys that exist, revoked or not. Rows that are not genuine are left out.

@@ -158,21 +158,10 @@ impl Reader<'_> {
         before: Option<ShareId>,
         rows: u32,
     ) -> Read<Vec<Share>> {
-        let mut before = before.unwrap_or(ShareId::from_bytes([0xff; 16]));
-        let mut found = Vec::new();
-        loop {
-            let args = vec![booking_id.into(), (&before).into(), i64::from(rows).into()];
-            let page = self.all(PAGE, args)?;
-            let seal = self.seal();
-            let genuine = page.iter().filter_map(|row| read(row, seal));
-            found.extend(genuine.map(|stored| stored.share));
-            found.truncate(rows as usize);
-            let short = found.len() < rows as usize && page.len() == rows as usize;
-            match page.last().filter(|_| short) {
-                Some(last) => before = last.id(0)?,
-                None => return Ok(found),
-            }
-        }
+        let args = vec![booking_id.into()];
+        self.genuine((PAGE, args), before, rows, |row, seal| {
+            Ok(read(row, seal).map(|stored| stored.share))
+        })
     }
 
     /// Whether a share expired before this instant.
