@@ -58,6 +58,7 @@ struct PartnerContext {
 type Partners = HashMap<PartnerId, Arc<PartnerContext>>;
 
 /// A page of bookings, or of events that are about none, and everything that belongs to them.
+#[derive(Default)]
 struct Page {
     number: usize,
     bookings: Vec<Row>,
@@ -304,7 +305,6 @@ fn read_page(
     let partners = theirs_of(conn, cache, &events)?;
     *after = last;
     Ok(Some(Page {
-        number: 0,
         bookings,
         entries,
         events,
@@ -313,7 +313,7 @@ fn read_page(
         attempts: in_order(attempts),
         partners,
         policies,
-        keys: HashMap::new(),
+        ..Page::default()
     }))
 }
 
@@ -347,16 +347,12 @@ fn read_events_without_booking(
     let keys = expiring_keys(conn, &events)?;
     *after = last;
     Ok(Some(Page {
-        number: 0,
-        bookings: Vec::new(),
-        entries: Vec::new(),
         events,
-        resolutions: Vec::new(),
         deliveries: in_order(deliveries),
         attempts: in_order(attempts),
         partners,
-        policies: HashMap::new(),
         keys,
+        ..Page::default()
     }))
 }
 
