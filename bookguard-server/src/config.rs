@@ -60,32 +60,16 @@ impl Settings {
             ("file", self.clone()),
         ]);
         let it = self.merge(Self::defaults()?);
-        let rate_limit_per_second = it.rate_limit_per_second.unwrap_or_default();
-        // A burst smaller than one second's requests would make the rate itself unreachable.
-        let burst = burst.unwrap_or(RATE_LIMIT_BURST.max(rate_limit_per_second));
-        if rate_limit_per_second > 0 && burst == 0 {
-            return Err("rate_limit_burst is 0, so no request could pass; set rate_limit_per_second = 0 to switch the limit off".to_owned());
-        }
-        let db = match (it.db, it.db_file) {
-            (Some(_), Some(_)) => {
-                return Err(
-                    "db and db_file both say where the database is; leave one of them out"
-                        .to_owned(),
-                );
-            }
-            (None, Some(file)) => database_in(&file)?,
-            (db, None) => db.unwrap_or_else(|| DB.into()),
-        };
-        db.check()?;
+        let rate = it.rate_limit_per_second.unwrap_or_default();
+        let rate_limit_burst = burst_for(rate, burst)?;
+        let db = database(it.db, it.db_file)?;
         Ok(Config {
             changed,
             in_force,
             ignored: Vec::new(),
             db,
-            database_wait: Duration::from_secs(it.database_wait_seconds.unwrap_or_default().into()),
-            shutdown_delay: Duration::from_secs(
-                it.shutdown_delay_seconds.unwrap_or_default().into(),
-            ),
+            database_wait: seconds(it.database_wait_seconds),
+            shutdown_delay: seconds(it.shutdown_delay_seconds),
             listen: listened("listen", it.listen.unwrap_or_default())?,
             metrics_listen: (it.metrics_listen)
                 .map(|text| listened("metrics_listen", text))
@@ -107,8 +91,8 @@ impl Settings {
             registration: registration(&it.registration.unwrap_or_default())?,
             console: it.console.unwrap_or_default(),
             library_policies: it.library_policies.unwrap_or_default(),
-            rate_limit_per_second,
-            rate_limit_burst: burst,
+            rate_limit_per_second: rate,
+            rate_limit_burst,
             registrations_per_minute: it.registrations_per_minute.unwrap_or_default(),
             trusted_proxies: TrustedProxies::parse(
                 &it.trusted_proxies.unwrap_or_default(),
@@ -132,7 +116,7 @@ impl Settings {
             backup_folder: it.backup_folder,
             pdf_fonts: it.pdf_fonts.unwrap_or_default(),
             witnesses: it.witnesses.as_deref().map(witnesses::read).transpose()?,
-            map_interval: Duration::from_secs(it.map_interval_seconds.unwrap_or_default().into()),
+            map_interval: seconds(it.map_interval_seconds),
             timestamps: timestamps::checked(
                 &it.timestamp_authorities.unwrap_or_default(),
                 it.timestamp_roots,
@@ -164,6 +148,33 @@ impl Settings {
             commit_delay: Duration::ZERO,
         })
     }
+}
+
+/// The database that `db` or the file names; the default one if neither does.
+fn database(db: Option<Database>, file: Option<PathBuf>) -> Result<Database, String> {
+    let db = match (db, file) {
+        (Some(_), Some(_)) => {
+            let why = "db and db_file both say where the database is; leave one of them out";
+            return Err(why.to_owned());
+        }
+        (None, Some(file)) => database_in(&file)?,
+        (db, None) => db.unwrap_or_else(|| DB.into()),
+    };
+    db.check()?;
+    Ok(db)
+}
+
+/// How many requests may come at once, if so many per second may come.
+fn burst_for(rate: u32, burst: Option<u32>) -> Result<u32, String> {
+    match burst {
+        Some(0) if rate > 0 => Err("rate_limit_burst is 0, so no request could pass; set rate_limit_per_second = 0 to switch the limit off".to_owned()),
+        // A burst smaller than one second's requests would make the rate itself unreachable.
+        burst => Ok(burst.unwrap_or(RATE_LIMIT_BURST.max(rate))),
+    }
+}
+
+fn seconds(count: Option<u32>) -> Duration {
+    Duration::from_secs(count.unwrap_or_default().into())
 }
 
 /// The database whose address is in a file. The address may hold a password, so no error shows it.

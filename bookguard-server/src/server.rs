@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::clock::Clock;
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::features::deliveries::reclaim_all;
 use bookguard_core::features::erasures;
@@ -41,7 +40,7 @@ use crate::proxies::TrustedProxies;
 use crate::router::{Router, Routes};
 use crate::scrape;
 use crate::skew::Skew;
-use crate::stamping;
+use crate::stamping::{self, Stamper};
 use crate::traces::Tracer;
 
 /// How long deliveries in flight may take to end, even when requests have used up the shutdown time.
@@ -241,42 +240,10 @@ impl Server {
         )?);
         let (stage, staged) = watch::channel(Stage::Serving);
         let (readiness, checking) = Readiness::new(staged.clone(), Arc::clone(&service));
-        let mut routes = Routes::new();
-        #[cfg(feature = "console")]
-        let console = config.console.then_some(console::PATH);
-        #[cfg(not(feature = "console"))]
-        let console = None;
-        documents::add_routes(&app, console, config.security.as_ref(), &mut routes);
-        mcp::add_routes(&app, addr, &mut routes);
-        api::add_routes(&app, api::table(), &mut routes);
-        probes::add_routes(readiness.clone(), &mut routes);
-        #[cfg(feature = "console")]
-        let explain = config
-            .console
-            .then(|| console::add_routes(&app, &mut routes));
         let observer = Observer::new(config.requests).measuring(Arc::clone(&metrics.http));
         let observer = Arc::new(observer.tracing(tracer));
-        let router = Router::new(routes, config.clock.clone(), Arc::clone(&observer));
-        #[cfg(feature = "console")]
-        let router = match explain {
-            Some(explain) => router.explaining(console::PATH, explain),
-            None => router,
-        };
-        let router = Arc::new(router);
-        let retention = Retention {
-            events: config.retention_days,
-            audit: config.audit_retention_days,
-        };
-        let mut housekeeping = housekeeping::start(&service, &skew, retention, &app.keys.uses);
+        let mut housekeeping = start_housekeeping(&app, &config, &skew, stamper, &metrics)?;
         housekeeping.push(tokio::spawn(checking));
-        housekeeping.extend(cosigning::start(&service)?);
-        let mapping = mapping::map(Arc::clone(&service), config.map_interval);
-        housekeeping.push(tokio::spawn(mapping));
-        if let Some(stamper) = stamper {
-            let stamps = Arc::clone(&metrics.stamps);
-            let stamping = stamping::stamp(Arc::clone(&service), stamper, stamps);
-            housekeeping.push(tokio::spawn(stamping));
-        }
         let scraped = scraper.map(|(listener, addr)| {
             let found = scrape::LastLook::default();
             let registry = scrape::registry(&metrics, &service, Arc::clone(&found));
@@ -286,15 +253,11 @@ impl Server {
             (addr, [tokio::spawn(serving), tokio::spawn(looking)])
         });
         let (proxies, trusted) = watch::channel(Arc::new(config.trusted_proxies.clone()));
+        let router = partners_router(&app, addr, readiness.clone(), &config, observer.clone());
         let operated = operator.map(|(listener, _)| {
+            let router = operator_router(&app, readiness, &config, observer.clone());
             let serving = connections::Serving {
-                router: Arc::new(operator_router(
-                    &app,
-                    readiness,
-                    config.console,
-                    &config.clock,
-                    observer.clone(),
-                )),
+                router: Arc::new(router),
                 limits: Some(OPERATOR_CONNECTIONS),
                 proxies: trusted.clone(),
                 stage: staged.clone(),
@@ -302,7 +265,7 @@ impl Server {
             connections::serve(listener, serving)
         });
         let serving = connections::Serving {
-            router,
+            router: Arc::new(router),
             limits: config.connections,
             proxies: trusted,
             stage: staged,
@@ -473,12 +436,64 @@ impl Server {
     }
 }
 
+/// Starts what a server does beside requests and deliveries.
+///
+/// # Errors
+/// As [`cosigning::start`].
+fn start_housekeeping(
+    app: &App,
+    config: &Config,
+    skew: &Arc<Skew>,
+    stamper: Option<Stamper>,
+    metrics: &Metrics,
+) -> Result<Vec<JoinHandle<()>>, String> {
+    let service = &app.service;
+    let retention = Retention {
+        events: config.retention_days,
+        audit: config.audit_retention_days,
+    };
+    let mut tasks = housekeeping::start(service, skew, retention, &app.keys.uses);
+    tasks.extend(cosigning::start(service)?);
+    let mapping = mapping::map(Arc::clone(service), config.map_interval);
+    tasks.push(tokio::spawn(mapping));
+    if let Some(stamper) = stamper {
+        let stamps = Arc::clone(&metrics.stamps);
+        let stamping = stamping::stamp(Arc::clone(service), stamper, stamps);
+        tasks.push(tokio::spawn(stamping));
+    }
+    Ok(tasks)
+}
+
+/// The router of what partners and strangers reach, on a listener at `addr`.
+fn partners_router(
+    app: &Arc<App>,
+    addr: SocketAddr,
+    readiness: Readiness,
+    config: &Config,
+    observer: Arc<Observer>,
+) -> Router {
+    let mut routes = Routes::new();
+    #[cfg(feature = "console")]
+    let console = config.console.then_some(console::PATH);
+    #[cfg(not(feature = "console"))]
+    let console = None;
+    documents::add_routes(app, console, config.security.as_ref(), &mut routes);
+    mcp::add_routes(app, addr, &mut routes);
+    api::add_routes(app, api::table(), &mut routes);
+    probes::add_routes(readiness, &mut routes);
+    #[cfg(feature = "console")]
+    if let Some(path) = console {
+        let explain = console::add_routes(app, &mut routes);
+        return Router::new(routes, config.clock.clone(), observer).explaining(path, explain);
+    }
+    Router::new(routes, config.clock.clone(), observer)
+}
+
 /// The router of the operator interface.
 fn operator_router(
     app: &Arc<App>,
     readiness: Readiness,
-    has_console: bool,
-    clock: &Clock,
+    config: &Config,
     observer: Arc<Observer>,
 ) -> Router {
     let app = Arc::new(app.for_operator());
@@ -487,11 +502,12 @@ fn operator_router(
     api::add_routes(&app, api::operator_table(), &mut routes);
     probes::add_routes(readiness, &mut routes);
     #[cfg(feature = "console")]
-    if let Some(address) = app.service.operator_url().filter(|_| has_console) {
+    if let Some(address) = app.service.operator_url().filter(|_| config.console) {
         let explain = console::add_operator_routes(&app, address.to_owned(), &mut routes);
-        return Router::new(routes, clock.clone(), observer).explaining(console::PATH, explain);
+        return Router::new(routes, config.clock.clone(), observer)
+            .explaining(console::PATH, explain);
     }
-    Router::new(routes, clock.clone(), observer)
+    Router::new(routes, config.clock.clone(), observer)
 }
 
 /// The URL at which programs on this machine reach a server that listens on this address.

@@ -8,11 +8,11 @@ mod reschedules;
 use bookguard_core::features::bookings::{
     BookingCreated, CreateBooking, GetBooking, ListBookings, ProtectBooking, Protected,
 };
-use bookguard_core::model::{Booking, Page};
+use bookguard_core::model::Booking;
 
 use super::declare::{Declared, group, listing, operation};
 use super::{cancellations, evaluations};
-use crate::output::table::{Style, fields, joined, leaf, money, page, record};
+use crate::output::table::{Style, fields, joined, leaf, money, pages, record};
 
 pub(super) fn commands() -> Declared {
     let create = operation::<CreateBooking>("create", "Record a booking", created).flags(|flags| {
@@ -86,30 +86,14 @@ fn booking(booking: &Booking, style: Style) -> String {
     record(style, &fields)
 }
 
-fn bookings(page: &Page<Booking>, style: Style) -> String {
-    page! { style, "bookings", page, booking =>
-        "BOOKING" => booking.booking_id,
-        "STATUS" => booking.status,
-        "EVENT" => booking.event_type,
-        "DATE" => booking.event_date,
-        "TALENT" => booking.talent.name,
-        "ORGANIZER" => booking.organizer.name,
-        "VALUE" => value(booking),
-    }
-}
-
-/// A page of all partners' bookings.
-fn of_all(page: &Page<Booking>, style: Style) -> String {
-    page! { style, "bookings", page, booking =>
-        "PARTNER" => booking.partner_id,
-        "BOOKING" => booking.booking_id,
-        "STATUS" => booking.status,
-        "EVENT" => booking.event_type,
-        "DATE" => booking.event_date,
-        "TALENT" => booking.talent.name,
-        "ORGANIZER" => booking.organizer.name,
-        "VALUE" => value(booking),
-    }
+pages! { bookings, of_all, "bookings", booking: Booking =>
+    "BOOKING" => booking.booking_id,
+    "STATUS" => booking.status,
+    "EVENT" => booking.event_type,
+    "DATE" => booking.event_date,
+    "TALENT" => booking.talent.name,
+    "ORGANIZER" => booking.organizer.name,
+    "VALUE" => value(booking),
 }
 
 fn value(booking: &Booking) -> String {

@@ -9,7 +9,7 @@ use bookguard_core::features::cancellations::{
     CancelBooking, DecideResolution, GetResolution, ListResolutions,
 };
 use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
-use bookguard_core::model::{Amount, BookingStatus, Page};
+use bookguard_core::model::{Amount, BookingStatus};
 use bookguard_core::operation::Request;
 use bookguard_core::policy::{Evaluation, EvaluationStatus, NamedDocument, Resolution};
 use clap::Args;
@@ -20,7 +20,7 @@ use crate::consent;
 use crate::failure::{ErrorBody, Failure};
 use crate::files::{self, DOCUMENT_BYTES};
 use crate::output::Answer;
-use crate::output::table::{Style, fields, page, record};
+use crate::output::table::{Style, fields, pages, record};
 use bookguard_core::input::quoted;
 
 /// What is said of a cancellation beside what the operation takes.
@@ -200,30 +200,14 @@ fn item(text: &str) -> Result<NamedDocument, Failure> {
     Ok(NamedDocument::of(kind, name.as_deref(), &bytes))
 }
 
-fn listed(page: &Page<Resolution>, style: Style) -> String {
-    page! { style, "resolutions", page, resolution =>
-        "RESOLUTION" => resolution.resolution_id,
-        "BOOKING" => resolution.booking_id,
-        "STATUS" => resolution.status,
-        "CANCELED" => resolution.canceled_at,
-        "BY" => resolution.canceled_by,
-        "PATH" => resolution.evaluation.resolution_path,
-        "REFUND" => decided(resolution.evaluation.refund),
-    }
-}
-
-/// A page of the results of all partners' cancellations.
-fn of_all(page: &Page<Resolution>, style: Style) -> String {
-    page! { style, "resolutions", page, resolution =>
-        "PARTNER" => resolution.partner_id,
-        "RESOLUTION" => resolution.resolution_id,
-        "BOOKING" => resolution.booking_id,
-        "STATUS" => resolution.status,
-        "CANCELED" => resolution.canceled_at,
-        "BY" => resolution.canceled_by,
-        "PATH" => resolution.evaluation.resolution_path,
-        "REFUND" => decided(resolution.evaluation.refund),
-    }
+pages! { listed, of_all, "resolutions", resolution: Resolution =>
+    "RESOLUTION" => resolution.resolution_id,
+    "BOOKING" => resolution.booking_id,
+    "STATUS" => resolution.status,
+    "CANCELED" => resolution.canceled_at,
+    "BY" => resolution.canceled_by,
+    "PATH" => resolution.evaluation.resolution_path,
+    "REFUND" => decided(resolution.evaluation.refund),
 }
 
 /// The result of a cancellation.

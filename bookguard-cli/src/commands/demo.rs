@@ -5,7 +5,7 @@
 //! code. The temporary database is removed in any case; the evidence stays, for a person to open.
 
 mod erasing;
-mod receiver;
+pub(super) mod receiver;
 mod sharing;
 
 use std::path::Path;

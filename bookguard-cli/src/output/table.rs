@@ -174,7 +174,20 @@ macro_rules! page {
     }};
 }
 
-pub(crate) use {fields, page, rows};
+/// Two functions that show pages of a list: one partner's rows, and all partners', which say whose they are.
+macro_rules! pages {
+    ($of_one:ident, $of_all:ident, $what:literal, $row:ident: $ty:ty => $($columns:tt)*) => {
+        fn $of_one(page: &bookguard_core::model::Page<$ty>, style: $crate::output::table::Style) -> String {
+            $crate::output::table::page! { style, $what, page, $row => $($columns)* }
+        }
+
+        fn $of_all(page: &bookguard_core::model::Page<$ty>, style: $crate::output::table::Style) -> String {
+            $crate::output::table::page! { style, $what, page, $row => "PARTNER" => $row.partner_id, $($columns)* }
+        }
+    };
+}
+
+pub(crate) use {fields, page, pages, rows};
 
 /// A value's text in a table; `None` if there is none.
 pub trait AsCell {

@@ -1,8 +1,6 @@
 //! How frozen terms and packets appear in the OpenAPI document.
 
-use std::borrow::Cow;
-
-use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
+use poem_openapi::registry::MetaSchema;
 use poem_openapi::types::Type;
 
 use super::dispute::{CardFields, FIELDS, StripeEvidence};
@@ -74,26 +72,5 @@ fn texts<const N: usize>(about: &'static str, names: [&'static str; N]) -> MetaS
     }
 }
 
-/// Documented as a packet, because it holds the text of one.
-impl Type for SealedPacket {
-    const IS_REQUIRED: bool = true;
-    type RawValueType = Self;
-    type RawElementValueType = Self;
-    fn name() -> Cow<'static, str> {
-        <Packet as Type>::name()
-    }
-    fn schema_ref() -> MetaSchemaRef {
-        Packet::schema_ref()
-    }
-    fn register(registry: &mut Registry) {
-        Packet::register(registry);
-    }
-    fn as_raw_value(&self) -> Option<&Self::RawValueType> {
-        Some(self)
-    }
-    fn raw_element_iter<'a>(
-        &'a self,
-    ) -> Box<dyn Iterator<Item = &'a Self::RawElementValueType> + 'a> {
-        Box::new(self.as_raw_value().into_iter())
-    }
-}
+// Documented as a packet, because it holds the text of one.
+noun_type!(@ SealedPacket, <Packet as Type>::name(), Packet::schema_ref(), Packet::register);

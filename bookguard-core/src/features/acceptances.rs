@@ -190,9 +190,7 @@ impl AcceptanceRequest {
             "userAgent": "Mozilla/5.0",
             "disclosureHash": "sha256:fca3a4a7ec2bc91670c009beae228832b946684603fdec2c42f4bd24da5cd1b0"
         }"#,
-        reader: |v| {
-            v.object(Self::form);
-        },
+        reader: |v| v.object(Self::form).map(drop),
     };
 
     /// Reads the body of an acceptance, reporting every fault.

@@ -142,9 +142,7 @@ impl KeyRequest {
         name: "KeyRequest",
         about: "An API key to create.",
         example: r#"{"name": "Booking desk", "scopes": ["bookings:read", "bookings:write"], "expiresAt": "2031-06-01T09:00:00Z"}"#,
-        reader: |v| {
-            v.object(|form| Self::form(form, None));
-        },
+        reader: |v| v.object(|form| Self::form(form, None)).map(drop),
     };
 
     /// Reads the body of a key's creation, which was received `now`; an empty body selects the defaults.

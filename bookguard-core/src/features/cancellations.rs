@@ -269,9 +269,7 @@ impl CancelRequest {
                 "policyHash": "sha256:68458968a07a766beb19c4fee36a91d2ba229b923ef9ba961fcc98634c716c01"
             }
         }"#,
-        reader: |v| {
-            v.object(Self::form);
-        },
+        reader: |v| v.object(Self::form).map(drop),
     };
 
     /// Reads the body of a cancellation, reporting every fault.
@@ -351,9 +349,7 @@ impl DecisionRequest {
             "decidedBy": "Disputes desk",
             "rationale": "Half of what was paid: notice was given in good time."
         }"#,
-        reader: |v| {
-            v.object(Self::form);
-        },
+        reader: |v| v.object(Self::form).map(drop),
     };
 
     /// Reads the body of a decision, reporting every fault.

@@ -164,9 +164,7 @@ impl ConsoleLinkRequest {
         name: "ConsoleLinkRequest",
         about: "A link that signs a person in to the console.",
         example: r#"{"person": "Ada Lovelace", "scopes": ["bookings:read", "evidence:read"]}"#,
-        reader: |v| {
-            v.object(Self::form);
-        },
+        reader: |v| v.object(Self::form).map(drop),
     };
 
     /// Reads the body of a link's creation.
@@ -436,9 +434,7 @@ pub(super) const LINK_OPENING: Declaration = Declaration {
     name: "ConsoleLinkOpening",
     about: "The link to open.",
     example: r#"{"token": "sV3v3Jc0lXhQ0Zq4m1oT7yB2nR8kD5fW9gA6eH4iJ2M"}"#,
-    reader: |v| {
-        v.object(link_token);
-    },
+    reader: |v| v.object(link_token).map(drop),
 };
 
 pub(super) fn link_token(form: &mut Form<'_, '_>) -> Option<String> {

@@ -206,9 +206,7 @@ impl EndRequest {
         name: "EndOfContract",
         about: "A page of the end of a contract.",
         example: r#"{"requestRef": "contract 2026-04"}"#,
-        reader: |v| {
-            v.object(Self::form);
-        },
+        reader: |v| v.object(Self::form).map(drop),
     };
 
     /// Reads the body; an empty one begins with the first page.

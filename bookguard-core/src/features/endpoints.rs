@@ -116,9 +116,7 @@ impl NewEndpoint {
             "rateLimitPerSecond": 20,
             "ownSecret": true
         }"#,
-        reader: |v| {
-            v.object(|form| Self::form(form, &ANYWHERE));
-        },
+        reader: |v| v.object(|form| Self::form(form, &ANYWHERE)).map(drop),
     };
 
     fn form(form: &mut Form<'_, '_>, judge: AddressCheck<'_>) -> Option<Self> {

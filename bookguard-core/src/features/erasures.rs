@@ -290,9 +290,7 @@ impl ErasureRequest {
             "requestRef": "DSR-2026-0117",
             "dryRun": true
         }"#,
-        reader: |v| {
-            v.object(Self::form);
-        },
+        reader: |v| v.object(Self::form).map(drop),
     };
 
     /// Reads the body of an erasure, reporting every fault.

@@ -219,18 +219,10 @@ pub(crate) fn delivery(
 
 pub(crate) fn attempt(class: Option<FailureClass>) -> Attempt {
     Attempt {
-        started_at: 0,
         duration_ms: 1,
         phase: crate::webhook::Phase::Body,
         class,
-        detail: None,
-        status_code: None,
-        response_head: String::new(),
-        response_len: 0,
-        response_sha256: None,
-        retry_after_ms: None,
-        uncharged: false,
-        url: None,
+        ..Attempt::begun(0)
     }
 }
 

@@ -90,9 +90,7 @@ impl HoldRequest {
         name: "NewHold",
         about: "A legal hold on a booking.",
         example: r#"{"reason": "Chargeback expected", "reference": "CB-4711"}"#,
-        reader: |v| {
-            v.object(Self::form);
-        },
+        reader: |v| v.object(Self::form).map(drop),
     };
 
     /// Reads the body of a hold, reporting every fault.

@@ -143,9 +143,7 @@ impl ItemRequest {
             "reference": "re_3Q2xkA",
             "sha256": "sha256:fca3a4a7ec2bc91670c009beae228832b946684603fdec2c42f4bd24da5cd1b0"
         }"#,
-        reader: |v| {
-            v.object(Self::form);
-        },
+        reader: |v| v.object(Self::form).map(drop),
     };
 
     /// Reads the body of an item, reporting every fault.

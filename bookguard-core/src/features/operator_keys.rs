@@ -71,9 +71,7 @@ const OPERATOR_KEY_REQUEST: Declaration = Declaration {
     name: "OperatorKeyRequest",
     about: "An operator key to create.",
     example: r#"{"name": "Console of the support team"}"#,
-    reader: |v| {
-        v.object(OperatorKeyRequest::form);
-    },
+    reader: |v| v.object(OperatorKeyRequest::form).map(drop),
 };
 
 impl OperatorKeyRequest {

@@ -113,9 +113,7 @@ const OPERATOR_LINK_REQUEST: Declaration = Declaration {
     name: "OperatorLinkRequest",
     about: "A link that signs a person in to the operator's console.",
     example: r#"{"person": "Ada Lovelace"}"#,
-    reader: |v| {
-        v.object(OperatorLinkRequest::form);
-    },
+    reader: |v| v.object(OperatorLinkRequest::form).map(drop),
 };
 
 impl OperatorLinkRequest {

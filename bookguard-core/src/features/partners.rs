@@ -139,9 +139,7 @@ impl NewPartner {
             "contactEmail": "ops@stagehand.example",
             "website": "https://stagehand.example"
         }"#,
-        reader: |v| {
-            v.object(Self::form);
-        },
+        reader: |v| v.object(Self::form).map(drop),
     };
 
     /// Reads the body of a registration, reporting every fault.
@@ -258,9 +256,7 @@ const QUOTA_CHANGES: Declaration = Declaration {
     name: "QuotaChanges",
     about: "Changes to a partner's quota: what is left out stays, null takes the service's default, 0 means no limit.",
     example: r#"{"bookings": 50000, "endpoints": null}"#,
-    reader: |v| {
-        v.object(QuotaChanges::form);
-    },
+    reader: |v| v.object(QuotaChanges::form).map(drop),
 };
 
 impl QuotaChanges {
@@ -358,9 +354,7 @@ impl PartnerUpdate {
         name: "PartnerChanges",
         about: "Changes for bookings recorded from now on; what is left out stays.",
         example: r#"{"defaultPolicies": {"concert": "house", "*": "firm"}, "timeZone": "America/New_York"}"#,
-        reader: |v| {
-            v.object(Self::form);
-        },
+        reader: |v| v.object(Self::form).map(drop),
     };
 
     /// Reads the body of [`UpdatePartner`].

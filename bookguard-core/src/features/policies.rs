@@ -121,7 +121,7 @@ const NEW_POLICY: Declaration = Declaration {
             it. The id may be left out, as the address has it.",
     example: EXAMPLE,
     // The policy's own schema describes the rest.
-    reader: |_| {},
+    reader: |_| Some(()),
 };
 
 impl Operation for PutPolicy {

@@ -36,7 +36,8 @@ const NEW_RECOVERY: Declaration = Declaration {
     about: "Which events to deliver again.",
     example: r#"{"since": "2026-11-20T00:00:00Z", "statuses": ["failed", "no_endpoints"], "dryRun": true}"#,
     reader: |v| {
-        v.object(|form| RecoveryQuery::form(form, Timestamp::from_ms(i64::MAX)));
+        v.object(|form| RecoveryQuery::form(form, Timestamp::from_ms(i64::MAX)))
+            .map(drop)
     },
 };
 

@@ -86,9 +86,7 @@ impl RescheduleRequest {
         name: "NewDate",
         about: "A change of an event's date.",
         example: r#"{"eventDate": "2027-07-04T19:00:00-04:00", "agreedBy": ["organizer", "talent"]}"#,
-        reader: |v| {
-            v.object(Self::form);
-        },
+        reader: |v| v.object(Self::form).map(drop),
     };
 
     /// Reads the body of a change of date, reporting every fault.

@@ -128,9 +128,7 @@ impl ShareRequest {
         name: "ShareRequest",
         about: "A link to a booking's evidence.",
         example: r#"{"expiresIn": "P14D", "withhold": ["ip", "userAgent"], "note": "Claims desk of the bank"}"#,
-        reader: |v| {
-            v.object(Self::form);
-        },
+        reader: |v| v.object(Self::form).map(drop),
     };
 
     /// Reads the body of a share's creation; an empty body selects the defaults.

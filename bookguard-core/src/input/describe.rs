@@ -22,7 +22,7 @@ pub struct Declaration {
     /// An example body, as JSON.
     pub example: &'static str,
     /// Its reader.
-    pub reader: fn(&mut Value<'_, '_>),
+    pub reader: fn(&mut Value<'_, '_>) -> Option<()>,
 }
 
 impl Declaration {
@@ -31,19 +31,13 @@ impl Declaration {
     /// # Errors
     /// Those of [`input::read`](super::read).
     pub fn check(&self, body: &[u8]) -> Result<(), Error> {
-        super::read_value(body, |v| {
-            (self.reader)(v);
-            Some(())
-        })
+        super::read_value(body, self.reader)
     }
 
     /// The body's schema with its name, followed by the named schemas within it.
     pub fn schemas(&self) -> Vec<(String, Json)> {
         let mut draft = Draft::default();
-        draft.run(|v| {
-            (self.reader)(v);
-            None::<()>
-        });
+        draft.run(self.reader);
         let mut schemas = std::mem::take(&mut draft.named);
         schemas.insert(0, (self.name.to_owned(), draft.node(Some(self.about))));
         schemas
@@ -290,7 +284,8 @@ mod tests {
                     form.optional("pairs", |v| v.pairs(3, 8, |_, v| v.or_null(|v| v.number())));
                 form.not_both("digest", "kind", "one_of");
                 Some((word?, digest, count, list, inner?, kind, pairs))
-            });
+            })
+            .map(drop)
         },
     };
 

@@ -1,7 +1,5 @@
 //! OpenAPI schemas of the nouns that the derive `Schema` cannot describe, because they write themselves.
 
-use std::borrow::Cow;
-
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::Type;
 use serde_json::Value;
@@ -11,18 +9,18 @@ use super::{Amount, Currency, Decimal, Id, Page, Scopes, Timestamp};
 use crate::limits;
 
 /// Implements the parts of [`Type`] that are the same for every such noun. The schema is inline, or with `component` one of
-/// the components.
+/// the components; with `@`, how it is referred to and registered is said in full.
 macro_rules! noun_type {
     ($noun:ty, component $name:literal, $schema:expr) => {
         noun_type!(@ $noun, $name, poem_openapi::registry::MetaSchemaRef::Reference($name.to_owned()), |registry: &mut poem_openapi::registry::Registry| {
             registry.create_schema::<Self, _>($name.to_owned(), $schema);
         });
     };
-    ($noun:ty, $name:expr, $schema:expr $(, for $generics:ident)?) => {
-        noun_type!(@ $noun, $name, poem_openapi::registry::MetaSchemaRef::Inline(Box::new($schema)), |_: &mut poem_openapi::registry::Registry| {} $(, for $generics)?);
+    ($noun:ty, $name:expr, $schema:expr $(, for $generics:ident: $bound:ident)?) => {
+        noun_type!(@ $noun, $name, poem_openapi::registry::MetaSchemaRef::Inline(Box::new($schema)), |_: &mut poem_openapi::registry::Registry| {} $(, for $generics: $bound)?);
     };
-    (@ $noun:ty, $name:expr, $reference:expr, $register:expr $(, for $generics:ident)?) => {
-        impl$(<$generics: Noun>)? poem_openapi::types::Type for $noun {
+    (@ $noun:ty, $name:expr, $reference:expr, $register:expr $(, for $generics:ident: $bound:ident)?) => {
+        impl$(<$generics: $bound>)? poem_openapi::types::Type for $noun {
             const IS_REQUIRED: bool = true;
             type RawValueType = Self;
             type RawElementValueType = Self;
@@ -50,7 +48,7 @@ pub(crate) use noun_type;
 noun_type!(Id<N>, format!("{}_id", N::PREFIX), MetaSchema {
     pattern: Some(id_pattern(N::PREFIX)),
     ..MetaSchema::new("string")
-}, for N);
+}, for N: Noun);
 noun_type!(
     Decimal,
     "decimal",
@@ -75,36 +73,17 @@ noun_type!(Currency, component "Currency", |_| MetaSchema {
     example: Some("USD".into()),
     ..MetaSchema::new("string")
 });
-/// Documented as the list it serializes to.
-impl Type for Scopes {
-    const IS_REQUIRED: bool = true;
-    type RawValueType = Self;
-    type RawElementValueType = Self;
-    fn name() -> Cow<'static, str> {
-        "scopes".into()
-    }
-    fn schema_ref() -> MetaSchemaRef {
-        inline(MetaSchema {
-            items: Some(Box::new(MetaSchemaRef::Reference("Scope".to_owned()))),
-            ..MetaSchema::new("array")
-        })
-    }
-    fn register(registry: &mut Registry) {
-        registry.create_schema::<Self, _>("Scope".to_owned(), |_| MetaSchema {
-            description: Some("What a key may do: an action on one kind of thing, every action on it, or everything."),
-            enum_items: Scopes::vocabulary().into_iter().map(Value::from).collect(),
-            ..MetaSchema::new("string")
-        });
-    }
-    fn as_raw_value(&self) -> Option<&Self::RawValueType> {
-        Some(self)
-    }
-    fn raw_element_iter<'a>(
-        &'a self,
-    ) -> Box<dyn Iterator<Item = &'a Self::RawElementValueType> + 'a> {
-        Box::new(self.as_raw_value().into_iter())
-    }
-}
+// Documented as the list it serializes to.
+noun_type!(@ Scopes, "scopes", inline(MetaSchema {
+    items: Some(Box::new(MetaSchemaRef::Reference("Scope".to_owned()))),
+    ..MetaSchema::new("array")
+}), |registry: &mut Registry| {
+    registry.create_schema::<Self, _>("Scope".to_owned(), |_| MetaSchema {
+        description: Some("What a key may do: an action on one kind of thing, every action on it, or everything."),
+        enum_items: Scopes::vocabulary().into_iter().map(Value::from).collect(),
+        ..MetaSchema::new("string")
+    });
+});
 
 noun_type!(Amount, component "Amount", |registry| {
     Currency::register(registry);
@@ -145,45 +124,26 @@ fn currencies() -> Vec<Value> {
         .collect()
 }
 
-impl<T: Type> Type for Page<T> {
-    const IS_REQUIRED: bool = true;
-    type RawValueType = Self;
-    type RawElementValueType = Self;
-    fn name() -> Cow<'static, str> {
-        format!("{}Page", T::name()).into()
-    }
-    fn schema_ref() -> MetaSchemaRef {
-        MetaSchemaRef::Reference(Self::name().into_owned())
-    }
-    fn register(registry: &mut Registry) {
-        registry.create_schema::<Self, _>(Self::name().into_owned(), |registry| {
-            T::register(registry);
-            let cursor = MetaSchema {
-                nullable: true,
-                description: Some("Pass as `cursor` for the next page; null on the last page."),
-                ..MetaSchema::new("string")
-            };
-            MetaSchema {
-                description: Some("One page of a list."),
-                properties: vec![
-                    ("data", Vec::<T>::schema_ref()),
-                    ("hasMore", bool::schema_ref()),
-                    ("nextCursor", inline(cursor)),
-                ],
-                required: vec!["data", "hasMore", "nextCursor"],
-                ..MetaSchema::new("object")
-            }
-        });
-    }
-    fn as_raw_value(&self) -> Option<&Self::RawValueType> {
-        Some(self)
-    }
-    fn raw_element_iter<'a>(
-        &'a self,
-    ) -> Box<dyn Iterator<Item = &'a Self::RawElementValueType> + 'a> {
-        Box::new(self.as_raw_value().into_iter())
-    }
-}
+noun_type!(@ Page<T>, format!("{}Page", T::name()), MetaSchemaRef::Reference(Self::name().into_owned()), |registry: &mut Registry| {
+    registry.create_schema::<Self, _>(Self::name().into_owned(), |registry| {
+        T::register(registry);
+        let cursor = MetaSchema {
+            nullable: true,
+            description: Some("Pass as `cursor` for the next page; null on the last page."),
+            ..MetaSchema::new("string")
+        };
+        MetaSchema {
+            description: Some("One page of a list."),
+            properties: vec![
+                ("data", Vec::<T>::schema_ref()),
+                ("hasMore", bool::schema_ref()),
+                ("nextCursor", inline(cursor)),
+            ],
+            required: vec!["data", "hasMore", "nextCursor"],
+            ..MetaSchema::new("object")
+        }
+    });
+}, for T: Type);
 
 pub(crate) fn inline(schema: MetaSchema) -> MetaSchemaRef {
     MetaSchemaRef::Inline(Box::new(schema))

@@ -139,44 +139,27 @@ impl Reader<'_> {
         let until = filter.until.map_or(last, AuditId::earliest);
         let since = filter.since.unwrap_or(Timestamp::EPOCH);
         let since = AuditId::earliest(since);
-        let mut before = before.map_or(until, |before| before.min(until));
-        let mut found = Vec::new();
-        loop {
-            let mut args: Vec<Arg<'_>> = Vec::with_capacity(5);
-            args.extend(filter.partner_id.as_ref().map(Arg::from));
-            args.extend(filter.action.as_deref().map(Arg::from));
-            args.extend([(&before).into(), (&since).into(), i64::from(rows).into()]);
-            let sql = match (&filter.partner_id, &filter.action) {
-                (None, None) => audit_where!("id < $1 AND id >= $2 ORDER BY id DESC LIMIT $3"),
-                (Some(_), None) => {
-                    audit_where!(
-                        "partner_id = $1 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT $4"
-                    )
-                }
-                (None, Some(_)) => {
-                    audit_where!("action = $1 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT $4")
-                }
-                (Some(_), Some(_)) => audit_where!(
-                    "partner_id = $1 AND action = $2 AND id < $3 AND id >= $4 ORDER BY id DESC LIMIT $5"
-                ),
-            };
-            let page = self.all(sql, args)?;
-            for row in &page {
-                let document = document(row, self.seal());
-                found.extend(
-                    document
-                        .ok()
-                        .filter(|(_, genuine)| *genuine)
-                        .map(|(it, _)| it),
-                );
+        let before = before.map_or(until, |before| before.min(until));
+        let sql = match (&filter.partner_id, &filter.action) {
+            (None, None) => audit_where!("id >= $1 AND id < $2 ORDER BY id DESC LIMIT $3"),
+            (Some(_), None) => {
+                audit_where!("partner_id = $1 AND id >= $2 AND id < $3 ORDER BY id DESC LIMIT $4")
             }
-            found.truncate(rows as usize);
-            let short = found.len() < rows as usize && page.len() == rows as usize;
-            match page.last().filter(|_| short) {
-                Some(last) => before = last.id(0)?,
-                None => return Ok(found),
+            (None, Some(_)) => {
+                audit_where!("action = $1 AND id >= $2 AND id < $3 ORDER BY id DESC LIMIT $4")
             }
-        }
+            (Some(_), Some(_)) => audit_where!(
+                "partner_id = $1 AND action = $2 AND id >= $3 AND id < $4 ORDER BY id DESC LIMIT $5"
+            ),
+        };
+        let mut args: Vec<Arg<'_>> = Vec::with_capacity(3);
+        args.extend(filter.partner_id.as_ref().map(Arg::from));
+        args.extend(filter.action.as_deref().map(Arg::from));
+        args.push((&since).into());
+        self.genuine((sql, args), Some(before), rows, |row, seal| {
+            let record = document(row, seal).ok();
+            Ok(record.and_then(|(record, genuine)| genuine.then_some(record)))
+        })
     }
 }
 

@@ -15,31 +15,38 @@ use crate::limits::CONSOLE_SESSIONS_FORGOTTEN;
 use crate::model::{ConsoleSession, ConsoleSessionId, OperatorSession, PartnerId, Timestamp};
 use crate::seal::Seal;
 
+/// A query for sessions with the columns that [`document`] takes.
+macro_rules! console_sessions_where {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac FROM console_session WHERE ",
+            $rest
+        )
+    };
+}
+#[cfg(test)]
+pub(super) use console_sessions_where;
+
 /// Several sessions.
-pub(super) const SOME: &str = "SELECT id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac FROM console_session \
-     WHERE id IN ({})";
+pub(super) const SOME: &str = console_sessions_where!("id IN ({})");
 
 /// A partner's sessions and links that have not expired, ended ones included.
-pub(super) const UNEXPIRED: &str = "SELECT id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac FROM console_session \
-     WHERE partner_id = $1 AND expires_ms > $2";
+pub(super) const UNEXPIRED: &str = console_sessions_where!("partner_id = $1 AND expires_ms > $2");
 
 /// The operator's sessions and links that have not expired, ended ones included.
-pub(super) const UNEXPIRED_OPERATORS: &str = "SELECT id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac FROM console_session \
-     WHERE partner_id IS NULL AND expires_ms > $1";
+pub(super) const UNEXPIRED_OPERATORS: &str =
+    console_sessions_where!("partner_id IS NULL AND expires_ms > $1");
 
 /// All sessions, in pages by id.
-pub(super) const ALL: &str = "SELECT id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac FROM console_session \
-     WHERE id > $1 ORDER BY id LIMIT $2";
+pub(super) const ALL: &str = console_sessions_where!("id > $1 ORDER BY id LIMIT $2");
 
 /// The session or link with this token that is neither ended nor expired.
-const LIVE: &str = "SELECT id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac FROM console_session \
-     WHERE hash = $1 AND ended_ms IS NULL AND expires_ms > $2";
+const LIVE: &str = console_sessions_where!("hash = $1 AND ended_ms IS NULL AND expires_ms > $2");
 
-const PAGE: &str = "SELECT id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac FROM console_session \
-     WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+const PAGE: &str = console_sessions_where!("partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
 
-const OPERATORS_PAGE: &str = "SELECT id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac FROM console_session \
-     WHERE partner_id IS NULL AND id < $1 ORDER BY id DESC LIMIT $2";
+const OPERATORS_PAGE: &str =
+    console_sessions_where!("partner_id IS NULL AND id < $1 ORDER BY id DESC LIMIT $2");
 
 /// A session as its row describes it.
 pub(super) enum Stored {
@@ -261,21 +268,10 @@ impl Reader<'_> {
         before: Option<ConsoleSessionId>,
         rows: u32,
     ) -> Read<Vec<ConsoleSession>> {
-        let mut before = before.unwrap_or(ConsoleSessionId::from_bytes([0xff; 16]));
-        let mut found = Vec::new();
-        loop {
-            let args = vec![partner_id.into(), (&before).into(), i64::from(rows).into()];
-            let page = self.all(PAGE, args)?;
-            let seal = self.seal();
-            let genuine = page.iter().filter_map(|row| read_partners(row, seal));
-            found.extend(genuine.map(|stored| stored.session));
-            found.truncate(rows as usize);
-            let short = found.len() < rows as usize && page.len() == rows as usize;
-            match page.last().filter(|_| short) {
-                Some(last) => before = last.id(0)?,
-                None => return Ok(found),
-            }
-        }
+        let args = vec![partner_id.into()];
+        self.genuine((PAGE, args), before, rows, |row, seal| {
+            Ok(read_partners(row, seal).map(|stored| stored.session))
+        })
     }
 
     /// The operator's sessions and links, newest first, below `before`. Rows that are not genuine are left out.
@@ -284,21 +280,9 @@ impl Reader<'_> {
         before: Option<ConsoleSessionId>,
         rows: u32,
     ) -> Read<Vec<OperatorSession>> {
-        let mut before = before.unwrap_or(ConsoleSessionId::from_bytes([0xff; 16]));
-        let mut found = Vec::new();
-        loop {
-            let args = vec![(&before).into(), i64::from(rows).into()];
-            let page = self.all(OPERATORS_PAGE, args)?;
-            let seal = self.seal();
-            let genuine = page.iter().filter_map(|row| read_operators(row, seal));
-            found.extend(genuine.map(|stored| stored.session));
-            found.truncate(rows as usize);
-            let short = found.len() < rows as usize && page.len() == rows as usize;
-            match page.last().filter(|_| short) {
-                Some(last) => before = last.id(0)?,
-                None => return Ok(found),
-            }
-        }
+        self.genuine((OPERATORS_PAGE, vec![]), before, rows, |row, seal| {
+            Ok(read_operators(row, seal).map(|stored| stored.session))
+        })
     }
 
     /// Whether a session expired before this instant.

@@ -16,9 +16,20 @@ use crate::limits::{
 use crate::model::{Endpoint, EndpointHealth, EndpointId, EndpointStatus, PartnerId, Timestamp};
 use crate::webhook::{DatedSecret, Keyring, Secret, SecretTerm};
 
+/// A query for the owners of endpoints, followed by the columns that [`read`] takes.
+macro_rules! endpoints_where {
+    ($rest:literal) => {
+        concat!(
+            "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint WHERE ",
+            $rest
+        )
+    };
+}
+#[cfg(test)]
+pub(super) use endpoints_where;
+
 /// The endpoints of several partners.
-pub(super) const OF_PARTNERS: &str = "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
-     WHERE partner_id IN ({}) AND deleted_ms IS NULL";
+pub(super) const OF_PARTNERS: &str = endpoints_where!("partner_id IN ({}) AND deleted_ms IS NULL");
 
 /// The health of several endpoints, and their documents.
 pub(super) const HEALTH: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint WHERE id IN ({}) AND deleted_ms IS NULL";
@@ -43,12 +54,14 @@ const UNVERIFIED_DELETED: &str = "SELECT partner_id, deleted_ms FROM endpoint \
 
 const SECRETS: &str = "SELECT owner, made_ms, from_ms, sealed FROM secret WHERE owner IN ({})";
 
-const PAGE_OF_PARTNER: &str = "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
-     WHERE partner_id = $1 AND id < $2 AND status >= $3 AND status <= $4 AND failures >= $5 AND failures <= $6 \
-     AND deleted_ms IS NULL ORDER BY id DESC LIMIT $7";
-const PAGE_OF_ALL: &str = "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
-     WHERE id < $1 AND status >= $2 AND status <= $3 AND failures >= $4 AND failures <= $5 AND deleted_ms IS NULL \
-     ORDER BY id DESC LIMIT $6";
+const PAGE_OF_PARTNER: &str = endpoints_where!(
+    "partner_id = $1 AND id < $2 AND status >= $3 AND status <= $4 AND failures >= $5 AND failures <= $6 \
+     AND deleted_ms IS NULL ORDER BY id DESC LIMIT $7"
+);
+const PAGE_OF_ALL: &str = endpoints_where!(
+    "id < $1 AND status >= $2 AND status <= $3 AND failures >= $4 AND failures <= $5 AND deleted_ms IS NULL \
+     ORDER BY id DESC LIMIT $6"
+);
 
 /// Every stored status with its number. `Failing` is not stored: the number of failures says it.
 const STATUSES: [(i64, EndpointStatus); 4] = [
@@ -331,8 +344,7 @@ impl Reader<'_> {
     /// One endpoint and its owner, unless the endpoint is deleted.
     pub fn endpoint(&mut self, endpoint_id: &EndpointId) -> Read<Option<(PartnerId, Endpoint)>> {
         let row = self.first(
-            "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
-             WHERE id = $1 AND deleted_ms IS NULL",
+            endpoints_where!("id = $1 AND deleted_ms IS NULL"),
             vec![endpoint_id.into()],
         )?;
         row.map(|row| Ok((row.id(0)?, read(&row, 1)?))).transpose()
@@ -343,10 +355,7 @@ impl Reader<'_> {
         &mut self,
         endpoint_id: &EndpointId,
     ) -> Read<Option<(PartnerId, Endpoint)>> {
-        let row = self.first(
-            "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint WHERE id = $1",
-            vec![endpoint_id.into()],
-        )?;
+        let row = self.first(endpoints_where!("id = $1"), vec![endpoint_id.into()])?;
         row.map(|row| Ok((row.id(0)?, read(&row, 1)?))).transpose()
     }
 

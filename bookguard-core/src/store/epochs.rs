@@ -6,7 +6,7 @@
 use super::commit::int;
 use super::conn::{Row, Rows, Statement, insert, select_in};
 use super::load::Loading;
-use super::read::{Read, Reader};
+use super::read::{Read, Reader, entries_where};
 use super::{Store, StoreError};
 use crate::engine::batch::BatchState;
 use crate::evidence::facts::LeafPlace;
@@ -18,8 +18,8 @@ use crate::model::Timestamp;
 pub(super) const LATEST: &str =
     "SELECT idx, seq, leaf, facts FROM entry WHERE kind = 'log.mapped' ORDER BY idx DESC LIMIT 1";
 /// All of them, a page at a time.
-pub(super) const ALL: &str = "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry \
-     WHERE kind = 'log.mapped' AND idx > $1 ORDER BY idx LIMIT $2";
+pub(super) const ALL: &str =
+    entries_where!("kind = 'log.mapped' AND idx > $1 ORDER BY idx LIMIT $2");
 const FIRST: &str =
     "SELECT leaf FROM entry WHERE idx >= $1 AND booking_id IS NOT NULL ORDER BY idx LIMIT 1";
 const PAGES: &str = "SELECT id, body FROM map_page WHERE id IN ({})";

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::conn::{Cell, Row, StoreError, select_in};
 use super::endpoints;
-use super::load::{content, delivery, event_type};
+use super::load::{content, deliveries, delivery, event_type};
 use super::read::{Read, Reader};
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
 use crate::limits::{ATTEMPTS_SHOWN, EVENTS_EXAMINED, MOVED_MS};
@@ -18,19 +18,28 @@ use crate::model::{
 };
 use crate::webhook::Attempt;
 
-const OF_PARTNER: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
-     WHERE partner_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-const OF_PARTNER_BACK: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
-     WHERE partner_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3";
-const OF_BOOKING: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
-     WHERE booking_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-const OF_BOOKING_BACK: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
-     WHERE booking_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3";
-const OF_ALL: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
-     WHERE id < $1 ORDER BY id DESC LIMIT $2";
-const DELIVERIES: &str = "SELECT d.event_id, d.endpoint_id, n.deleted_ms, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, \
-     d.begun_ms, d.since_ms, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body \
-     FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id WHERE d.event_id IN ({})";
+/// A query for events with the columns that [`event`] takes.
+macro_rules! events_where {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, partner_id, seq, booking_id, type, body, pruned_ms, digest, retries FROM event WHERE ",
+            $rest
+        )
+    };
+}
+pub(super) use events_where;
+
+const OF_PARTNER: &str = events_where!("partner_id = $1 AND seq > $2 ORDER BY seq LIMIT $3");
+const OF_PARTNER_BACK: &str =
+    events_where!("partner_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3");
+const OF_BOOKING: &str = events_where!("booking_id = $1 AND seq > $2 ORDER BY seq LIMIT $3");
+const OF_BOOKING_BACK: &str =
+    events_where!("booking_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3");
+const OF_ALL: &str = events_where!("id < $1 ORDER BY id DESC LIMIT $2");
+const DELIVERIES: &str = deliveries!(
+    ", n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body, n.deleted_ms \
+     FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id WHERE d.event_id IN ({})"
+);
 /// With CROSS JOIN, SQLite begins with the deliveries, and reads no more than the attempts it returns.
 const LAST_ATTEMPTS: &str = "SELECT a.event_id, a.endpoint_id, a.number, a.body FROM delivery d CROSS JOIN attempt a \
      WHERE d.event_id IN ({}) AND a.event_id = d.event_id AND a.endpoint_id = d.endpoint_id AND a.number = d.attempts";
@@ -209,10 +218,7 @@ impl Reader<'_> {
 
     /// One event with its deliveries.
     pub fn event(&mut self, event_id: &EventId, attempts: Attempts) -> Read<Option<StoredEvent>> {
-        let rows = self.all(
-            "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event WHERE id = $1",
-            vec![event_id.into()],
-        )?;
+        let rows = self.all(events_where!("id = $1"), vec![event_id.into()])?;
         let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
         Ok(self.whole(events, attempts)?.pop())
     }
@@ -404,10 +410,10 @@ fn keys<'e>(events: impl IntoIterator<Item = &'e StoredEvent>) -> Vec<[u8; 16]> 
 }
 
 fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
-    let endpoint = endpoints::read(row, 11)?;
-    let mut state = delivery(row, 3)?;
+    let endpoint = endpoints::read(row, 10)?;
+    let mut state = delivery(row, 2)?;
     let own = state.due.filter(|_| endpoint.unverified_since.is_some());
-    if row.maybe_int(2)?.is_some() && state.phase != DeliveryPhase::Delivered {
+    if row.maybe_int(16)?.is_some() && state.phase != DeliveryPhase::Delivered {
         // The endpoint is deleted, so nobody is left to deliver to.
         state = DeliveryState {
             phase: DeliveryPhase::Failed,
@@ -439,8 +445,8 @@ fn event(row: &Row) -> Read<StoredEvent> {
         seq: row.size(2)?,
         booking_id: row.maybe_id(3)?,
         event_type: event_type(row.int(4)?)?,
-        retries: u32::try_from(row.size(5)?).unwrap_or(u32::MAX),
-        content: content(row, 6)?,
+        retries: u32::try_from(row.size(8)?).unwrap_or(u32::MAX),
+        content: content(row, 5)?,
         deliveries: Vec::new(),
     })
 }

@@ -13,27 +13,35 @@ use crate::limits;
 use crate::model::{BookingId, HoldId, PartnerId, Timestamp};
 use crate::seal::Seal;
 
+/// A query for holds with the columns that [`document`] takes.
+macro_rules! holds_where {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, booking_id, partner_id, released_ms, body, mac FROM hold WHERE ",
+            $rest
+        )
+    };
+}
+#[cfg(test)]
+pub(super) use holds_where;
+
 /// All holds of some bookings.
-pub(super) const OF_BOOKINGS: &str = "SELECT id, booking_id, partner_id, released_ms, body, mac FROM hold \
-     WHERE booking_id IN ({})";
+pub(super) const OF_BOOKINGS: &str = holds_where!("booking_id IN ({})");
 
 /// The active holds of some partners.
-pub(super) const OF_PARTNERS: &str = "SELECT id, booking_id, partner_id, released_ms, body, mac FROM hold \
-     WHERE partner_id IN ({}) AND released_ms IS NULL";
+pub(super) const OF_PARTNERS: &str = holds_where!("partner_id IN ({}) AND released_ms IS NULL");
 
 /// Which of some events are of bookings under an active hold.
 pub(super) const OF_EVENTS: &str = "SELECT e.id FROM event e JOIN hold h ON h.booking_id = e.booking_id \
      WHERE e.id IN ({}) AND h.released_ms IS NULL";
 
 /// All holds, in pages by id.
-pub(super) const ALL: &str = "SELECT id, booking_id, partner_id, released_ms, body, mac FROM hold \
-     WHERE id > $1 ORDER BY id LIMIT $2";
+pub(super) const ALL: &str = holds_where!("id > $1 ORDER BY id LIMIT $2");
 
-const PAGE: &str = "SELECT id, booking_id, partner_id, released_ms, body, mac FROM hold \
-     WHERE booking_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+const PAGE: &str = holds_where!("booking_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
 
-const ACTIVE: &str = "SELECT id, booking_id, partner_id, released_ms, body, mac FROM hold \
-     WHERE partner_id = $1 AND released_ms IS NULL AND id > $2 ORDER BY id LIMIT $3";
+const ACTIVE: &str =
+    holds_where!("partner_id = $1 AND released_ms IS NULL AND id > $2 ORDER BY id LIMIT $3");
 
 fn mac(seal: &Seal, stored: &StoredHold, body: &str) -> [u8; 32] {
     let hold = &stored.hold;

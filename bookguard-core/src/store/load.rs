@@ -287,12 +287,23 @@ macro_rules! sound {
     };
 }
 
+/// A query for deliveries with the columns that [`delivery`] takes after the first two. The arguments follow them.
+macro_rules! deliveries {
+    ($($rest:expr),+) => {
+        concat!(
+            "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms ",
+            $($rest),+
+        )
+    };
+}
+
 /// A query for readable deliveries with their events and endpoints, as [`add_due`] takes them.
 macro_rules! due {
     ($where:literal) => {
-        concat!(
-            "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms, e.partner_id, e.type, \
-             e.retries, e.body, e.pruned_ms, e.digest, e.seq, e.booking_id, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id WHERE ",
+        deliveries!(
+            ", e.partner_id, e.type, e.retries, e.body, e.pruned_ms, e.digest, e.seq, e.booking_id, \
+             n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body \
+             FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id WHERE ",
             sound!(),
             " AND ",
             $where
@@ -300,52 +311,47 @@ macro_rules! due {
     };
 }
 
-/// A query for deliveries with the columns that [`delivery`] takes.
-macro_rules! deliveries {
-    ($($where:expr),+) => {
-        concat!(
-            "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery WHERE ",
-            $($where),+
-        )
-    };
-}
-
 /// Like `deliveries!`, without rows that [`delivery`] cannot read.
 macro_rules! readable {
     ($where:literal) => {
-        deliveries!(sound!(), " AND ", $where)
+        deliveries!("FROM delivery d WHERE ", sound!(), " AND ", $where)
     };
 }
+pub(super) use deliveries;
 #[cfg(test)]
-pub(super) use {deliveries, due, readable, sound};
+pub(super) use {due, readable, sound};
 
 pub(super) const DUE: &str =
     due!("d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3");
 /// The oldest, readable or not, so that unreadable ones are noticed and reported.
-const OLDEST_DUE: &str =
-    deliveries!("endpoint_id = $1 AND lease IS NULL AND due_ms <= $2 ORDER BY due_ms LIMIT $3");
+const OLDEST_DUE: &str = deliveries!(
+    "FROM delivery d WHERE endpoint_id = $1 AND lease IS NULL AND due_ms <= $2 ORDER BY due_ms LIMIT $3"
+);
 
 /// Deliveries that wait for those of several endpoints that are deleted.
 pub(super) const OF_DELETED: &str = readable!(
     "endpoint_id IN ({}) AND lease IS NULL AND due_ms IS NOT NULL \
-     AND EXISTS (SELECT 1 FROM endpoint n WHERE n.id = delivery.endpoint_id AND n.deleted_ms IS NOT NULL) LIMIT 512"
+     AND EXISTS (SELECT 1 FROM endpoint n WHERE n.id = d.endpoint_id AND n.deleted_ms IS NOT NULL) LIMIT 512"
 );
 const _: () = assert!(RECLAIMED == 512, "as the statement says");
 /// Some, readable or not. Once the readable ones are dropped, these are the others.
-const SOME_OF_DELETED: &str =
-    deliveries!("endpoint_id IN ({}) AND lease IS NULL AND due_ms IS NOT NULL LIMIT 16");
+const SOME_OF_DELETED: &str = deliveries!(
+    "FROM delivery d WHERE endpoint_id IN ({}) AND lease IS NULL AND due_ms IS NOT NULL LIMIT 16"
+);
 
-const OF_EVENTS: &str = deliveries!("event_id IN ({})");
+const OF_EVENTS: &str = deliveries!("FROM delivery d WHERE event_id IN ({})");
 
 const ENDED: &str = readable!("lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2");
 const OF_NODE: &str =
     readable!("lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3");
 
 /// The oldest, readable or not, so that unreadable ones are noticed and reported.
-const OLDEST_ENDED: &str =
-    deliveries!("lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2");
-const OLDEST_OF_NODE: &str =
-    deliveries!("lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3");
+const OLDEST_ENDED: &str = deliveries!(
+    "FROM delivery d WHERE lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2"
+);
+const OLDEST_OF_NODE: &str = deliveries!(
+    "FROM delivery d WHERE lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3"
+);
 /// How many of the oldest are looked at for that.
 const OLDEST: i64 = 16;
 

@@ -153,22 +153,9 @@ impl Reader<'_> {
         before: Option<OperatorKeyId>,
         rows: u32,
     ) -> Read<Vec<OperatorKey>> {
-        let mut before = before.unwrap_or(OperatorKeyId::from_bytes([0xff; 16]));
-        let mut found = Vec::new();
-        loop {
-            let page = self.all(
-                operator_keys_where!("WHERE id < $1 ORDER BY id DESC LIMIT $2"),
-                vec![(&before).into(), i64::from(rows).into()],
-            )?;
-            let seal = self.seal();
-            let genuine = page.iter().filter_map(|row| read(row, seal));
-            found.extend(genuine.map(|stored| stored.key));
-            found.truncate(rows as usize);
-            let short = found.len() < rows as usize && page.len() == rows as usize;
-            match page.last().filter(|_| short) {
-                Some(last) => before = last.id(0)?,
-                None => return Ok(found),
-            }
-        }
+        let sql = operator_keys_where!("WHERE id < $1 ORDER BY id DESC LIMIT $2");
+        self.genuine((sql, vec![]), before, rows, |row, seal| {
+            Ok(read(row, seal).map(|stored| stored.key))
+        })
     }
 }

@@ -22,8 +22,9 @@ use crate::limits::{
     BOOKINGS_EXAMINED, CONTINUATIONS, ENDPOINTS_EXAMINED, EXAMINED_BYTES, PARTNERS_EXAMINED,
 };
 use crate::log::Log;
+use crate::model::id::Noun;
 use crate::model::{
-    ApiKey, ApiKeyId, BookingId, BookingStatus, EndpointId, Partner, PartnerAccount, PartnerId,
+    ApiKey, ApiKeyId, BookingId, BookingStatus, EndpointId, Id, Partner, PartnerAccount, PartnerId,
     PartnerStatus, Quota, QuotaReport, ResolutionId, Search, Timestamp,
 };
 use crate::policy::{Resolution, ResolutionStatus};
@@ -138,6 +139,17 @@ macro_rules! waiting_endpoints {
 }
 pub(super) use waiting_endpoints;
 
+/// A query for entries with the columns that [`entry`] takes.
+macro_rules! entries_where {
+    ($rest:literal) => {
+        concat!(
+            "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry WHERE ",
+            $rest
+        )
+    };
+}
+pub(super) use entries_where;
+
 impl<'a> Reader<'a> {
     /// `seen` is the head that was last seen before this connection's first query.
     pub(crate) fn new(
@@ -195,6 +207,33 @@ impl<'a> Reader<'a> {
 
     pub(super) fn first(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<Option<Row>> {
         Ok(self.all(sql, args)?.into_iter().next())
+    }
+
+    /// The first `rows` that `read` makes of a query's rows below `before`, newest first. Rows that are not genuine, of which
+    /// it makes nothing, are passed over. The id is the rows' first column, and `sql` takes it and the limit after `args`.
+    pub(super) fn genuine<N: Noun, T>(
+        &mut self,
+        (sql, args): (&'static str, Vec<Arg<'_>>),
+        before: Option<Id<N>>,
+        rows: u32,
+        read: impl Fn(&Row, &Seal) -> Read<Option<T>>,
+    ) -> Read<Vec<T>> {
+        let mut before = before.unwrap_or(Id::from_bytes([0xff; 16]));
+        let mut found = Vec::new();
+        loop {
+            let mut args = args.clone();
+            args.extend([(&before).into(), i64::from(rows).into()]);
+            let page = self.all(sql, args)?;
+            for row in &page {
+                found.extend(read(row, self.seal)?);
+            }
+            found.truncate(rows as usize);
+            let short = found.len() < rows as usize && page.len() == rows as usize;
+            match page.last().filter(|_| short) {
+                Some(last) => before = last.id(0)?,
+                None => return Ok(found),
+            }
+        }
     }
 
     /// The head.
@@ -329,23 +368,11 @@ impl<'a> Reader<'a> {
         before: Option<ApiKeyId>,
         rows: u32,
     ) -> Read<Vec<ApiKey>> {
-        let mut before = before.unwrap_or(ApiKeyId::from_bytes([0xff; 16]));
-        let mut found = Vec::new();
-        loop {
-            let page = self.all(
-                keys_where!("partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"),
-                vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
-            )?;
-            for row in &page {
-                found.extend(keys::read(row, self.seal)?.map(|(_, key)| key));
-            }
-            found.truncate(rows as usize);
-            let short = found.len() < rows as usize && page.len() == rows as usize;
-            match page.last().filter(|_| short) {
-                Some(last) => before = last.id(0)?,
-                None => return Ok(found),
-            }
-        }
+        let sql = keys_where!("partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
+        let args = vec![partner_id.into()];
+        self.genuine((sql, args), before, rows, |row, seal| {
+            Ok(keys::read(row, seal)?.map(|(_, key)| key))
+        })
     }
 
     /// Those of these keys that exist, revoked or not. Rows that are not genuine are left out.
@@ -659,7 +686,7 @@ impl<'a> Reader<'a> {
     /// A booking's entries, oldest first.
     pub fn entries_of(&mut self, booking_id: &BookingId) -> Read<Vec<StoredEntry>> {
         let rows = self.all(
-            "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry WHERE booking_id = $1 ORDER BY seq",
+            entries_where!("booking_id = $1 ORDER BY seq"),
             vec![booking_id.into()],
         )?;
         rows.iter().map(entry).collect()
@@ -765,8 +792,7 @@ pub(crate) fn continuations(conn: &mut dyn Conn) -> Read<Vec<StoredEntry>> {
 /// The rows of [`continuations`].
 pub(crate) fn own_entries(conn: &mut dyn Conn) -> Read<Vec<Row>> {
     let rows = conn.one(Statement::new(
-        "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry \
-         WHERE kind = 'log.continued' ORDER BY idx LIMIT $1",
+        entries_where!("kind = 'log.continued' ORDER BY idx LIMIT $1"),
         vec![CONTINUATIONS.into()],
     ))?;
     Ok(rows.rows)

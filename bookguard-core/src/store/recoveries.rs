@@ -4,36 +4,45 @@
 
 use super::commit::int;
 use super::conn::{Arg, Row, Statement, StoreError};
-use super::load::{Loading, delivery, event_type};
+use super::load::{Loading, deliveries, delivery, event_type};
 use super::read::{Read, Reader};
 use crate::engine::batch::{BatchState, LoggedEvent};
 use crate::limits::{EVENT_ORDER_MS, RECOVERED};
 use crate::model::{EventId, PartnerId, Recovery, RecoveryId, Timestamp};
 
+/// A query for recoveries with the columns that [`read`] takes.
+macro_rules! recoveries_where {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery WHERE ",
+            $rest
+        )
+    };
+}
+#[cfg(test)]
+pub(super) use recoveries_where;
+
 /// Several recoveries.
-pub(super) const SOME: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
-     WHERE id IN ({})";
+pub(super) const SOME: &str = recoveries_where!("id IN ({})");
 
 /// The running recoveries of one partner.
-pub(super) const RUNNING: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
-     WHERE partner_id = $1 AND finished_ms IS NULL";
+pub(super) const RUNNING: &str = recoveries_where!("partner_id = $1 AND finished_ms IS NULL");
 
 /// The recoveries of one partner with an id from a given one on.
-pub(super) const SINCE: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
-     WHERE partner_id = $1 AND id >= $2";
+pub(super) const SINCE: &str = recoveries_where!("partner_id = $1 AND id >= $2");
 
 /// All recoveries, in pages by id.
-pub(super) const ALL: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
-     WHERE id > $1 ORDER BY id LIMIT $2";
+pub(super) const ALL: &str = recoveries_where!("id > $1 ORDER BY id LIMIT $2");
 
 /// All recoveries of one partner.
-pub(super) const OF_PARTNER: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
-     WHERE partner_id = $1";
+pub(super) const OF_PARTNER: &str = recoveries_where!("partner_id = $1");
 
 const LOG: &str = "SELECT partner_id, seq, id, type, pruned_ms FROM event WHERE partner_id = $1 AND seq > $2 AND seq <= $3";
 
-const DELIVERIES: &str = "SELECT e.partner_id, e.seq, d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms \
-     FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.partner_id = $1 AND e.seq > $2 AND e.seq <= $3";
+const DELIVERIES: &str = deliveries!(
+    ", e.partner_id, e.seq FROM event e JOIN delivery d ON d.event_id = e.id \
+     WHERE e.partner_id = $1 AND e.seq > $2 AND e.seq <= $3"
+);
 
 /// Asks for the events after `after` that one step of a recovery examines, and for their deliveries. [`read_logged`]
 /// and [`read_delivery`] read the rows.
@@ -80,12 +89,12 @@ pub(super) fn read_delivery(
     _: &Loading<'_>,
     row: &Row,
 ) -> Result<(), StoreError> {
-    let (event_id, endpoint_id) = (row.id(2)?, row.id(3)?);
-    if let Some(event) = work.log.get_mut(&(row.id(0)?, row.size(1)?)) {
+    let (event_id, endpoint_id) = (row.id(0)?, row.id(1)?);
+    if let Some(event) = work.log.get_mut(&(row.id(10)?, row.size(11)?)) {
         event.endpoints.push(endpoint_id);
     }
     work.deliveries
-        .insert((event_id, endpoint_id), delivery(row, 4)?);
+        .insert((event_id, endpoint_id), delivery(row, 2)?);
     Ok(())
 }
 
@@ -172,8 +181,7 @@ impl Reader<'_> {
     ) -> Read<Vec<Recovery>> {
         let before = before.unwrap_or(RecoveryId::from_bytes([0xff; 16]));
         let rows = self.all(
-            "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
-     WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+            recoveries_where!("partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"),
             vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
         )?;
         rows.iter().map(read).collect()
@@ -181,8 +189,7 @@ impl Reader<'_> {
 
     /// One recovery and its owner.
     pub fn recovery(&mut self, recovery_id: &RecoveryId) -> Read<Option<(PartnerId, Recovery)>> {
-        let row = self.first("SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
-     WHERE id = $1", vec![recovery_id.into()])?;
+        let row = self.first(recoveries_where!("id = $1"), vec![recovery_id.into()])?;
         row.map(|row| Ok((row.id(1)?, read(&row)?))).transpose()
     }
 

@@ -14,26 +14,36 @@ use crate::limits::SHARES_FORGOTTEN;
 use crate::model::{BookingId, Partner, ShareId, Timestamp};
 use crate::seal::Seal;
 
+/// A query for shares with the columns that [`document`] takes. The argument follows them.
+macro_rules! shares {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac ",
+            $rest
+        )
+    };
+}
+#[cfg(test)]
+pub(super) use shares;
+
 /// Several shares.
-pub(super) const SOME: &str =
-    "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac FROM share WHERE id IN ({})";
+pub(super) const SOME: &str = shares!("FROM share WHERE id IN ({})");
 
 /// All shares of some bookings.
-pub(super) const OF_BOOKINGS: &str = "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac FROM share \
-     WHERE booking_id IN ({})";
+pub(super) const OF_BOOKINGS: &str = shares!("FROM share WHERE booking_id IN ({})");
 
 /// All shares, in pages by id.
-pub(super) const ALL: &str = "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac FROM share \
-     WHERE id > $1 ORDER BY id LIMIT $2";
+pub(super) const ALL: &str = shares!("FROM share WHERE id > $1 ORDER BY id LIMIT $2");
 
 /// The live share with this token, and the record of its partner. An unknown token, an expired share and a revoked one are one answer to
 /// the engine, so that nothing done afterwards can tell them apart.
-const LIVE: &str = "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac, \
-     (SELECT p.body FROM booking b JOIN partner p ON p.id = b.partner_id WHERE b.id = share.booking_id) FROM share \
-     WHERE hash = $1 AND revoked_ms IS NULL AND expires_ms > $2";
+const LIVE: &str = shares!(
+    ", (SELECT p.body FROM booking b JOIN partner p ON p.id = b.partner_id WHERE b.id = share.booking_id) \
+     FROM share WHERE hash = $1 AND revoked_ms IS NULL AND expires_ms > $2"
+);
 
-const PAGE: &str = "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac FROM share \
-     WHERE booking_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+const PAGE: &str =
+    shares!("FROM share WHERE booking_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
 
 fn ms(at: Timestamp) -> [u8; 8] {
     at.ms().to_be_bytes()
@@ -148,21 +158,10 @@ impl Reader<'_> {
         before: Option<ShareId>,
         rows: u32,
     ) -> Read<Vec<Share>> {
-        let mut before = before.unwrap_or(ShareId::from_bytes([0xff; 16]));
-        let mut found = Vec::new();
-        loop {
-            let args = vec![booking_id.into(), (&before).into(), i64::from(rows).into()];
-            let page = self.all(PAGE, args)?;
-            let seal = self.seal();
-            let genuine = page.iter().filter_map(|row| read(row, seal));
-            found.extend(genuine.map(|stored| stored.share));
-            found.truncate(rows as usize);
-            let short = found.len() < rows as usize && page.len() == rows as usize;
-            match page.last().filter(|_| short) {
-                Some(last) => before = last.id(0)?,
-                None => return Ok(found),
-            }
-        }
+        let args = vec![booking_id.into()];
+        self.genuine((PAGE, args), before, rows, |row, seal| {
+            Ok(read(row, seal).map(|stored| stored.share))
+        })
     }
 
     /// Whether a share expired before this instant.

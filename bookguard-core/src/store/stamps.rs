@@ -6,7 +6,7 @@
 use super::Store;
 use super::conn::{Arg, Row, Statement, StoreError};
 use super::load::Loading;
-use super::read::{Read, Reader, entry};
+use super::read::{Read, Reader, entries_where, entry};
 use crate::engine::batch::BatchState;
 use crate::engine::change::{Stamping, StoredStamp};
 use crate::evidence::StoredEntry;
@@ -14,16 +14,29 @@ use crate::model::Timestamp;
 
 pub(super) const STAMPING: &str = "SELECT next_ms, asked, trouble FROM stamping WHERE id = 1";
 pub(super) const STAMPED: &str = "SELECT size FROM stamp WHERE size > 0 ORDER BY size DESC LIMIT 1";
-const LATEST: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp WHERE size > 0 ORDER BY size DESC LIMIT 1";
+
+/// A query for stamps with the columns that [`stamp`] takes.
+macro_rules! stamps_where {
+    ($rest:literal) => {
+        concat!(
+            "SELECT idx, size, time_ms, checkpoint, response FROM stamp WHERE ",
+            $rest
+        )
+    };
+}
+#[cfg(test)]
+pub(super) use stamps_where;
+
+const LATEST: &str = stamps_where!("size > 0 ORDER BY size DESC LIMIT 1");
 /// The stamp over the smallest checkpoint of this log that covers at least this many entries. The log may have had other names.
-const COVERING: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp WHERE size >= $1 \
-     AND SUBSTR(checkpoint, 1, $2) = $3 ORDER BY size LIMIT 1";
+const COVERING: &str =
+    stamps_where!("size >= $1 AND SUBSTR(checkpoint, 1, $2) = $3 ORDER BY size LIMIT 1");
 /// The latest stamp up to an instant that covers at most this many entries. Later ones cover more entries.
-const RENEWING: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp WHERE time_ms <= $1 \
-     AND SUBSTR(checkpoint, 1, $2) = $3 AND size <= $4 ORDER BY time_ms DESC LIMIT 1";
+const RENEWING: &str = stamps_where!(
+    "time_ms <= $1 AND SUBSTR(checkpoint, 1, $2) = $3 AND size <= $4 ORDER BY time_ms DESC LIMIT 1"
+);
 /// Every stamp, a page at a time.
-pub(super) const ALL: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp \
-     WHERE idx > $1 ORDER BY idx LIMIT $2";
+pub(super) const ALL: &str = stamps_where!("idx > $1 ORDER BY idx LIMIT $2");
 
 impl Reader<'_> {
     /// Where the stamps have got to.
@@ -62,10 +75,7 @@ impl Reader<'_> {
 
     /// An entry by its place in the log.
     pub fn entry_at(&mut self, index: u64) -> Read<Option<StoredEntry>> {
-        let row = self.first(
-            "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry WHERE idx = $1",
-            vec![number(index)?],
-        )?;
+        let row = self.first(entries_where!("idx = $1"), vec![number(index)?])?;
         row.as_ref().map(entry).transpose()
     }
 }

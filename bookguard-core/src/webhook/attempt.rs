@@ -111,6 +111,24 @@ pub enum FailureClass {
 }
 
 impl Attempt {
+    /// An attempt that began at this time, of which nothing else is known yet.
+    pub fn begun(started_at: i64) -> Self {
+        Self {
+            started_at,
+            duration_ms: 0,
+            phase: Phase::Dns,
+            class: None,
+            detail: None,
+            status_code: None,
+            response_head: String::new(),
+            response_len: 0,
+            response_sha256: None,
+            retry_after_ms: None,
+            uncharged: false,
+            url: None,
+        }
+    }
+
     /// Whether the receiver accepted the event.
     pub fn delivered(&self) -> bool {
         self.class.is_none()

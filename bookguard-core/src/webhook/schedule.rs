@@ -109,18 +109,12 @@ mod tests {
         retry_after_ms: Option<u64>,
     ) -> Attempt {
         Attempt {
-            started_at: 0,
             duration_ms: 1,
             phase: Phase::Body,
             class: Some(class),
-            detail: None,
             status_code,
-            response_head: String::new(),
-            response_len: 0,
-            response_sha256: None,
             retry_after_ms,
-            uncharged: false,
-            url: None,
+            ..Attempt::begun(0)
         }
     }
 

@@ -17,7 +17,7 @@ use bookguard_core::features::deliveries::{
 use bookguard_core::limits::{CLAIMED_PER_ENDPOINT, LEASE_SKEW_MS};
 use bookguard_core::model::{EndpointHealth, EndpointId, EndpointStatus, EventId, Timestamp};
 use bookguard_core::service::Service;
-use bookguard_core::webhook::{Attempt, FailureClass, Phase};
+use bookguard_core::webhook::{Attempt, FailureClass};
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
@@ -353,18 +353,9 @@ fn is_due(told: &mut Option<Instant>, now: Instant) -> bool {
 /// The record of an attempt that ended before anything was sent.
 fn unsent(now: Timestamp, class: FailureClass, why: &str) -> Attempt {
     Attempt {
-        started_at: now.ms(),
-        duration_ms: 0,
-        phase: Phase::Dns,
         class: Some(class),
         detail: Some(why.to_owned()),
-        status_code: None,
-        response_head: String::new(),
-        response_len: 0,
-        response_sha256: None,
-        retry_after_ms: None,
-        uncharged: false,
-        url: None,
+        ..Attempt::begun(now.ms())
     }
 }
 

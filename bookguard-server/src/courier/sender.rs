@@ -335,7 +335,6 @@ fn record(
         (None, None) => (None, None),
     };
     let mut attempt = Attempt {
-        started_at,
         duration_ms,
         phase: if answer.is_some() {
             Phase::Body
@@ -344,13 +343,7 @@ fn record(
         },
         class,
         detail,
-        status_code: None,
-        response_head: String::new(),
-        response_len: 0,
-        response_sha256: None,
-        retry_after_ms: None,
-        uncharged: false,
-        url: None,
+        ..Attempt::begun(started_at)
     };
     if let Some(answer) = answer {
         let now_ms = started_at.saturating_add_unsigned(duration_ms);

@@ -246,18 +246,10 @@ async fn another_courier_claims_a_dead_couriers_deliveries_when_the_lease_ends()
     let settled = bench.event(&event_id).await;
 
     let late = Attempt {
-        started_at: START_MS,
         duration_ms: 1,
         phase: Phase::Connect,
         class: Some(FailureClass::ConnectionRefused),
-        detail: None,
-        status_code: None,
-        response_head: String::new(),
-        response_len: 0,
-        response_sha256: None,
-        retry_after_ms: None,
-        uncharged: false,
-        url: None,
+        ..Attempt::begun(START_MS)
     };
     let service = &bench.node.service;
     let settle = SettleDelivery::of(&held, late, service.clock().now()).unwrap();

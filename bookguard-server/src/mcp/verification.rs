@@ -83,9 +83,7 @@ const VERIFICATION: Declaration = Declaration {
     name: "NewVerification",
     about: "What to verify.",
     example: r#"{"bookingId": "bkg_01a1ff28460b7c3c8d1f0e6f5a4b3c2d"}"#,
-    reader: |v| {
-        v.object(subject);
-    },
+    reader: |v| v.object(subject).map(drop),
 };
 
 fn subject(form: &mut Form<'_, '_>) -> Option<(Subject, Option<String>)> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bookguard_core::clock::Clock;
 use bookguard_core::webhook::{self, Secret, StandardHeaders};
 use poem::http::StatusCode;
-use poem::listener::{Acceptor as _, Listener as _, TcpListener};
+use poem::listener::{Acceptor as _, Listener as _, TcpAcceptor, TcpListener};
 use poem::{Body, EndpointExt as _, Request, Route, Server, handler, post, web::Data};
 use serde::Deserialize;
 use tokio::sync::mpsc::{self, Receiver as Hooks, Sender};
@@ -53,25 +53,33 @@ struct Envelope {
     booking_id: String,
 }
 
+/// Listens on a free port of this machine. Returns the address to send webhooks to as well.
+///
+/// # Errors
+/// [`Failure::Unexpected`] if it cannot listen.
+pub async fn listen() -> Result<(TcpAcceptor, String), Failure> {
+    let fail =
+        |e: std::io::Error| Failure::Unexpected(format!("the webhook receiver cannot listen: {e}"));
+    let acceptor = TcpListener::bind("127.0.0.1:0")
+        .into_acceptor()
+        .await
+        .map_err(fail)?;
+    let addresses = acceptor.local_addr();
+    let address = addresses
+        .first()
+        .and_then(|address| address.as_socket_addr());
+    let address = address.ok_or_else(|| fail(std::io::ErrorKind::AddrNotAvailable.into()))?;
+    let url = format!("http://{address}/hook");
+    Ok((acceptor, url))
+}
+
 impl DemoReceiver {
     /// Starts on a free port of this machine.
     ///
     /// # Errors
     /// [`Failure::Unexpected`] if it cannot listen.
     pub async fn start(secret: Secret) -> Result<Self, Failure> {
-        let fail = |e: std::io::Error| {
-            Failure::Unexpected(format!("the webhook receiver cannot listen: {e}"))
-        };
-        let acceptor = TcpListener::bind("127.0.0.1:0")
-            .into_acceptor()
-            .await
-            .map_err(fail)?;
-        let addresses = acceptor.local_addr();
-        let address = addresses
-            .first()
-            .and_then(|addr| addr.as_socket_addr())
-            .ok_or_else(|| fail(std::io::ErrorKind::AddrNotAvailable.into()))?;
-        let url = format!("http://{address}/hook");
+        let (acceptor, url) = listen().await?;
         let (sender, hooks) = mpsc::channel(16);
         let routes = Route::new().at("/hook", post(receive)).data(Inbox {
             secret,

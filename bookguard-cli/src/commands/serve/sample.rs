@@ -28,11 +28,11 @@ use bookguard_core::service::RegistrationMode;
 use bookguard_server::Server;
 use bookguard_server::config::{Config, RequestLines};
 use poem::http::StatusCode;
-use poem::listener::{Acceptor as _, Listener as _, TcpListener};
 use poem::{Route, handler, post};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use crate::commands::demo::receiver::listen;
 use crate::failure::Failure;
 use crate::settings::Where;
 use crate::target::remote::Remote;
@@ -452,18 +452,7 @@ async fn call<O: Operation>(
 
 /// Starts a receiver that accepts every webhook, on a free port of this machine.
 async fn receiver() -> Result<(JoinHandle<()>, String), Failure> {
-    let fail =
-        |e: std::io::Error| Failure::Unexpected(format!("the webhook receiver cannot listen: {e}"));
-    let acceptor = TcpListener::bind("127.0.0.1:0")
-        .into_acceptor()
-        .await
-        .map_err(fail)?;
-    let addresses = acceptor.local_addr();
-    let address = addresses
-        .first()
-        .and_then(|address| address.as_socket_addr());
-    let address = address.ok_or_else(|| fail(std::io::ErrorKind::AddrNotAvailable.into()))?;
-    let url = format!("http://{address}/hook");
+    let (acceptor, url) = listen().await?;
     let serving = tokio::spawn(async move {
         // It ends only when it is stopped; an error shows as deliveries that fail.
         let routes = Route::new().at("/hook", post(accept));

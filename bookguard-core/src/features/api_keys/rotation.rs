@@ -37,7 +37,8 @@ const ROTATION: Declaration = Declaration {
                 form,
                 "Seconds for which the old key works beside the new one: 0 ends it now, 3600 in an hour, 604800 in a week.",
             )
-        });
+        })
+        .map(drop)
     },
 };
 

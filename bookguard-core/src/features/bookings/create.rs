@@ -154,7 +154,8 @@ impl BookingRequest {
             "metadata": {"reference": "SH-2027-0619"}
         }"#,
         reader: |v| {
-            v.object(|form| Self::form(form, &PolicySet::default()));
+            v.object(|form| Self::form(form, &PolicySet::default()))
+                .map(drop)
         },
     };
 

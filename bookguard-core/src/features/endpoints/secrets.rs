@@ -34,9 +34,7 @@ const ROTATION: Declaration = Declaration {
     name: "SecretRotation",
     about: "How a signing secret is replaced.",
     example: r#"{"overlapSeconds": 3600}"#,
-    reader: |v| {
-        v.object(overlap);
-    },
+    reader: |v| v.object(overlap).map(drop),
 };
 
 /// Reads for how many milliseconds the old secret goes on signing.

@@ -13,7 +13,7 @@ use crate::operation::{
     Action, Awaits, Operation, Request, Route, TestDelivery, path_id, query_one, write_awaiting,
 };
 use crate::session::{Access, Session};
-use crate::webhook::{Attempt, FailureClass, Phase, body};
+use crate::webhook::{Attempt, FailureClass, body};
 
 /// `POST /v1/webhook-endpoints/{endpointId}/test`
 #[derive(Debug)]
@@ -68,21 +68,12 @@ impl TestEndpoint {
     /// The answer remembered until the attempt has ended, and for good if the service stops before.
     pub(crate) fn unknown(&self, at: Timestamp) -> AttemptRecord {
         let attempt = Attempt {
-            started_at: at.ms(),
-            duration_ms: 0,
-            phase: Phase::Dns,
             class: Some(FailureClass::OurFault),
             detail: Some(
                 "the result of the test is not known here; test again with another Idempotency-Key"
                     .to_owned(),
             ),
-            status_code: None,
-            response_head: String::new(),
-            response_len: 0,
-            response_sha256: None,
-            retry_after_ms: None,
-            uncharged: false,
-            url: None,
+            ..Attempt::begun(at.ms())
         };
         AttemptRecord::of(self.endpoint_id, 1, &attempt)
     }

@@ -86,9 +86,7 @@ impl EndpointChanges {
         name: "EndpointChanges",
         about: "Changes to a webhook endpoint; what is left out stays.",
         example: r#"{"description": "Production, Frankfurt", "rateLimitPerSecond": null, "enabled": true}"#,
-        reader: |v| {
-            v.object(|form| Self::form(form, &ANYWHERE));
-        },
+        reader: |v| v.object(|form| Self::form(form, &ANYWHERE)).map(drop),
     };
 
     fn form(form: &mut Form<'_, '_>, judge: AddressCheck<'_>) -> Option<Self> {

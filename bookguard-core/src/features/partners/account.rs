@@ -74,9 +74,7 @@ const PARTNER_EDIT: Declaration = Declaration {
     name: "PartnerEdit",
     about: "Corrections of a partner's record; what is left out stays.",
     example: r#"{"contactEmail": "desk@stagehand.example", "website": null}"#,
-    reader: |v| {
-        v.object(PartnerEdit::form);
-    },
+    reader: |v| v.object(PartnerEdit::form).map(drop),
 };
 
 impl PartnerEdit {

@@ -83,6 +83,7 @@ const DRAFT: Declaration = Declaration {
             let faulty = json!({"title": "FaultyPolicy", "description": about});
             draft.set("anyOf", Json::array([policy, faulty.into()]));
         });
+        Some(())
     },
 };
 

@@ -14,6 +14,9 @@ use crate::model::{
 };
 use crate::policy::Policy;
 use crate::store::conn::{Conn, Row, Statement, StoreError};
+use crate::store::events::events_where;
+use crate::store::load::deliveries;
+use crate::store::read::entries_where;
 use crate::store::terms::{known_policy, policy_hash};
 use crate::store::{endpoints, recoveries};
 use crate::webhook::{Attempt, FailureClass};
@@ -55,6 +58,7 @@ struct PartnerContext {
 type Partners = HashMap<PartnerId, Arc<PartnerContext>>;
 
 /// A page of bookings, or of events that are about none, and everything that belongs to them.
+#[derive(Default)]
 struct Page {
     number: usize,
     bookings: Vec<Row>,
@@ -268,13 +272,11 @@ fn read_page(
     let last = last.blob(0)?.to_vec();
     let range = || vec![after.as_slice().into(), last.as_slice().into()];
     let entries = ask(
-        "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry \
-         WHERE booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, seq",
+        entries_where!("booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, seq"),
         range(),
     )?;
     let events = ask(
-        "SELECT id, partner_id, seq, booking_id, type, body, pruned_ms, digest, retries FROM event \
-         WHERE booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, seq",
+        events_where!("booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, seq"),
         range(),
     )?;
     let resolutions = ask(
@@ -283,8 +285,9 @@ fn read_page(
         range(),
     )?;
     let deliveries = ask(
-        "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms FROM event e \
-         JOIN delivery d ON d.event_id = e.id WHERE e.booking_id > $1 AND e.booking_id <= $2",
+        deliveries!(
+            "FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.booking_id > $1 AND e.booking_id <= $2"
+        ),
         range(),
     )?;
     let attempts = ask(
@@ -302,7 +305,6 @@ fn read_page(
     let partners = theirs_of(conn, cache, &events)?;
     *after = last;
     Ok(Some(Page {
-        number: 0,
         bookings,
         entries,
         events,
@@ -311,7 +313,7 @@ fn read_page(
         attempts: in_order(attempts),
         partners,
         policies,
-        keys: HashMap::new(),
+        ..Page::default()
     }))
 }
 
@@ -322,8 +324,7 @@ fn read_events_without_booking(
 ) -> Result<Option<Page>, StoreError> {
     let mut ask = |sql, args| Ok::<_, StoreError>(conn.one(Statement::new(sql, args))?.rows);
     let events = ask(
-        "SELECT id, partner_id, seq, booking_id, type, body, pruned_ms, digest, retries FROM event \
-         WHERE booking_id IS NULL AND id > $1 ORDER BY id LIMIT $2",
+        events_where!("booking_id IS NULL AND id > $1 ORDER BY id LIMIT $2"),
         vec![after.as_slice().into(), BOOKINGS.into()],
     )?;
     let Some(last) = events.last() else {
@@ -332,8 +333,9 @@ fn read_events_without_booking(
     let last = last.blob(0)?.to_vec();
     let range = || vec![after.as_slice().into(), last.as_slice().into()];
     let deliveries = ask(
-        "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms FROM event e \
-         JOIN delivery d ON d.event_id = e.id WHERE e.booking_id IS NULL AND e.id > $1 AND e.id <= $2",
+        deliveries!(
+            "FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.booking_id IS NULL AND e.id > $1 AND e.id <= $2"
+        ),
         range(),
     )?;
     let attempts = ask(
@@ -345,16 +347,12 @@ fn read_events_without_booking(
     let keys = expiring_keys(conn, &events)?;
     *after = last;
     Ok(Some(Page {
-        number: 0,
-        bookings: Vec::new(),
-        entries: Vec::new(),
         events,
-        resolutions: Vec::new(),
         deliveries: in_order(deliveries),
         attempts: in_order(attempts),
         partners,
-        policies: HashMap::new(),
         keys,
+        ..Page::default()
     }))
 }
 

@@ -11,6 +11,7 @@ use crate::engine::change::StoredStamp;
 use crate::evidence::Anchor;
 use crate::ledger::{Checkpoint, LeafKind};
 use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::read::entries_where;
 use crate::store::{stamps, tree};
 
 impl Check<'_> {
@@ -51,7 +52,7 @@ impl Check<'_> {
         head: &str,
     ) -> Result<Result<(), String>, StoreError> {
         let rows = self.rows(Statement::new(
-            "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry WHERE idx = $1",
+            entries_where!("idx = $1"),
             vec![i64::try_from(stamp.leaf).unwrap_or(i64::MAX).into()],
         ))?;
         let Some(row) = rows.first() else {
