@@ -622,7 +622,10 @@ async fn what_postgresql_keeps_of_it_in_its_own_files_goes_as_the_operators_page
         "wal_recycle",
         "pg_switch_wal",
     ] {
-        assert!(page.contains(said), "docs/operate/backup.md does not say {said}");
+        assert!(
+            page.contains(said),
+            "docs/operate/backup.md does not say {said}"
+        );
     }
     server.close().await.verify(1).await;
 }
