@@ -193,7 +193,7 @@ fn a_genuine_packet_verifies_and_says_so_check_by_check() {
 }
 
 /// The bytes to change: of a word its first, every eighth and its last byte, and all between words. A word is what nothing
-/// separates, as a hash in Base64.
+/// separates, as a hash in Base64. The digest of the whole notices a change wherever it is, so every third of these stands for the others.
 fn bytes_to_change(text: &[u8]) -> Vec<usize> {
     let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
     let mut begun = 0;
@@ -207,7 +207,8 @@ fn bytes_to_change(text: &[u8]) -> Vec<usize> {
             places.push(at);
         }
     }
-    places
+    let every = if is_long() { 1 } else { 3 };
+    places.into_iter().step_by(every).collect()
 }
 
 #[test]
@@ -446,21 +447,36 @@ const STATED: &[(&str, &str)] = &[
 fn a_packet_with_any_field_changed_never_verifies_whoever_signs_it() {
     let fixture = Fixture::new();
     let mut stated = Vec::new();
-    for packet in [fixture.decided(), fixture.rescheduled()] {
-        no_field_is_free(&fixture, &packet, |_| true, &mut stated);
+    no_field_is_free(&fixture, &fixture.decided(), |_| true, &mut stated);
+    // The parts that the other packets share with it need not be tried again.
+    for (packet, kind, own) in [
+        (
+            fixture.rescheduled(),
+            "booking.rescheduled",
+            &[
+                "/booking",
+                "/evaluation",
+                "/formerTerms",
+                "/summary",
+                "/terms",
+            ][..],
+        ),
+        (
+            fixture.notified(),
+            "webhook.settled",
+            &["/deliveries", "/summary"],
+        ),
+    ] {
+        let of_kind = |at: &str| {
+            let entry = at
+                .strip_prefix("/entries/")
+                .and_then(|rest| rest.split('/').next());
+            let entry = entry.and_then(|n| packet.entries.get(n.parse::<usize>().ok()?));
+            entry.is_some_and(|entry| entry.body.kind == kind)
+        };
+        let is_own = |at: &str| of_kind(at) || own.iter().any(|part| at.starts_with(part));
+        no_field_is_free(&fixture, &packet, is_own, &mut stated);
     }
-    // The parts shared with the other packets need not be tried again.
-    let notified = fixture.notified();
-    let of_settled = |at: &str| {
-        let entry = at
-            .strip_prefix("/entries/")
-            .and_then(|rest| rest.split('/').next());
-        let entry = entry.and_then(|n| notified.entries.get(n.parse::<usize>().ok()?));
-        entry.is_some_and(|entry| entry.body.kind == "webhook.settled")
-    };
-    let own =
-        |at: &str| of_settled(at) || at.starts_with("/deliveries") || at.starts_with("/summary");
-    no_field_is_free(&fixture, &notified, own, &mut stated);
     for (place, why) in STATED {
         let needed = *place == "/signature" || stated.iter().any(|at| at == place);
         // A part of the changes cannot show that a line is needed by none.

@@ -640,6 +640,9 @@ fn take_away_and_double(bench: &mut Bench, table: &str, row: usize, doubled: &mu
             !findings.is_empty() || table == "schema_version" || is_erased_answer(table, &copy),
             "{table} has one row too many: {copy:?}"
         );
+        if !is_long() {
+            break;
+        }
     }
 }
 
