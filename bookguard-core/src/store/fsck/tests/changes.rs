@@ -101,7 +101,7 @@ fn places(value: &serde_json::Value, at: &str, out: &mut Vec<String>) {
     match value {
         Json::Object(members) => members
             .iter()
-            .for_each(|(name, value)| places(value, &format!("{at}/{name}"), out)),
+            .for_each(|(name, value)| places(value, &format!("{at}/{}", escaped(name)), out)),
         Json::Array(items) if !items.is_empty() => {
             items
                 .iter()
@@ -110,6 +110,11 @@ fn places(value: &serde_json::Value, at: &str, out: &mut Vec<String>) {
         }
         _ => out.push(at.to_owned()),
     }
+}
+
+/// A member's name as a step of a JSON pointer (RFC 6901 §3).
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 /// The document with every value changed or removed in turn, and with other spelling; `None` if it is not a document.
@@ -167,7 +172,12 @@ fn without(text: &str, document: &serde_json::Value, at: &str, old: &serde_json:
     let (parent, name) = at.rsplit_once('/').unwrap();
     let member = match less.pointer_mut(parent).unwrap() {
         Json::Object(members) => {
-            members.remove(name);
+            let name = members
+                .keys()
+                .find(|one| escaped(one) == name)
+                .unwrap()
+                .clone();
+            members.remove(&name);
             format!("{}:{old}", Json::from(name))
         }
         Json::Array(items) => {
