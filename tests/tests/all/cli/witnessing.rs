@@ -485,7 +485,7 @@ async fn a_log_is_followed_from_where_it_was_left_and_a_fork_is_kept() {
     }
 }
 
-/// The cosigned checkpoint lags behind the log, and here also behind the one that its follower knows. For long, it does not.
+/// The cosigned checkpoint lags behind the log, and here also behind the one that its follower knows; but never for long.
 #[tokio::test]
 async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     let folder = TempDir::new().unwrap();
@@ -505,18 +505,30 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     };
     let cosigned = |size| cosigned_before(size, 6);
     let key = log.key();
-    let look = async || {
+    let line = || {
         let line = follow("monitor", &at("log"), &at("m"), Some(&key));
-        let line = line.arg("--witness-policy").arg(at("policy"));
-        line.run().await
+        line.arg("--witness-policy").arg(at("policy"))
     };
+    let look = async || line().run().await;
     log.publish(30, &at("log"));
     fs::write(at("log").join("checkpoint"), cosigned(30)).unwrap();
     assert_eq!(followed(&look().await), (30.into(), 30.into()));
-    // It is the known one, and nobody vouches any more that there is none after it.
-    fs::write(at("log").join("checkpoint"), cosigned_before(30, 8)).unwrap();
-    let old = "enough of its witnesses have cosigned within 7 days";
-    look().await.ended(6, &[old]);
+    // It is the known one, and nobody vouches any more that there is none after it, nor can vouch today for tomorrow.
+    for days in [8, -1] {
+        fs::write(at("log").join("checkpoint"), cosigned_before(30, days)).unwrap();
+        let old = "enough of its witnesses have cosigned within 7 days";
+        let ran = look().await;
+        ran.ended(6, &[old]);
+        let looked: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(looked["size"], 30);
+    }
+    // Whoever follows it goes on.
+    let mut following = line().args("--every 1s --output json").start();
+    for _ in 0..2 {
+        let looked: Value = serde_json::from_str(&following.line().await).unwrap();
+        assert_eq!(looked["size"], 30);
+    }
+    assert_eq!(following.terminate().await, Some(0));
     fs::write(at("log").join("checkpoint"), cosigned(30)).unwrap();
     assert_eq!(followed(&look().await), (30.into(), 0.into()));
     fs::write(at("log").join("cosigned-checkpoint"), cosigned(20)).unwrap();
