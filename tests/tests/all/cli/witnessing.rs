@@ -14,6 +14,7 @@ use bookguard_core::ledger::witness::AddCheckpoint;
 use bookguard_core::ledger::{Checkpoint, Hash, Signer, TilePath, Tree, leaf_hash};
 use bookguard_core::limits::DAY_MS;
 use bookguard_tests::caller::Caller;
+use bookguard_tests::disk_faults::{DiskFaults, ENOSPC};
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
@@ -223,7 +224,12 @@ async fn a_fork_is_kept_whatever_number_of_wrong_proofs_comes() {
         Log::new("log.example", 40, 10),
     );
     witness(folder, &[&log]).await;
-    let server = Serving::of(serving(folder)).await;
+    let disk = DiskFaults::new();
+    let line = match &disk {
+        Some(disk) => disk.under(serving(folder)),
+        None => serving(folder),
+    };
+    let server = Serving::of(line).await;
     let caller = server.caller();
     assert_eq!(add(&caller, log.request(0, 12)).await.status, 200);
     let kept = |kind: &str| {
@@ -237,10 +243,20 @@ async fn a_fork_is_kept_whatever_number_of_wrong_proofs_comes() {
     };
     let refused = add(&caller, fork.request(12, 40)).await;
     assert_eq!(refused.status, 422, "{}", refused.text);
-    for size in 13..=32 {
+    let wrong = |size| {
         let mut request = AddCheckpoint::parse(&log.request(12, size)).unwrap();
         request.proof.pop();
-        let refused = add(&caller, request.to_string()).await;
+        request.to_string()
+    };
+    // One that came while the disk was full is kept when it comes again.
+    if let Some(disk) = &disk {
+        disk.fail(&[("write", "/unproven-*", ENOSPC)]);
+        assert_eq!(add(&caller, wrong(13)).await.status, 422);
+        assert_eq!(kept("unproven-").len(), 0);
+        disk.mend();
+    }
+    for size in 13..=32 {
+        let refused = add(&caller, wrong(size)).await;
         assert_eq!(refused.status, 422, "{}", refused.text);
         assert_eq!(kept("unproven-").len() as u64, (size - 12).min(16));
     }
