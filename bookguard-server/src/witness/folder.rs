@@ -32,8 +32,8 @@ use bookguard_core::private;
 use super::audit::{Audit, AuditedLog, LogAuditor};
 use crate::server::take;
 
-/// The most checkpoints of each kind that are kept of one log. The newest are, because anybody can send genuine ones with a wrong proof
-/// before one comes that is not.
+/// The most checkpoints of each kind that are kept of one log. The newest stay, because anybody can send genuine ones with a wrong
+/// proof before a false one comes.
 const FORKS: usize = 16;
 
 /// How often the operator is told of each kind of one log: anybody can make a witness tell it.
