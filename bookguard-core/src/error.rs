@@ -92,7 +92,7 @@ pub struct Error {
     pub kind: Kind,
     /// Stable snake_case code.
     pub code: Cow<'static, str>,
-    /// For people: names the object, the rule and the way out.
+    /// For people: names the object and the rule, and the way out unless `details` do.
     pub message: String,
     /// Every faulty field, when the request itself was at fault.
     pub details: Vec<FieldError>,

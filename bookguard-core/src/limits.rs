@@ -94,12 +94,15 @@ pub const CONSOLE_SESSION_MS: i64 = 12 * HOUR_MS;
 /// Console links and sessions of one partner that work: one for each person and device.
 pub const CONSOLE_SESSIONS: usize = 100;
 /// Console sessions that work and began with one key itself; another one ends the oldest of them. It is half of
-/// [`CONSOLE_SESSIONS`], so that no key, however little it may do, takes all places.
+/// [`CONSOLE_SESSIONS`]: a key that may make no links, however little it may do, leaves the others to links and other keys.
 pub const CONSOLE_SESSIONS_OF_KEY: usize = CONSOLE_SESSIONS / 2;
 /// Console links of one partner that work and that nobody has opened. They leave half of [`CONSOLE_SESSIONS`] to people.
 pub const CONSOLE_LINKS: usize = CONSOLE_SESSIONS / 2;
-/// Those of one key: with its sessions ([`CONSOLE_SESSIONS_OF_KEY`]), they leave places to others.
+/// Those of one key.
 pub const CONSOLE_LINKS_OF_KEY: usize = CONSOLE_LINKS / 2;
+/// Console links and sessions that work and that one key made or began. Whoever makes links can open them too, so without this a single
+/// key could take all places.
+pub const CONSOLE_PLACES_OF_KEY: usize = CONSOLE_SESSIONS - CONSOLE_LINKS_OF_KEY;
 /// Console links and sessions of one partner that work or were ended before their time: beginning and ending them in turn must
 /// end.
 pub const CONSOLE_SESSIONS_BEGUN: usize = 1_000;
@@ -468,8 +471,8 @@ pub const WITNESS_GAP_MS: i64 = 10_000;
 pub const COSIGNATURE_FRESH_MS: i64 = HOUR_MS;
 /// Milliseconds after its last cosignature at which a witness counts as silent: twice the time after which it is asked for a fresh one.
 pub const WITNESS_SILENT_MS: i64 = 2 * COSIGNATURE_FRESH_MS;
-/// Milliseconds after which a cosigned checkpoint is too old for those who follow a log by a trust policy: a log that does not grow has
-/// a recent one all the same, and a week is enough to bring back witnesses.
+/// Milliseconds after which a cosigned checkpoint is too old for those who follow a log by a trust policy. Witnesses also cosign a
+/// log that does not grow, again and again, and a week is time enough to bring them back.
 pub const COSIGNED_OLD_MS: i64 = 7 * DAY_MS;
 /// Seconds in which a witness must have answered, all requests of one turn together.
 pub const WITNESS_TURN_S: u64 = 15;

@@ -101,7 +101,8 @@ impl Asking {
         let (head, known) = self.apart(look).await?;
         let known = known.iter().find(|one| one.url == self.place.url);
         let log = (head.origin.as_str(), head.head.size);
-        if !rule::is_due(known, log, self.service.clock().now()) {
+        let now = self.service.clock().now();
+        if !rule::is_due(known, log, &self.place.keys, now) {
             return Ok(None);
         }
         let taken = claim(&self.service, &self.place, &head);

@@ -92,6 +92,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             config.guard_file.clone(),
         ),
         config: *config,
+        unchecked: None,
         keep: keep.unwrap_or(KEEP) as usize,
         ending,
         folder,
@@ -107,9 +108,8 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     // A folder that cannot be used fails now, not again and again.
     drop(BackupFolder::open(&into.folder)?);
     let mut wait = into.due_in(every);
-    let mut unchecked = None;
     while timeout(wait, into.ending.told()).await.is_err() {
-        let since = unchecked.map(|at: Instant| at.elapsed());
+        let since = into.unchecked.map(|at| at.elapsed());
         if is_in_vain(since, every, into.check.has_key()) {
             wait = every.min(AGAIN);
             continue;
@@ -125,7 +125,6 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             }
             Some(Err(failure)) => {
                 say(&failure.text(errors).unwrap_or_default());
-                unchecked = (!into.check.has_key()).then(Instant::now);
                 wait = every.min(AGAIN);
             }
         }
@@ -150,6 +149,8 @@ struct IntoFolder {
     folder: PathBuf,
     keep: usize,
     ending: Ending,
+    /// When a copy was set aside last, because there was no ledger key for its check.
+    unchecked: Option<Instant>,
 }
 
 impl IntoFolder {
@@ -173,9 +174,19 @@ impl IntoFolder {
         let db = self.config.db.clone();
         let (check, keep) = (self.check.clone(), self.keep);
         let reserve = self.config.min_free_disk;
-        let work =
-            move |progress: Progress<'_>| folder.back_up(&db, &check, keep, reserve, progress);
-        self.ending.while_working(work).await
+        let work = move |progress: Progress<'_>| match folder
+            .back_up(&db, &check, keep, reserve, progress)
+        {
+            Err(BackupError::Unchecked(why)) => Ok(Err(why)),
+            made => made.map(Ok),
+        };
+        let made = self.ending.while_working(work).await?;
+        Some(made.and_then(|made| {
+            made.map_err(|why| {
+                self.unchecked = Some(Instant::now());
+                Failure::Unexpected(why)
+            })
+        }))
     }
 }
 
@@ -275,7 +286,7 @@ impl From<BackupError> for Failure {
         match error {
             BackupError::Refused(error) => error.into(),
             BackupError::NotVerified(why) => Self::NotVerified(why),
-            BackupError::Failed(why) => Self::Unexpected(why),
+            BackupError::Failed(why) | BackupError::Unchecked(why) => Self::Unexpected(why),
         }
     }
 }

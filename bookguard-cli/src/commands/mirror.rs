@@ -104,11 +104,13 @@ pub(super) fn seen(folder: PathBuf, key: VerifierKey, note: &str) -> Result<(), 
 struct Looked {
     before: u64,
     log: Checkpoint,
+    /// Whether the witnesses of the policy, if there is one, have cosigned it lately.
+    recent: Result<(), Failure>,
 }
 
 /// # Errors
-/// [`Failure::NotVerified`] for a log that is forked or changed, [`Failure::Unreachable`] without --every if it does not answer,
-/// [`Failure::Usage`] and [`Failure::Unexpected`] for the folder.
+/// [`Failure::NotVerified`] for a log that is forked or changed, and without --every if its witnesses have not cosigned it lately;
+/// [`Failure::Unreachable`] without --every if it does not answer, [`Failure::Usage`] and [`Failure::Unexpected`] for the folder.
 async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
     let FollowArgs {
         log,
@@ -133,10 +135,17 @@ async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
             () = ended(&mut signals) => break,
         };
         match looked {
-            Ok(looked) => lines.show(&looked.json(), |_| looked.in_words())?,
+            Ok(looked) => {
+                lines.show(&looked.json(), |_| looked.in_words())?;
+                match looked.recent {
+                    // Witnesses may come back.
+                    Err(failure) if every.is_some() => tell(&failure),
+                    recent => recent?,
+                }
+            }
             // It may answer again; what it said wrong it would say again.
             Err(failure @ (Failure::Unreachable(_) | Failure::BadAnswer(_))) if every.is_some() => {
-                say(&failure.text(Format::Table).unwrap_or_default());
+                tell(&failure);
             }
             Err(failure) => return Err(failure),
         }
@@ -144,6 +153,10 @@ async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
         wait = every;
     }
     Ok(())
+}
+
+fn tell(failure: &Failure) {
+    say(&failure.text(Format::Table).unwrap_or_default());
 }
 
 impl Looked {
@@ -263,11 +276,12 @@ impl FollowedLog {
             Some(log) if log.size < known.size => Looked {
                 before: known.size,
                 log: known,
+                recent: Ok(()),
             },
             _ => self.look_at(place, (source, note.clone())).await?,
         };
-        public_log::require_recent(place, &note, policy, Clock::System.now())?;
-        Ok(looked)
+        let recent = public_log::require_recent(place, &note, policy, Clock::System.now());
+        Ok(Looked { recent, ..looked })
     }
 
     /// Looks at the checkpoint that was found there.
@@ -355,7 +369,11 @@ impl FollowedLog {
             // It only takes room.
             let _ = fs::remove_dir_all(folder);
         }
-        Ok(Looked { before, log })
+        Ok(Looked {
+            before,
+            log,
+            recent: Ok(()),
+        })
     }
 
     /// The checkpoint seen last; that of an empty log at first.

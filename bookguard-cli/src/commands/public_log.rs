@@ -16,7 +16,7 @@ use bookguard_core::ledger::note::MAX_NOTE_BYTES;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle, parse_bundle};
 use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::walk::most_bytes;
-use bookguard_core::limits::{COSIGNED_OLD_MS, DAY_MS};
+use bookguard_core::limits::{CLOCK_SKEW_MS, COSIGNED_OLD_MS, DAY_MS};
 use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
 use reqwest::header::{LOCATION, RETRY_AFTER};
@@ -136,12 +136,13 @@ pub(super) fn require_recent(
     policy: &TrustPolicy,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let since = now.plus_ms(-COSIGNED_OLD_MS).unix_seconds();
-    let since = u64::try_from(since).unwrap_or_default();
+    let seconds = |ms| u64::try_from(now.plus_ms(ms).unix_seconds()).unwrap_or_default();
+    // A time that has not come yet would stay recent for as long as somebody likes.
+    let recent = seconds(-COSIGNED_OLD_MS)..=seconds(CLOCK_SKEW_MS);
     let cosigned = policy.check_known(note).unwrap_or_default();
     let is_reached = policy.is_reached_by(|witness| {
         let mut times = cosigned.iter().filter(|(name, _)| *name == witness.name);
-        times.any(|(_, at)| *at >= since)
+        times.any(|(_, at)| recent.contains(at))
     });
     match is_reached {
         true => Ok(()),

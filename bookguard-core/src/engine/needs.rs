@@ -15,7 +15,7 @@ pub struct Needs {
     pub now: Timestamp,
     /// Partners, with their endpoints.
     pub partners: Vec<PartnerId>,
-    /// Partners that add an endpoint, which needs the time at which they last deleted an unverified one.
+    /// Partners that add an endpoint. Whether it waits depends on when they last deleted an unverified one.
     pub adding: Vec<PartnerId>,
     /// Partners whose keys that work are loaded.
     pub key_owners: Vec<PartnerId>,

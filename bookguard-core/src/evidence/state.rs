@@ -129,7 +129,7 @@ impl BookingState {
         Ok(())
     }
 
-    /// Adds the next fact. Earlier ones no longer show what it erases.
+    /// Adds the next fact. It leaves earlier ones as they are: what it erases is gone from them already, or [`Self::apply`] removes it.
     fn follow(&mut self, logged: Logged<Fact>) -> Result<(), String> {
         not_ahead(&logged)?;
         let Logged { place, fact } = logged;

@@ -62,6 +62,7 @@ pub fn is_silent(cosigned_at: Option<Timestamp>, now: Timestamp) -> bool {
 #[derive(Debug, Clone)]
 pub struct ClaimWitness {
     pub(crate) url: String,
+    pub(crate) keys: Vec<CosignerKey>,
     /// The log's name and size.
     pub(crate) log: (String, u64),
     pub(crate) lease: i64,
@@ -96,6 +97,7 @@ pub fn claim(
 ) -> Envelope<Option<WitnessState>> {
     let claim = ClaimWitness {
         url: place.url.clone(),
+        keys: place.keys.clone(),
         log: (head.origin.clone(), head.head.size),
         lease: service.lease(),
     };
@@ -212,9 +214,10 @@ impl WitnessTurn {
                 self.cosigned = lines.iter().filter_map(signed).collect();
                 self.state.size = sent.size;
                 self.state.cosigned_at = Some(now);
-                let keys = &self.place.keys;
-                (self.state.signed)
-                    .retain(|known, _| keys.iter().any(|key| key.to_string() == *known));
+                let keys = self.place.keys.iter().map(CosignerKey::to_string);
+                self.state.expected = keys.collect();
+                let expected = &self.state.expected;
+                (self.state.signed).retain(|known, _| expected.contains(known));
                 let signed = self.cosigned.iter().map(|one| (one.key.clone(), now));
                 self.state.signed.extend(signed);
                 self.state.trouble = None;

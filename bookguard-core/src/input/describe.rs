@@ -29,7 +29,7 @@ impl Declaration {
     /// Reads a body as an operation would that knows nothing about its caller.
     ///
     /// # Errors
-    /// Those of [`input::read`](super::read).
+    /// Those of [`input::read`](super::read); none for a policy, which another reader reads.
     pub fn check(&self, body: &[u8]) -> Result<(), Error> {
         super::read_value(body, self.reader)
     }

@@ -3,7 +3,7 @@
 //! `features/cosignatures` decides when a witness is asked. Invariant: the note of a stored cosignature is a checkpoint that the
 //! log's key signed, with one further line that verifies under the witness's key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -31,6 +31,9 @@ pub struct WitnessState {
     /// The same for each of its keys, in note form, that has ever signed. Empty if that was not noted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub signed: BTreeMap<String, Timestamp>,
+    /// Those of its keys, in note form, that were expected to sign when it last cosigned. Empty if that was not noted.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub expected: BTreeSet<String>,
     /// How often in a row it did not cosign.
     pub failures: u32,
     /// Why it did not cosign, if it did not. An alarm stays until it cosigns.
@@ -79,6 +82,8 @@ impl WitnessState {
     pub fn trouble_of(&self, key: &str) -> Option<String> {
         match &self.trouble {
             Some(trouble) => Some(trouble.what.clone()),
+            // The policy names it only since then.
+            None if !self.expected.contains(key) => None,
             None if self.signed_at(key) == self.cosigned_at => None,
             None => Some(format!(
                 "another witness at its address signed, and it did not; ask its operator whether {key} is still its key"

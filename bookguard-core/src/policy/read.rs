@@ -377,14 +377,10 @@ pub(crate) fn time_zone(value: &mut Value<'_, '_>) -> Option<Zone> {
     if let Some(zone) = Zone::iana(&text) {
         return Some(zone);
     }
-    let fix = match Zone::nearest_iana(&text) {
-        Some(name) => format!("Did you mean \"{name}\"?"),
-        None => "Send an IANA name such as \"America/New_York\" or \"Europe/Berlin\".".to_owned(),
-    };
     value.fault(
         "time_zone_unknown",
         format!("\"{}\" is not an IANA time zone", shorten(&text)),
-        fix,
+        Zone::fix(&text),
     )
 }
 

@@ -331,14 +331,10 @@ fn zone(policy: Option<&Adopted>, booked: &Booked<'_>) -> Result<Option<Zone>, E
 
 fn named(name: &str, whose: &str) -> Result<Zone, Error> {
     Zone::iana(name).ok_or_else(|| {
-        let hint = match Zone::nearest_iana(name) {
-            Some(near) => format!(" Did you mean \"{near}\"?"),
-            None => String::new(),
-        };
         Error::invalid(
             "time_zone_unknown",
             format!(
-                "{whose} time zone \"{}\" is not an IANA time zone.{hint}",
+                "{whose} time zone \"{}\" is not an IANA time zone.",
                 shorten(name)
             ),
         )

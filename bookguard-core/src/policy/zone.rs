@@ -35,7 +35,17 @@ impl Zone {
         name.parse().ok().map(Self::Named)
     }
 
-    /// The IANA name closest to what was typed, for an error's fix.
+    /// What to do about a name that is none of IANA's.
+    pub(crate) fn fix(typed: &str) -> String {
+        match Self::nearest_iana(typed) {
+            Some(near) => format!("Did you mean \"{near}\"?"),
+            None => {
+                "Send an IANA name such as \"America/New_York\" or \"Europe/Berlin\".".to_owned()
+            }
+        }
+    }
+
+    /// The IANA name closest to what was typed.
     pub fn nearest_iana(typed: &str) -> Option<&'static str> {
         let names: Vec<&'static str> = chrono_tz::TZ_VARIANTS.iter().map(|tz| tz.name()).collect();
         nearest(typed, &names)

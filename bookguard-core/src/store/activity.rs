@@ -133,8 +133,8 @@ impl Reader<'_> {
         row.map_or(Ok(0), |row| row.size(0))
     }
 
-    /// The number of a partner's keys whose coming expiry must be told. A key whose end was moved is not one of them:
-    /// whoever rotated or revoked it knows.
+    /// The number of a partner's keys about whose expiry it must be warned. A key whose end was moved does not count: whoever
+    /// rotated or revoked it knows.
     pub fn keys_expiring(&mut self, partner_id: &PartnerId, now: Timestamp) -> Read<u32> {
         let most = i64::try_from(KEYS_PER_PARTNER).unwrap_or(i64::MAX);
         let rows = self.all(

@@ -54,6 +54,8 @@ pub enum BackupError {
     Refused(Error),
     /// The file does not verify; the sentence says what is wrong with it.
     NotVerified(String),
+    /// The copy was set aside, because the ledger key that checks it cannot be read.
+    Unchecked(String),
     /// Something failed; the sentence names it.
     Failed(String),
 }

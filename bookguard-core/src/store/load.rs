@@ -47,7 +47,7 @@ pub(crate) fn begin(
     let now = needs.now.ms();
     let mut asked = Asked {
         statements: vec![head_statement(), schema::version_statement()],
-        readers: Vec::new(),
+        readings: Vec::new(),
     };
     ask(needs, now, &mut asked);
     if growing {
@@ -74,24 +74,83 @@ pub(crate) fn begin(
         lacking: head.lacking.clone(),
         ..BatchState::default()
     };
-    for (reader, rows) in asked.readers.into_iter().zip(rest) {
-        for row in &rows.rows {
-            reader(&mut work, &loading, row)?;
-        }
-    }
+    read_all(conn, asked.readings, rest, &loading, &mut work)?;
     Ok((head, growing, work))
 }
 
+/// Loads what is needed in a transaction that was begun before.
+#[cfg(all(test, feature = "sqlite", feature = "postgres"))]
+pub(super) fn load(
+    conn: &mut dyn Conn,
+    seal: &Seal,
+    needs: &Needs,
+) -> Result<BatchState, StoreError> {
+    let now = needs.now.ms();
+    let mut asked = Asked::default();
+    ask(needs, now, &mut asked);
+    let found = conn.run(&asked.statements)?;
+    let mut work = BatchState::default();
+    let loading = Loading { seal, now };
+    read_all(conn, asked.readings, &found, &loading, &mut work)?;
+    Ok(work)
+}
+
+/// Reads the rows that were found.
+fn read_all(
+    conn: &mut dyn Conn,
+    readings: Vec<Reading>,
+    found: &[Rows],
+    loading: &Loading<'_>,
+    work: &mut BatchState,
+) -> Result<(), StoreError> {
+    let mut again = Asked::default();
+    for (Reading { reader, readable }, rows) in readings.into_iter().zip(found) {
+        let before = work.left_out.len();
+        for row in &rows.rows {
+            reader(work, loading, row)?;
+        }
+        if let Some(readable) = readable.filter(|_| work.left_out.len() > before) {
+            again.add(readable, reader);
+        }
+    }
+    if again.statements.is_empty() {
+        return Ok(());
+    }
+    let found = conn.run(&again.statements)?;
+    read_all(conn, again.readings, &found, loading, work)
+}
+
 /// The statements with which a batch begins, and how the rows of all but the first two are read.
+#[derive(Default)]
 struct Asked {
     statements: Vec<Statement<'static>>,
-    readers: Vec<RowLoader>,
+    readings: Vec<Reading>,
+}
+
+/// How the rows of a statement are read.
+struct Reading {
+    reader: RowLoader,
+    /// The same statement without unreadable rows, which is asked only if there are some: they stay as they are, and would otherwise
+    /// take the places of others in every batch.
+    readable: Option<Statement<'static>>,
 }
 
 impl Asked {
-    fn add(&mut self, statement: Statement<'static>, read: RowLoader) {
+    fn add(&mut self, statement: Statement<'static>, reader: RowLoader) {
         self.statements.push(statement);
-        self.readers.push(read);
+        self.readings.push(Reading {
+            reader,
+            readable: None,
+        });
+    }
+
+    /// Asks for rows of which some may be unreadable.
+    fn damageable(&mut self, [all, readable]: [Statement<'static>; 2], reader: RowLoader) {
+        self.statements.push(all);
+        self.readings.push(Reading {
+            reader,
+            readable: Some(readable),
+        });
     }
 
     fn one(&mut self, sql: &'static str, args: Vec<Arg<'static>>, read: RowLoader) {
@@ -203,20 +262,16 @@ fn ask_events(needs: &Needs, now: i64, asked: &mut Asked) {
     }
     asked.keyed(TO_DELETED, &needs.deleted, read_deleted);
     for (endpoint_id, room) in &needs.due {
-        let args = |most: i64| {
-            let endpoint_id = endpoint_id.as_bytes().to_vec();
-            vec![Arg::from(endpoint_id), now.into(), most.into()]
-        };
+        let endpoint_id = Arg::from(endpoint_id.as_bytes().to_vec());
         let room = i64::try_from(*room).unwrap_or(i64::MAX);
-        asked.one(DUE, args(room), read_due);
-        asked.one(OLDEST_DUE, args(OLDEST), notice_damaged);
+        let args = [endpoint_id, now.into(), room.into()];
+        asked.damageable(DUE.map(|sql| Statement::new(sql, args.to_vec())), read_due);
     }
-    asked.keyed(OF_DELETED, &needs.dropped, read_dropped);
-    asked.keyed(SOME_OF_DELETED, &needs.dropped, notice_damaged);
-    for lapse in &needs.reclaims {
-        for (statement, read) in reclaimed(*lapse, now) {
-            asked.add(statement, read);
-        }
+    if let [Some(all), Some(readable)] = OF_DELETED.map(|sql| keys_in(sql, &needs.dropped)) {
+        asked.damageable([all, readable], read_dropped);
+    }
+    for from in &needs.reclaims {
+        ask_reclaimed(*from, now, asked);
     }
 }
 
@@ -279,13 +334,24 @@ const ANSWERS: &str = "SELECT key, request, body, at_ms FROM answer WHERE key IN
 const TO_DELETED: &str = "SELECT d.endpoint_id FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
      WHERE d.event_id IN ({}) AND d.due_ms IS NOT NULL AND n.deleted_ms IS NOT NULL";
 
-/// Which rows [`delivery`] can read. An unreadable row stays as it is, and would otherwise take a readable one's place in every batch.
+/// Which rows [`delivery`] can read.
 macro_rules! sound {
     () => {
         "phase BETWEEN 0 AND 2 AND attempts >= 0 AND charged >= 0 AND (settled_leaf IS NULL OR settled_leaf >= 0) \
          AND LENGTH(event_id) = 16 AND LENGTH(endpoint_id) = 16"
     };
 }
+
+/// Which rows [`add_event`] can read.
+macro_rules! sound_event {
+    () => {
+        "LENGTH(e.partner_id) = 16 AND e.type BETWEEN 0 AND 7 AND e.retries >= 0 AND e.seq >= 0 \
+         AND (e.booking_id IS NULL OR LENGTH(e.booking_id) = 16) \
+         AND (e.pruned_ms IS NULL AND e.digest IS NULL AND e.body IS NOT NULL \
+         OR e.pruned_ms IS NOT NULL AND e.body IS NULL AND LENGTH(e.digest) = 32)"
+    };
+}
+const _: () = assert!(EventType::WORDS.len() == 8, "as the statement says");
 
 /// A query for deliveries with the columns that [`delivery`] takes after the first two. The arguments follow them.
 macro_rules! deliveries {
@@ -297,16 +363,20 @@ macro_rules! deliveries {
     };
 }
 
-/// A query for readable deliveries with their events and endpoints, as [`add_due`] takes them.
+/// A query for deliveries with their events and endpoints, as [`add_due`] takes them, and the same without unreadable rows.
 macro_rules! due {
     ($where:literal) => {
+        [
+            due!(@ $where),
+            due!(@ sound!(), " AND ", sound_event!(), " AND ", $where),
+        ]
+    };
+    (@ $($where:expr),+) => {
         deliveries!(
             ", e.partner_id, e.type, e.retries, e.body, e.pruned_ms, e.digest, e.seq, e.booking_id, \
              n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body \
              FROM delivery d JOIN event e ON e.id = d.event_id JOIN endpoint n ON n.id = d.endpoint_id WHERE ",
-            sound!(),
-            " AND ",
-            $where
+            $($where),+
         )
     };
 }
@@ -317,43 +387,35 @@ macro_rules! readable {
         deliveries!("FROM delivery d WHERE ", sound!(), " AND ", $where)
     };
 }
+
+/// A query for deliveries, and the same without unreadable rows.
+macro_rules! damageable {
+    ($where:literal) => {
+        [
+            deliveries!("FROM delivery d WHERE ", $where),
+            readable!($where),
+        ]
+    };
+}
 pub(super) use deliveries;
 #[cfg(test)]
-pub(super) use {due, readable, sound};
+pub(super) use {damageable, due, readable, sound, sound_event};
 
-pub(super) const DUE: &str =
+const DUE: [&str; 2] =
     due!("d.endpoint_id = $1 AND d.lease IS NULL AND d.due_ms <= $2 ORDER BY d.due_ms LIMIT $3");
-/// The oldest, readable or not, so that unreadable ones are noticed and reported.
-const OLDEST_DUE: &str = deliveries!(
-    "FROM delivery d WHERE endpoint_id = $1 AND lease IS NULL AND due_ms <= $2 ORDER BY due_ms LIMIT $3"
-);
 
 /// Deliveries that wait for those of several endpoints that are deleted.
-pub(super) const OF_DELETED: &str = readable!(
+const OF_DELETED: [&str; 2] = damageable!(
     "endpoint_id IN ({}) AND lease IS NULL AND due_ms IS NOT NULL \
      AND EXISTS (SELECT 1 FROM endpoint n WHERE n.id = d.endpoint_id AND n.deleted_ms IS NOT NULL) LIMIT 512"
 );
 const _: () = assert!(RECLAIMED == 512, "as the statement says");
-/// Some, readable or not. Once the readable ones are dropped, these are the others.
-const SOME_OF_DELETED: &str = deliveries!(
-    "FROM delivery d WHERE endpoint_id IN ({}) AND lease IS NULL AND due_ms IS NOT NULL LIMIT 16"
-);
 
 const OF_EVENTS: &str = deliveries!("FROM delivery d WHERE event_id IN ({})");
 
-const ENDED: &str = readable!("lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2");
-const OF_NODE: &str =
-    readable!("lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3");
-
-/// The oldest, readable or not, so that unreadable ones are noticed and reported.
-const OLDEST_ENDED: &str = deliveries!(
-    "FROM delivery d WHERE lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2"
-);
-const OLDEST_OF_NODE: &str = deliveries!(
-    "FROM delivery d WHERE lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3"
-);
-/// How many of the oldest are looked at for that.
-const OLDEST: i64 = 16;
+const ENDED: [&str; 2] = damageable!("lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT $2");
+const OF_NODE: [&str; 2] =
+    damageable!("lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3");
 
 /// Waiting deliveries whose wait was computed at a time that lies in the future.
 const AHEAD: &str =
@@ -362,28 +424,23 @@ const AHEAD: &str =
 const HELD_AHEAD: &str = readable!("lease IS NOT NULL AND due_ms > $1 ORDER BY due_ms LIMIT $2");
 
 /// Asks for what a command takes back at `now`, [`RECLAIMED`] at a time.
-pub(super) fn reclaimed(from: Reclaim, now: i64) -> Vec<(Statement<'static>, RowLoader)> {
+fn ask_reclaimed(from: Reclaim, now: i64, asked: &mut Asked) {
     let most = i64::try_from(RECLAIMED).unwrap_or(i64::MAX);
-    let read: RowLoader = read_lapsed;
-    match from {
-        Reclaim::EndedBy(ended) => [(ENDED, most), (OLDEST_ENDED, OLDEST)]
-            .map(|(sql, most)| {
-                let args = vec![ended.ms().into(), most.into()];
-                (Statement::new(sql, args), read)
-            })
-            .into(),
+    let (sqls, args): (_, Vec<Arg<'static>>) = match from {
+        Reclaim::EndedBy(ended) => (ENDED, vec![ended.ms().into(), most.into()]),
         Reclaim::Gone(node) => {
-            let leases = node.leases();
-            let (first, last) = (*leases.start(), *leases.end());
-            [(OF_NODE, most), (OLDEST_OF_NODE, OLDEST)]
-                .map(|(sql, most)| {
-                    let args = vec![first.into(), last.into(), most.into()];
-                    (Statement::new(sql, args), read)
-                })
-                .into()
+            let (first, last) = node.leases().into_inner();
+            (OF_NODE, vec![first.into(), last.into(), most.into()])
         }
-        Reclaim::Ahead => ahead(now, most).into(),
-    }
+        Reclaim::Ahead => {
+            for (statement, read) in ahead(now, most) {
+                asked.add(statement, read);
+            }
+            return;
+        }
+    };
+    let asks = sqls.map(|sql| Statement::new(sql, args.clone()));
+    asked.damageable(asks, read_lapsed);
 }
 
 /// Asks for up to `most` each of the deliveries and endpoints whose times come from a clock that was ahead of `now` by
@@ -677,7 +734,11 @@ fn add_due(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
         work.health.insert(endpoint_id, endpoint.health());
     }
     work.deliveries.insert((event_id, endpoint_id), state);
-    work.due.entry(endpoint_id).or_default().push(event_id);
+    let due = work.due.entry(endpoint_id).or_default();
+    // It is read twice if others were left out.
+    if !due.contains(&event_id) {
+        due.push(event_id);
+    }
     Ok(())
 }
 
@@ -691,12 +752,6 @@ fn add_lapsed(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
     work.deliveries.insert(name, delivery(row, 2)?);
     work.lapsed.insert(name);
     Ok(())
-}
-
-/// Reports a delivery that cannot be read. One that can is read by another query.
-fn notice_damaged(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    let read = delivery(row, 2).map(drop);
-    unless_damaged(work, row, read)
 }
 
 fn read_dropped(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {

@@ -209,8 +209,8 @@ impl<'a> Reader<'a> {
         Ok(self.all(sql, args)?.into_iter().next())
     }
 
-    /// The first `rows` that `read` makes of a query's rows below `before`, newest first. Rows that are not genuine, of which
-    /// it makes nothing, are passed over. The id is the rows' first column, and `sql` takes it and the limit after `args`.
+    /// The first `rows` that `read` makes of a query's rows below `before`, newest first. Rows for which it returns `None`,
+    /// because they are not genuine, are passed over. The id is the rows' first column, and `sql` takes it and the limit after `args`.
     pub(super) fn genuine<N: Noun, T>(
         &mut self,
         (sql, args): (&'static str, Vec<Arg<'_>>),

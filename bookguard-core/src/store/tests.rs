@@ -477,13 +477,22 @@ fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
 
 #[test]
 fn deliveries_that_cannot_be_read_keep_no_other_from_being_claimed_or_dropped() {
+    use crate::engine::needs::Needs;
+    use crate::features::fixture;
     use crate::limits::RECLAIMED;
+    use crate::model::{EndpointId, EventId, Timestamp};
+    use crate::seal::Seal;
 
     let id = |number: i64| [[0; 8], number.to_be_bytes()].concat();
     let endpoint_id = vec![7; 16];
+    let body = serde_json::to_string(&fixture::endpoint(7, &[])).unwrap();
     let endpoint = Statement::new(
-        "INSERT INTO endpoint (id, partner_id, status, failures, deleted_ms, body) VALUES ($1, $2, 0, 0, 1, '')",
-        vec![endpoint_id.clone().into(), endpoint_id.clone().into()],
+        "INSERT INTO endpoint (id, partner_id, status, failures, deleted_ms, body) VALUES ($1, $2, 0, 0, 1, $3)",
+        vec![
+            endpoint_id.clone().into(),
+            endpoint_id.clone().into(),
+            body.into(),
+        ],
     );
     let event = |number: i64| {
         Statement::new(
@@ -507,23 +516,54 @@ fn deliveries_that_cannot_be_read_keep_no_other_from_being_claimed_or_dropped() 
             ],
         )
     };
-    let whole = i64::try_from(RECLAIMED).unwrap();
-    let damaged = (0..whole).map(|number| delivery(number, 9));
-    let sound = [endpoint, event(0), event(whole), delivery(whole, 0)];
-    let rows: Vec<_> = damaged.chain(sound).collect();
+    let damages = [
+        "type = 99",
+        "retries = -1",
+        "seq = -1",
+        "partner_id = body",
+        "booking_id = body",
+        "body = NULL",
+        "pruned_ms = 1",
+        "digest = body",
+    ];
+    let damage = |number: i64, damage: &str| Statement {
+        sql: Box::leak(format!("UPDATE event SET {damage} WHERE id = $1").into_boxed_str()),
+        args: vec![id(number).into()],
+    };
+    // The longest due first: those whose events are damaged, those that are damaged themselves, and one that is whole.
+    let events = i64::try_from(damages.len()).unwrap();
+    let whole = events + i64::try_from(RECLAIMED).unwrap();
+    let damaged = (events..whole).flat_map(|number| [event(number), delivery(number, 9)]);
+    let mut rows: Vec<_> = damaged.collect();
+    rows.extend([endpoint, event(whole), delivery(whole, 0)]);
+    for (number, what) in (0..).zip(damages) {
+        rows.extend([event(number), delivery(number, 0), damage(number, what)]);
+    }
+    let receiver = EndpointId::from_bytes([7; 16]);
+    let whole_id = EventId::from_bytes(id(whole).try_into().unwrap());
+    let seal = Seal::derive(&[7; 32]);
+    let now = Timestamp::from_ms(whole);
     on_every_store(|store| {
         let mut conn = store.writer().unwrap();
         conn.begin(&[]).unwrap();
         conn.run(&rows).unwrap();
-        let args = vec![endpoint_id.clone().into(), whole.into(), Arg::Int(1)];
-        let due = Statement::new(load::DUE, args);
-        let keys = [endpoint_id.clone()];
-        let dropped = conn::select_in(load::OF_DELETED, &keys).unwrap();
-        for asked in [due, dropped] {
-            let found = conn.one(asked).unwrap().rows;
-            let found: Vec<_> = found.iter().map(|row| row.blob(0).unwrap()).collect();
-            assert_eq!(found, [id(whole)]);
+        for room in [1, damages.len() + 1] {
+            let needs = Needs {
+                now,
+                due: vec![(receiver, room)],
+                ..Needs::default()
+            };
+            let work = load::load(&mut *conn, &seal, &needs).unwrap();
+            assert_eq!(work.due[&receiver], [whole_id]);
+            assert_eq!(work.left_out.len(), room, "{:?}", work.left_out);
         }
+        let needs = Needs {
+            dropped: vec![receiver],
+            ..Needs::default()
+        };
+        let work = load::load(&mut *conn, &seal, &needs).unwrap();
+        assert!(work.deliveries.contains_key(&(whole_id, receiver)));
+        assert!(!work.left_out.is_empty());
         conn.rollback();
     });
 }
@@ -532,9 +572,12 @@ fn deliveries_that_cannot_be_read_keep_no_other_from_being_claimed_or_dropped() 
 fn deliveries_that_cannot_be_read_keep_no_other_from_being_taken_back() {
     use crate::engine::command::Reclaim;
     use crate::engine::lease::Node;
+    use crate::engine::needs::Needs;
     use crate::limits::{LEASE_MS, LEASE_SKEW_MS, RECLAIMED};
-    use crate::model::Timestamp;
+    use crate::model::{EventId, Timestamp};
+    use crate::seal::Seal;
 
+    let seal = Seal::derive(&[7; 32]);
     let now = 1_790_000_000_000;
     let (past, future) = (now - 10_000, now + 10 * (LEASE_MS + LEASE_SKEW_MS));
     let node = Node::of(7).unwrap();
@@ -569,15 +612,19 @@ fn deliveries_that_cannot_be_read_keep_no_other_from_being_taken_back() {
             let damaged = damaged.map(|number| delivery(number, 9));
             let all: Vec<_> = damaged.chain([delivery(whole, 0)]).collect();
             conn.run(&all).unwrap();
-            let asked = load::reclaimed(from, now);
-            let mut rows = asked
-                .into_iter()
-                .flat_map(|(statement, _)| conn.one(statement).unwrap().rows);
+            let needs = Needs {
+                now: Timestamp::from_ms(now),
+                reclaims: vec![from],
+                ..Needs::default()
+            };
+            let work = load::load(&mut *conn, &seal, &needs).unwrap();
+            let whole_id = EventId::from_bytes(id(whole).try_into().unwrap());
             assert!(
-                rows.any(|row| row.blob(0).unwrap() == id(whole)),
+                work.lapsed
+                    .iter()
+                    .any(|(event_id, _)| *event_id == whole_id),
                 "{from:?}, {lease:?}"
             );
-            drop(rows);
             conn.rollback();
         }
     });

@@ -202,7 +202,7 @@ pub fn transfer(
     } = match carried {
         Ok(carried) => carried,
         Err(trouble) => {
-            // The remains are in nobody's way: the same command goes on from it. While the source may be marked, the
+            // The remains are in nobody's way: the same command goes on from them. While the source may be marked, the
             // target must stay so.
             if !matches!(trouble, Trouble::Marking(_) | Trouble::Committing(_)) {
                 let _ = withdraw(&mut *source, (target, store), &errand, made);

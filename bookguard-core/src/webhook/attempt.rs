@@ -111,7 +111,7 @@ pub enum FailureClass {
 }
 
 impl Attempt {
-    /// An attempt that began at this time, of which nothing else is known yet.
+    /// An attempt that began at this time. Nothing else is known about it yet.
     pub fn begun(started_at: i64) -> Self {
         Self {
             started_at,

@@ -32,8 +32,8 @@ use bookguard_core::private;
 use super::audit::{Audit, AuditedLog, LogAuditor};
 use crate::server::take;
 
-/// The most checkpoints of each kind that are kept of one log. The newest are, because anybody can send genuine ones with a wrong proof
-/// before one comes that is not.
+/// The most checkpoints of each kind that are kept of one log. The newest stay, because anybody can send genuine ones with a wrong
+/// proof before a false one comes.
 const FORKS: usize = 16;
 
 /// How often the operator is told of each kind of one log: anybody can make a witness tell it.
@@ -400,24 +400,19 @@ impl WitnessFolder {
             });
             let mut held: Vec<_> = aged.collect();
             held.sort();
-            match kind {
+            let written = match kind {
                 // Anybody can have one written with every request, so no disk is made to flush it.
-                UNPROVEN => private::options()
-                    .write(true)
-                    .create_new(true)
-                    .open(folder.join(&name))?
-                    .write_all(bytes.as_bytes())?,
-                _ => {
-                    replace(&folder, &name, bytes.as_bytes())?;
-                    // The folder may be new.
-                    private::sync(&self.path)?;
-                }
-            }
-            let surplus = (held.len() + 1).saturating_sub(FORKS);
+                UNPROVEN => place(&folder, &name, bytes.as_bytes()),
+                // The folder may be new.
+                _ => replace(&folder, &name, bytes.as_bytes())
+                    .and_then(|()| private::sync(&self.path)),
+            };
+            let surplus = (held.len() + usize::from(written.is_ok())).saturating_sub(FORKS);
             for (_, oldest) in held.iter().take(surplus) {
                 // The evidence is kept; one file too many does no harm.
                 let _ = fs::remove_file(oldest);
             }
+            written?;
             let now = Instant::now();
             let lately = |at: &Instant| now.saturating_duration_since(*at) < TELL_AGAIN;
             let is_told = !told.get(&of_log).is_some_and(lately);
@@ -510,6 +505,24 @@ fn keys(text: &str) -> Result<Vec<WitnessedLog>, (usize, String)> {
         keys.push((key, address));
     }
     Ok(keys)
+}
+
+/// Makes a file as a whole, for its owner alone. The system decides when it is on the disk.
+fn place(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let draft = folder.join(format!("{name}.new"));
+    let mut options = private::options();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&draft)?;
+    let placed = file
+        .write_all(bytes)
+        .and_then(|()| fs::rename(&draft, folder.join(name)));
+    if placed.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    placed
 }
 
 /// Replaces a file as a whole, for its owner alone; returns once it is on the disk.

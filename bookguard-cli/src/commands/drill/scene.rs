@@ -432,6 +432,7 @@ impl DrillWitness {
             asked_at: Clock::System.now(),
             cosigned_at: None,
             signed: Default::default(),
+            expected: Default::default(),
             failures: 0,
             trouble: None,
         };

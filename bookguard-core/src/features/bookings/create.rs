@@ -337,7 +337,8 @@ fn new_booking(
         paid: wanted.paid,
         created_at: at,
     };
-    let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).map_err(field_of)?;
+    let terms = Terms::freeze(policy, &booked, MissingZone::Refuse)
+        .map_err(|refusal| field_of(refusal, &booked))?;
     let booking_id = BookingId::new(at, entropy::bytes());
     let booking = Booking {
         booking_id,
@@ -382,27 +383,27 @@ fn new_booking(
 }
 
 /// Attaches the refusal of terms to the field that caused it.
-fn field_of(refusal: Error) -> Error {
+fn field_of(refusal: Error, booked: &Booked<'_>) -> Error {
     match &*refusal.code {
         "policy_currency_mismatch" => refusal.at_field(
             "/currency",
             "Use a policy in the booking's currency, or one with shares only.",
         ),
         "currency_mismatch" => refusal.at_field("/amountPaid", "Use one currency for both."),
-        _ => about_the_date(refusal),
+        _ => about_the_date(refusal, booked.time_zone.or(booked.partner_time_zone)),
     }
 }
 
-/// Attaches the refusal of an event's date to the field of its time zone.
-pub(crate) fn about_the_date(refusal: Error) -> Error {
+/// Attaches the refusal of an event's date to the field of its time zone, for which this name was taken.
+pub(crate) fn about_the_date(refusal: Error, time_zone: Option<&str>) -> Error {
     let fix = match &*refusal.code {
-        "time_zone_unknown" => "Send an IANA name such as \"America/New_York\".",
+        "time_zone_unknown" => Zone::fix(time_zone.unwrap_or_default()),
         "time_zone_required" => {
-            "Send an IANA name such as \"America/New_York\", or add an offset to eventDate, such as -04:00."
+            "Send an IANA name such as \"America/New_York\", or add an offset to eventDate, such as -04:00.".to_owned()
         }
         _ => return refusal,
     };
-    refusal.at_field("/timeZone", fix)
+    refusal.at_field("/timeZone", &fix)
 }
 
 /// A booking just recorded.

@@ -201,7 +201,7 @@ fn works(batch: &BatchState, stored: &StoredConsoleSession, at: Timestamp) -> bo
 }
 
 /// The session that ends because somebody signs in with this key: the oldest that began with the key itself, if the partner or the
-/// key has as many as it may have.
+/// key has as many sessions, or sessions and links, as it may have.
 fn displaced(
     batch: &BatchState,
     partner_id: PartnerId,
@@ -210,18 +210,22 @@ fn displaced(
 ) -> Option<&StoredConsoleSession> {
     let working = of_partner(batch, partner_id).filter(|stored| works(batch, stored, at));
     let working: Vec<_> = working.collect();
-    let with_key: Vec<_> = (working.iter().copied())
-        .filter(|stored| stored.session.api_key_id == api_key_id && stored.session.person.is_none())
+    let of_key: Vec<_> = (working.iter().copied())
+        .filter(|stored| stored.session.api_key_id == api_key_id)
+        .collect();
+    let with_key: Vec<_> = (of_key.iter().copied())
+        .filter(|stored| stored.session.person.is_none())
         .collect();
     let is_full = working.len() >= limits::CONSOLE_SESSIONS
+        || of_key.len() >= limits::CONSOLE_PLACES_OF_KEY
         || with_key.len() >= limits::CONSOLE_SESSIONS_OF_KEY;
     (with_key.into_iter())
         .filter(|_| is_full)
         .min_by_key(|stored| (stored.session.created_at, stored.session.console_session_id))
 }
 
-/// Fails if the partner has as many sessions and links as it may have, apart from the displaced one, or as many began with this key
-/// as may.
+/// Fails if the partner or this key has as many sessions and links as it may have, apart from the displaced one, or as many began with
+/// this key as may.
 fn require_room(
     batch: &BatchState,
     partner_id: PartnerId,
@@ -239,11 +243,18 @@ fn require_room(
         at,
     )?;
     let displaced = displaced.map(|stored| stored.session.console_session_id);
-    let places = of_partner(batch, partner_id).map(|stored| {
-        let stays = displaced != Some(stored.session.console_session_id);
-        (stored.session.expires_at, stays && works(batch, stored, at))
-    });
-    require_place("The partner", "/v1/console-sessions", places, at)
+    let stays = |stored: &StoredConsoleSession| {
+        displaced != Some(stored.session.console_session_id) && works(batch, stored, at)
+    };
+    let path = "/v1/console-sessions";
+    let places =
+        of_partner(batch, partner_id).map(|stored| (stored.session.expires_at, stays(stored)));
+    require_place("The partner", path, places, at)?;
+    let of_key = of_partner(batch, partner_id)
+        .filter(|stored| stored.session.api_key_id == api_key_id && stays(stored))
+        .map(|stored| stored.session.expires_at);
+    let of_key: Vec<_> = of_key.collect();
+    require_fewer("The API key", limits::CONSOLE_PLACES_OF_KEY, path, &of_key)
 }
 
 /// Fails if as many links of the partner, or of the key, wait to be opened as may. No older one ends instead: whoever got it would
@@ -289,15 +300,20 @@ pub(in crate::features) fn require_place(
     require_beginning(whose, limits::CONSOLE_SESSIONS_BEGUN, ends, at)?;
     let live = sessions.iter().filter(|(_, works)| *works);
     let live: Vec<_> = live.map(|(end, _)| *end).collect();
-    if live.len() < limits::CONSOLE_SESSIONS {
+    require_fewer(whose, limits::CONSOLE_SESSIONS, path, &live)
+}
+
+/// Fails if `whose` sessions and links that work, by their ends, are as many as there may be.
+fn require_fewer(whose: &str, most: usize, path: &str, ends: &[Timestamp]) -> Result<(), Error> {
+    if ends.len() < most {
         return Ok(());
     }
     let what = format!(
         "{whose} has {} console sessions and links that work, the most allowed. End one first with DELETE \
          {path}/{{consoleSessionId}}, or wait.",
-        live.len()
+        ends.len()
     );
-    Err(too_many(&what, &live))
+    Err(too_many(&what, ends))
 }
 
 /// Fails if as many of `whose` sessions and links that would not have expired yet, each with its end, began as may.

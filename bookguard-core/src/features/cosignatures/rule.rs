@@ -1,6 +1,6 @@
 //! When a witness is asked, which cosignatures are kept, and which checkpoint is the best cosigned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use super::{ClaimWitness, NoteWitness, lease_end};
@@ -8,6 +8,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
+use crate::ledger::cosignature::CosignerKey;
 use crate::ledger::trust::TrustPolicy;
 use crate::limits::{COSIGNATURE_FRESH_MS, COSIGNATURES_KEPT, WITNESS_BACKOFF_MS, WITNESS_GAP_MS};
 use crate::model::{StoredCosignature, Timestamp, WitnessState};
@@ -22,7 +23,7 @@ impl Command for ClaimWitness {
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Option<WitnessState>> {
         let known = batch.witnesses.get(&WitnessState::id(&self.url));
         let (origin, size) = &self.log;
-        if !is_due(known, (origin, *size), at) {
+        if !is_due(known, (origin, *size), &self.keys, at) {
             return Ok((Vec::new(), None));
         }
         let unknown = || WitnessState {
@@ -34,6 +35,7 @@ impl Command for ClaimWitness {
             asked_at: at,
             cosigned_at: None,
             signed: BTreeMap::new(),
+            expected: BTreeSet::new(),
             failures: 0,
             trouble: None,
         };
@@ -75,9 +77,14 @@ impl Command for NoteWitness {
 }
 
 /// Whether a witness of the log with this name and size is asked now: if its wait is over, and the log has grown, its cosignature
-/// is no longer fresh, or it did not cosign.
+/// is no longer fresh, it did not cosign, or one of its keys is new.
 #[must_use]
-pub fn is_due(known: Option<&WitnessState>, (origin, size): (&str, u64), now: Timestamp) -> bool {
+pub fn is_due(
+    known: Option<&WitnessState>,
+    (origin, size): (&str, u64),
+    keys: &[CosignerKey],
+    now: Timestamp,
+) -> bool {
     // There is nothing to vouch for yet.
     if size == 0 {
         return false;
@@ -93,6 +100,7 @@ pub fn is_due(known: Option<&WitnessState>, (origin, size): (&str, u64), now: Ti
     known.trouble.is_some()
         || (known.origin.as_str(), known.size) != (origin, size)
         || !known.cosigned_at.is_some_and(is_fresh)
+        || (keys.iter()).any(|key| !known.expected.contains(&key.to_string()))
 }
 
 /// The wait, in milliseconds, before a witness is asked again after `failures` failures in a row.

@@ -1,5 +1,7 @@
 //! What an answer of a witness does to what is known of it.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::ledger::cosignature::Cosigner;
 use crate::ledger::{Hash, Signer};
@@ -24,6 +26,7 @@ fn turn(size: u64) -> WitnessTurn {
         asked_at: Timestamp::EPOCH,
         cosigned_at: None,
         signed: BTreeMap::new(),
+        expected: BTreeSet::new(),
         failures: 0,
         trouble: None,
     };
@@ -117,6 +120,8 @@ fn what_one_key_of_a_place_signed_is_kept_without_its_neighbour_which_is_named()
     assert_eq!(state.signed_at(&signed), Some(Timestamp::EPOCH));
     assert!(state.trouble_of(&silent).unwrap().contains(&silent));
     assert_eq!(state.trouble_of(&signed), None);
+    let added = cosigner(3).verifier().to_string();
+    assert_eq!(state.trouble_of(&added), None, "it was not asked yet");
     // A row from before its keys were told apart.
     state.signed.clear();
     let row = serde_json::to_string(&state).unwrap();

@@ -85,8 +85,8 @@ impl ExampleBooking {
         let time_zone = query_text(request, "timeZone", limits::TIME_ZONE_CHARS, &mut faults);
         if let Some(name) = time_zone.filter(|name| Zone::iana(name).is_none()) {
             let message = format!("\"{}\" is not an IANA time zone", shorten(name));
-            let fix = "Send an IANA name such as America/New_York.";
-            faults.push(query_fault("timeZone", "time_zone_unknown", &message, fix));
+            let fix = Zone::fix(name);
+            faults.push(query_fault("timeZone", "time_zone_unknown", &message, &fix));
         }
         let value = given("bookingValue").unwrap_or(VALUE);
         // How many decimals it may have, and how large it may be, can depend on the policy's currency.

@@ -46,10 +46,11 @@ impl Command for RescheduleBooking {
             .time_zone
             .as_ref()
             .or(state.booking.time_zone.as_ref());
+        let named = time_zone.map(String::as_str);
         let terms = state
             .terms
-            .rescheduled(asked.event_date, time_zone.map(String::as_str))
-            .map_err(about_the_date)?;
+            .rescheduled(asked.event_date, named)
+            .map_err(|refusal| about_the_date(refusal, named))?;
         new_date(state, &terms, agreed_at)?;
 
         let fact = reschedule::RescheduleFact {

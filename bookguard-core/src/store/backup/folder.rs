@@ -141,7 +141,7 @@ impl BackupFolder {
             Ok(Ok(report)) => contradictions(report.findings.iter(), report.more),
             Ok(Err(why)) => {
                 let aside = self.set_aside(&draft, &name, UNVERIFIED)?;
-                return Err(BackupError::Failed(format!(
+                return Err(BackupError::Unchecked(format!(
                     "only the structure of the copy was checked, so it is not counted as a backup, and none was deleted for it: {why}. It was \
                      set aside as {}; give this command the ledger key (ledger_key), and back up again",
                     aside.display()

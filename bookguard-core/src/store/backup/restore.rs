@@ -430,6 +430,11 @@ mod tests {
         let before = files(&folder);
         forget_left(&to);
         assert_eq!(files(&folder), before);
+        // As the refusal says.
+        fs::rename(with_end(&second, "-wal"), folder.path().join("kept")).unwrap();
+        forget_left(&to);
+        let left = files(&folder).into_iter().map(|(name, _)| name);
+        assert_eq!(left.collect::<Vec<_>>(), ["b.db", "b.db-wal", "kept"]);
     }
 
     #[test]

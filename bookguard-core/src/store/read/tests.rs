@@ -5,14 +5,15 @@ use crate::store::console_sessions::console_sessions_where;
 use crate::store::endpoints::endpoints_where;
 use crate::store::events::events_where;
 use crate::store::holds::holds_where;
-use crate::store::load::{deliveries, due, readable, sound};
+use crate::store::load::{damageable, deliveries, due, readable, sound, sound_event};
 use crate::store::operator_keys::operator_keys_where;
 use crate::store::recoveries::recoveries_where;
 use crate::store::shares::shares;
 use crate::store::stamps::stamps_where;
 
-/// The macros that complete a statement, and what they make of a question mark. One whose name ends like another's comes first.
-const MACROS: [(&str, &str); 15] = [
+/// The macros that complete a statement, and what they make of a question mark: some make two statements. One whose name ends like
+/// another's comes first.
+const MACROS: [(&str, &str); 18] = [
     ("operator_keys_where!(", operator_keys_where!("?")),
     ("keys_where!(", keys_where!("?")),
     ("audit_where!(", audit_where!("?")),
@@ -26,7 +27,10 @@ const MACROS: [(&str, &str); 15] = [
     ("stamps_where!(", stamps_where!("?")),
     ("readable!(", readable!("?")),
     ("deliveries!(", deliveries!("?")),
-    ("due!(", due!("?")),
+    ("damageable!(", damageable!("?")[0]),
+    ("damageable!(", damageable!("?")[1]),
+    ("due!(", due!("?")[0]),
+    ("due!(", due!("?")[1]),
     ("waiting_endpoints!(", waiting_endpoints!("?")),
 ];
 
@@ -67,19 +71,21 @@ fn statements(source: &str) -> Vec<String> {
     // A quotation mark within a literal does not end it.
     let source = source.replace("\\\"", "\0");
     let parts: Vec<_> = source.split('"').collect();
-    let found = parts.windows(2).filter_map(|pair| {
+    let found = parts.windows(2).flat_map(|pair| {
         let (before, text) = (pair[0].trim_end(), pair[1]);
         // The beginning of several, which are among them whole.
         if text.ends_with(' ') {
-            return None;
+            return Vec::new();
         }
         let lines: Vec<_> = text.split("\\\n").map(str::trim).collect();
         let text = lines.join(" ").replace('\0', "\"");
         if text.starts_with("SELECT") || text.starts_with("WITH") {
-            return Some(text);
+            return vec![text];
         }
-        let (_, whole) = MACROS.iter().find(|(name, _)| before.ends_with(*name))?;
-        Some(whole.replace('?', &text))
+        let called = MACROS.iter().find(|(name, _)| before.ends_with(*name));
+        let made =
+            (MACROS.iter()).filter(|(name, _)| called.is_some_and(|(called, _)| called == name));
+        made.map(|(_, whole)| whole.replace('?', &text)).collect()
     });
     found.collect()
 }

@@ -81,7 +81,9 @@ pub(super) fn require_one_name(path: &Path) -> Result<(), StoreError> {
     let (folder, path) = (private::folder(path).display(), path.display());
     Err(StoreError::HardLinked(format!(
         "{path} has another name too (a hard link), and what is written under one name is lost under the other. Find it with \
-         `find {folder} -samefile {path}`, there or elsewhere on that disk, and remove it. One that a killed `bookguard restore` left, \
-         {path}.replaced-…, goes at the next start of a server"
+         `find {folder} -samefile {path}`, there or elsewhere on that disk, and remove it; but leave {path}.replaced-…, which comes \
+         from a killed `bookguard restore`: the next start of a server gives the database back what lies beside that name, and \
+         removes it. If it is still there after a start, SQLite's files (-wal, -shm, -journal) lie beside both names: move those of \
+         {path}.replaced-… to another folder, keep them, and start the server again"
     )))
 }

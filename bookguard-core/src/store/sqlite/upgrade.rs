@@ -151,7 +151,9 @@ fn keep(path: &Path, version: i64) -> Result<PathBuf, StoreError> {
     backup::backup_of((&database, Use::Held), &copy, DISK_RESERVE, &mut |_, _| {}).map_err(
         |error| match error {
             BackupError::Refused(error) => cannot(error.message),
-            BackupError::Failed(why) | BackupError::NotVerified(why) => cannot(why),
+            BackupError::Failed(why)
+            | BackupError::Unchecked(why)
+            | BackupError::NotVerified(why) => cannot(why),
         },
     )?;
     verify(path, &copy, version).map_err(|why| {

@@ -757,6 +757,8 @@ async fn a_server_removes_what_a_killed_restore_of_its_database_left() {
     let said = [
         "bookguard.db has another name",
         "-samefile",
+        "leave",
+        "bookguard.db.replaced-…, which comes from a killed `bookguard restore`",
         "(hard_linked)",
     ];
     ran.refused(5, &said);

@@ -14,6 +14,7 @@ use bookguard_core::ledger::witness::AddCheckpoint;
 use bookguard_core::ledger::{Checkpoint, Hash, Signer, TilePath, Tree, leaf_hash};
 use bookguard_core::limits::DAY_MS;
 use bookguard_tests::caller::Caller;
+use bookguard_tests::disk_faults::{DiskFaults, ENOSPC};
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
@@ -223,7 +224,12 @@ async fn a_fork_is_kept_whatever_number_of_wrong_proofs_comes() {
         Log::new("log.example", 40, 10),
     );
     witness(folder, &[&log]).await;
-    let server = Serving::of(serving(folder)).await;
+    let disk = DiskFaults::new();
+    let line = match &disk {
+        Some(disk) => disk.under(serving(folder)),
+        None => serving(folder),
+    };
+    let server = Serving::of(line).await;
     let caller = server.caller();
     assert_eq!(add(&caller, log.request(0, 12)).await.status, 200);
     let kept = |kind: &str| {
@@ -237,10 +243,20 @@ async fn a_fork_is_kept_whatever_number_of_wrong_proofs_comes() {
     };
     let refused = add(&caller, fork.request(12, 40)).await;
     assert_eq!(refused.status, 422, "{}", refused.text);
-    for size in 13..=32 {
+    let wrong = |size| {
         let mut request = AddCheckpoint::parse(&log.request(12, size)).unwrap();
         request.proof.pop();
-        let refused = add(&caller, request.to_string()).await;
+        request.to_string()
+    };
+    // One that came while the disk was full is kept when it comes again.
+    if let Some(disk) = &disk {
+        disk.fail(&[("write", "/unproven-*", ENOSPC)]);
+        assert_eq!(add(&caller, wrong(13)).await.status, 422);
+        assert_eq!(kept("unproven-").len(), 0);
+        disk.mend();
+    }
+    for size in 13..=32 {
+        let refused = add(&caller, wrong(size)).await;
         assert_eq!(refused.status, 422, "{}", refused.text);
         assert_eq!(kept("unproven-").len() as u64, (size - 12).min(16));
     }
@@ -485,7 +501,7 @@ async fn a_log_is_followed_from_where_it_was_left_and_a_fork_is_kept() {
     }
 }
 
-/// The cosigned checkpoint lags behind the log, and here also behind the one that its follower knows. For long, it does not.
+/// The cosigned checkpoint lags behind the log, and here also behind the one that its follower knows; but never for long.
 #[tokio::test]
 async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     let folder = TempDir::new().unwrap();
@@ -505,18 +521,30 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     };
     let cosigned = |size| cosigned_before(size, 6);
     let key = log.key();
-    let look = async || {
+    let line = || {
         let line = follow("monitor", &at("log"), &at("m"), Some(&key));
-        let line = line.arg("--witness-policy").arg(at("policy"));
-        line.run().await
+        line.arg("--witness-policy").arg(at("policy"))
     };
+    let look = async || line().run().await;
     log.publish(30, &at("log"));
     fs::write(at("log").join("checkpoint"), cosigned(30)).unwrap();
     assert_eq!(followed(&look().await), (30.into(), 30.into()));
-    // It is the known one, and nobody vouches any more that there is none after it.
-    fs::write(at("log").join("checkpoint"), cosigned_before(30, 8)).unwrap();
-    let old = "enough of its witnesses have cosigned within 7 days";
-    look().await.ended(6, &[old]);
+    // It is the known one, and nobody vouches any more that there is none after it, nor can vouch today for tomorrow.
+    for days in [8, -1] {
+        fs::write(at("log").join("checkpoint"), cosigned_before(30, days)).unwrap();
+        let old = "enough of its witnesses have cosigned within 7 days";
+        let ran = look().await;
+        ran.ended(6, &[old]);
+        let looked: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(looked["size"], 30);
+    }
+    // Whoever follows it goes on.
+    let mut following = line().args("--every 1s --output json").start();
+    for _ in 0..2 {
+        let looked: Value = serde_json::from_str(&following.line().await).unwrap();
+        assert_eq!(looked["size"], 30);
+    }
+    assert_eq!(following.terminate().await, Some(0));
     fs::write(at("log").join("checkpoint"), cosigned(30)).unwrap();
     assert_eq!(followed(&look().await), (30.into(), 0.into()));
     fs::write(at("log").join("cosigned-checkpoint"), cosigned(20)).unwrap();

@@ -290,7 +290,8 @@ const FULL: &str = "too_many_console_sessions";
 #[test]
 fn a_partner_has_so_many_sessions_at_a_time() {
     let mut state = state(&["*"], None);
-    add_sessions(&mut state, limits::CONSOLE_SESSIONS, 2, Some("Ada"));
+    add_key(&mut state, new_key(3).key, None);
+    add_sessions(&mut state, limits::CONSOLE_SESSIONS, 3, Some("Ada"));
     let (first, last) = (NOW.plus_ms(SESSION), SESSION + 99);
     assert_eq!(
         decide(&state, &start_at(0, 250)).unwrap_err().message,
@@ -362,6 +363,7 @@ fn links_that_nobody_opens_leave_places_to_others() {
 fn signing_in_ends_the_oldest_session_of_the_same_key_rather_than_lock_anybody_out() {
     let share = limits::CONSOLE_SESSIONS_OF_KEY;
     let all = limits::CONSOLE_SESSIONS;
+    let places = limits::CONSOLE_PLACES_OF_KEY;
     // How many sessions began with key 2 itself, by its links, and with key 3; whether that one works; and which of the first ends.
     for (own, linked, others, other_works, expected) in [
         (share - 1, 0, 0, true, Ok(None)),
@@ -373,6 +375,10 @@ fn signing_in_ends_the_oldest_session_of_the_same_key_rather_than_lock_anybody_o
         // Nobody else is signed out.
         (0, 0, all, true, Err(FULL)),
         (0, all, 0, true, Err(FULL)),
+        // Nor do links leave a key more than its places.
+        (0, places - 1, 0, true, Ok(None)),
+        (0, places, 0, true, Err(FULL)),
+        (places - share, share, 0, true, Ok(Some(0))),
         // A session that ended with its key takes no place.
         (0, 0, all, false, Ok(None)),
         (1, 0, all, false, Ok(None)),
@@ -388,6 +394,11 @@ fn signing_in_ends_the_oldest_session_of_the_same_key_rather_than_lock_anybody_o
         }
         let Ok(ended) = expected else {
             assert_eq!(code(&state, &start_at(1000, 250)), FULL, "{case}");
+            assert_eq!(
+                code(&state, &command(link(250, None, None))),
+                FULL,
+                "{case}"
+            );
             continue;
         };
         let (_, started) = done(&mut state, &start_at(1000, 250));

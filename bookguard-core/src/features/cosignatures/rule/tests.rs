@@ -20,6 +20,7 @@ fn state() -> WitnessState {
         asked_at: now(),
         cosigned_at: Some(now()),
         signed: BTreeMap::new(),
+        expected: [cosigner(1).verifier().to_string()].into(),
         failures: 0,
         trouble: None,
     }
@@ -89,10 +90,16 @@ fn a_witness_is_asked_when_there_is_something_to_cosign_and_its_wait_is_over() {
     ] {
         let at = now().plus_ms(after_ms);
         assert_eq!(
-            is_due(known.as_ref(), log, at),
+            is_due(known.as_ref(), log, &[cosigner(1).verifier()], at),
             due,
             "{known:?} {log:?} {after_ms}"
         );
+    }
+    // Another key takes the place of one, or stands beside it, until it was asked once.
+    for (keys, due) in [(vec![1], false), (vec![2], true), (vec![1, 2], true)] {
+        let keys: Vec<_> = keys.into_iter().map(|n| cosigner(n).verifier()).collect();
+        let found = is_due(Some(&state()), ("log.example", 7), &keys, now());
+        assert_eq!(found, due, "{keys:?}");
     }
 }
 
@@ -108,6 +115,7 @@ fn one_holder_of_a_turn_notes_how_it_went() {
     let mut batch = BatchState::default();
     let claim = |lease| ClaimWitness {
         url: URL.to_owned(),
+        keys: vec![cosigner(1).verifier()],
         log: ("log.example".to_owned(), 7),
         lease,
     };

@@ -221,6 +221,9 @@ fn what_cannot_be_moved_is_refused_by_its_code() {
     ] {
         reschedule(&work, when, ask).unwrap();
     }
+    let misspelled = with(&|ask| ask.time_zone = Some("Europe/Berlln".to_owned()));
+    let error = reschedule(&work, BETWEEN, misspelled).unwrap_err();
+    assert_eq!(error.details[0].fix, "Did you mean \"Europe/Berlin\"?");
     let mut moved = work_with(state(Some("firm"), BookingStatus::Created));
     rescheduled(&mut moved, BETWEEN, ask_to_reschedule("2026-10-20T19:00"));
     let earlier = RescheduleRequest {
