@@ -151,11 +151,7 @@ async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, 
         .rev()
         .map(|attempt| tried(&event, attempt))
         .collect();
-    let is_open = event
-        .deliveries
-        .iter()
-        .any(|delivery| delivery.status != DeliveryStatus::Delivered)
-        || event.deliveries.is_empty();
+    let is_open = event.status != DeliveryStatus::Delivered;
     let main = html! {
         p.back { a href=(user.link("/deliveries")) { "← All deliveries" } }
         div.title data-refreshed { h1 { (event.event_type.word()) } (delivery_badge(event.status)) }
