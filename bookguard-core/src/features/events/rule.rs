@@ -8,7 +8,7 @@ use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::features::deliveries::rule::{fresh_delivery, hold, in_flight};
 use crate::features::endpoints::health;
-use crate::features::events::{RetryEvent, RetryResult};
+use crate::features::events::{RetryEvent, RetryResult, RetryStatus};
 use crate::limits;
 use crate::model::{DeliveryStatus, Endpoint, EndpointId, EventId, Timestamp};
 
@@ -69,7 +69,7 @@ impl Command for RetryEvent {
         changes.push(Change::EventRetried { event_id, retries });
         let reply = RetryResult {
             event_id,
-            retry_status: DeliveryStatus::Pending,
+            retry_status: RetryStatus::Pending,
             retry_count: retries,
         };
         Ok((changes, reply))
