@@ -49,7 +49,7 @@ pub fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
     Timestamp::parse_sent(&text).or_else(|| {
         v.fault(
             "invalid_date",
-            format!("\"{}\" is not a valid instant", shorten(&text)),
+            format!("\"{}\" {}", shorten(&text), Timestamp::fault(&text)),
             format!("Send RFC 3339 with an offset, such as {INSTANT}."),
         )
     })

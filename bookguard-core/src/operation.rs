@@ -660,8 +660,8 @@ pub(crate) fn query_instant(
         faults.push(query_fault(
             name,
             "invalid_date",
-            &format!("\"{}\" is not an RFC 3339 date-time", input::shorten(text)),
-            "Send one such as 2031-06-20T19:00:00Z; in a URL, write + as %2B.",
+            &format!("\"{}\" {}", input::shorten(text), Timestamp::fault(text)),
+            "Send RFC 3339 with an offset, such as 2031-06-20T19:00:00Z; in a URL, write + as %2B.",
         ));
     }
     found

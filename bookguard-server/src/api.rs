@@ -56,6 +56,7 @@ use bookguard_core::features::reschedules::RescheduleBooking;
 use bookguard_core::features::shares::{CreateShare, ListShares, RevokeShare};
 use bookguard_core::features::system::GetSystem;
 use bookguard_core::operation::{Method, Operation, Route, StepFn, step};
+use bytes::Bytes;
 use poem::EndpointExt as _;
 use poem::endpoint::BoxEndpoint;
 use poem::http;
@@ -171,12 +172,12 @@ pub(crate) fn actions(operators: bool) -> Vec<&'static str> {
     entries.map(|entry| entry.route.id).collect()
 }
 
-static OPENAPI: LazyLock<String> = LazyLock::new(|| document(&table(), Interface::Partners));
+static OPENAPI: LazyLock<String> = LazyLock::new(|| document(&table(), Interface::Partners, ""));
 static OPERATOR_OPENAPI: LazyLock<String> =
-    LazyLock::new(|| document(&operator_table(), Interface::Operator));
+    LazyLock::new(|| document(&operator_table(), Interface::Operator, ""));
 static PARSED: LazyLock<Value> = LazyLock::new(read_openapi);
 
-/// The OpenAPI 3.1 document, exactly as it is served and checked in.
+/// The OpenAPI 3.1 document, exactly as it is checked in and, at the root of a host, served.
 pub fn openapi_json() -> &'static str {
     &OPENAPI
 }
@@ -184,6 +185,16 @@ pub fn openapi_json() -> &'static str {
 /// The OpenAPI document of the operator interface.
 pub fn operator_openapi_json() -> &'static str {
     &OPERATOR_OPENAPI
+}
+
+/// The document of the app's interface, as the app serves it.
+pub(crate) fn served_openapi(app: &App) -> Bytes {
+    match (app.is_operated(), app.base_path()) {
+        (false, "") => openapi_json().into(),
+        (true, "") => operator_openapi_json().into(),
+        (false, path) => document(&table(), Interface::Partners, path).into(),
+        (true, path) => document(&operator_table(), Interface::Operator, path).into(),
+    }
 }
 
 /// The OpenAPI document of the operator interface, parsed.

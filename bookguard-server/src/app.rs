@@ -250,6 +250,18 @@ impl App {
         !matches!(self.callers, CallerKind::Partners)
     }
 
+    /// The path under which callers reach the interface, without a slash at its end, which a proxy cuts off; empty at the root
+    /// of a host.
+    pub(crate) fn base_path(&self) -> &str {
+        let url = match self.is_operated() {
+            true => self.service.operator_url().unwrap_or_default(),
+            false => self.service.public_url(),
+        };
+        let (_, place) = url.split_once("://").unwrap_or_default();
+        let (_, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+        path.trim_end_matches('/')
+    }
+
     /// Runs work that may block, when it is the caller's turn.
     ///
     /// # Errors

@@ -11,9 +11,9 @@
 //! | `ledger` | the ledger for mirrors |
 //! | `document` | headers and caching of a document |
 //!
-//! The interface document is generated from the table of operations once per process. Invariant: `/openapi.json`,
-//! `/api/openapi.json` and `bookguard openapi` give the same bytes, and on the operator's listener `/openapi.json` and
-//! `bookguard openapi --operator`.
+//! The interface document is generated from the table of operations once per process. Invariant: at the root of a host,
+//! `/openapi.json`, `/api/openapi.json` and `bookguard openapi` give the same bytes, and on the operator's listener
+//! `/openapi.json` and `bookguard openapi --operator`.
 
 mod card;
 mod catalog;
@@ -34,7 +34,7 @@ use bookguard_core::policy;
 use poem::endpoint::BoxEndpoint;
 use poem::http::Method;
 
-use crate::api::{self, openapi_json, operator_openapi_json};
+use crate::api;
 use crate::app::App;
 use crate::config::security::SecurityTxt;
 use crate::media;
@@ -50,14 +50,19 @@ const SUMMARY: &str = "Evidence and protection for bookings: record a booking, l
 const ICON: &str = include_str!("documents/pages/icon.svg");
 const START_STYLE: &str = include_str!("documents/pages/start.css");
 
+/// The document that describes the app's interface.
+fn interface(app: &Arc<App>) -> BoxEndpoint<'static> {
+    let app = Arc::clone(app);
+    on_demand(move || ServedDocument::new(media::JSON, api::served_openapi(&app)))
+}
+
 /// Adds the paths of the operator interface that are not operations.
 pub(crate) fn add_operator_routes(app: &Arc<App>, routes: &mut Routes) {
     let mut get = |path: &str, endpoint| {
         let methods = routes.entry(path.to_owned()).or_default();
         methods.insert(Method::GET, endpoint)
     };
-    let document = || ServedDocument::new(media::JSON, operator_openapi_json());
-    get("/openapi.json", on_demand(document));
+    get("/openapi.json", interface(app));
     get(
         "/favicon.ico",
         on_demand(|| ServedDocument::new(media::SVG, ICON)),
@@ -87,10 +92,7 @@ pub(crate) fn add_routes(
     }
     let mut get = |path: &str, endpoint| add(Method::GET, path, endpoint);
     for path in ["/openapi.json", "/api/openapi.json"] {
-        get(
-            path,
-            on_demand(|| ServedDocument::new(media::JSON, openapi_json())),
-        );
+        get(path, interface(app));
     }
     let schema = || ServedDocument::new("application/schema+json", policy::SCHEMA);
     get("/policy.schema.json", on_demand(schema));
@@ -157,7 +159,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::api::openapi;
+    use crate::api::{openapi, openapi_json, operator_openapi_json};
 
     fn operations(document: &Value) -> Vec<(String, String, Value)> {
         let paths = document["paths"].as_object().unwrap();

@@ -2,8 +2,10 @@
 
 use bookguard_core::features::attempts::AttemptRecord;
 use bookguard_core::features::events::log::{EventLog, ListAllEvents, ListEvents};
-use bookguard_core::features::events::{EventWithAttempts, GetEvent, RetryEvent, RetryResult};
-use bookguard_core::model::{DeliveryStatus, Event, Page};
+use bookguard_core::features::events::{
+    EventWithAttempts, GetEvent, RetryEvent, RetryResult, RetryStatus,
+};
+use bookguard_core::model::{Event, Page};
 use clap::Args;
 
 use super::declare::{Call, CliCommand, Declared, add, carried, group, operation};
@@ -72,7 +74,7 @@ async fn retry(call: Call<'_>) -> Result<(), Failure> {
     let answer = call.answer::<RetryEvent>().await?;
     call.screen.show(&answer, retried)?;
     match answer.output.retry_status {
-        DeliveryStatus::Failed => Err(Failure::NotDelivered(format!(
+        RetryStatus::Failed => Err(Failure::NotDelivered(format!(
             "The event was not accepted by every endpoint. See why with \"bookguard webhook-events get {}\".",
             answer.output.event_id
         ))),

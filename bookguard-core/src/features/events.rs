@@ -248,7 +248,7 @@ pub fn retry_outcome(session: &Session, event_id: &EventId) -> Result<Option<Ret
     });
     Ok((!in_flight).then(|| RetryResult {
         event_id: *event_id,
-        retry_status: event.status(),
+        retry_status: event.status().into(),
         retry_count: event.retries,
     }))
 }
@@ -266,8 +266,32 @@ pub fn replace_answer(session: &Session, key: [u8; 32], body: &[u8]) -> Envelope
 pub struct RetryResult {
     /// The event's id.
     pub event_id: EventId,
-    /// The outcome: `pending` when it is not known yet.
-    pub retry_status: DeliveryStatus,
+    /// The outcome.
+    pub retry_status: RetryStatus,
     /// Manual retries of the event so far, this one included.
     pub retry_count: u32,
+}
+
+/// The outcome of a manual retry: `pending` if it is not known yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
+#[serde(rename_all = "snake_case")]
+pub enum RetryStatus {
+    /// It is not known yet.
+    Pending,
+    /// Every endpoint has the event.
+    Delivered,
+    /// An endpoint did not accept the event.
+    Failed,
+}
+
+impl From<DeliveryStatus> for RetryStatus {
+    fn from(status: DeliveryStatus) -> Self {
+        match status {
+            DeliveryStatus::Pending => Self::Pending,
+            DeliveryStatus::Delivered => Self::Delivered,
+            // A retry that no endpoint takes is refused.
+            DeliveryStatus::Failed | DeliveryStatus::NoEndpoints => Self::Failed,
+        }
+    }
 }

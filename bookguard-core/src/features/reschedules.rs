@@ -99,7 +99,10 @@ impl RescheduleRequest {
 
     fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let event_date = form
-            .about("When the event starts from now on: RFC 3339 with an offset, or a local date-time or date in the booking's time zone.")
+            .about(
+                "When the event starts from now on: RFC 3339 with an offset, or a local date-time or date in the booking's time zone. \
+                 A fraction of a second is dropped.",
+            )
             .required("eventDate", event_date);
         let time_zone = form
             .about("The event's IANA time zone from now on; unchanged when not given.")

@@ -112,17 +112,28 @@ pub enum DeliveryStatus {
 }
 
 impl DeliveryStatus {
-    /// The status of an event over all its deliveries.
-    pub fn of_event(deliveries: impl IntoIterator<Item = Self>) -> Self {
-        let mut status = Self::NoEndpoints;
-        for delivery in deliveries {
+    /// The status of an event over all its deliveries, each with whether its endpoint still exists.
+    ///
+    /// What a deleted endpoint did not accept has failed. It counts until another endpoint has the event: nobody can deliver it
+    /// any more.
+    pub fn of_event(deliveries: impl IntoIterator<Item = (Self, bool)>) -> Self {
+        let (mut status, mut is_lost, mut is_received) = (Self::NoEndpoints, false, false);
+        for (delivery, exists) in deliveries {
+            is_received |= delivery == Self::Delivered;
+            if !exists && delivery != Self::Delivered {
+                is_lost = true;
+                continue;
+            }
             status = match (status, delivery) {
                 (Self::Failed, _) | (_, Self::Failed) => Self::Failed,
                 (Self::Pending, _) | (_, Self::Pending) => Self::Pending,
                 _ => Self::Delivered,
             };
         }
-        status
+        match is_lost && !is_received {
+            true => Self::Failed,
+            false => status,
+        }
     }
 
     /// All statuses with their names.
@@ -231,15 +242,29 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_as_bad_as_its_worst_delivery() {
-        for (deliveries, status) in [
-            (&[][..], NoEndpoints),
-            (&[Delivered], Delivered),
-            (&[Delivered, Pending], Pending),
-            (&[Pending, Failed, Delivered], Failed),
-            (&[Pending], Pending),
+    fn an_event_is_as_bad_as_its_worst_delivery_to_an_endpoint_that_counts() {
+        // (at endpoints that exist, at deleted ones, the event)
+        for (existing, deleted, status) in [
+            (&[][..], &[][..], NoEndpoints),
+            (&[Delivered], &[], Delivered),
+            (&[Delivered, Pending], &[], Pending),
+            (&[Pending, Failed, Delivered], &[], Failed),
+            (&[Pending], &[], Pending),
+            (&[], &[Delivered], Delivered),
+            (&[], &[Pending], Failed),
+            (&[], &[Failed, Delivered], Delivered),
+            (&[Pending], &[Failed], Failed),
+            (&[Delivered], &[Failed, Pending], Delivered),
+            (&[Delivered, Pending], &[Failed], Pending),
+            (&[Delivered, Failed], &[Failed], Failed),
         ] {
-            assert_eq!(DeliveryStatus::of_event(deliveries.iter().copied()), status);
+            let existing = existing.iter().map(|delivery| (*delivery, true));
+            let deleted = deleted.iter().map(|delivery| (*delivery, false));
+            let all: Vec<_> = existing.chain(deleted).collect();
+            let back = all.iter().rev().copied();
+            assert_eq!(DeliveryStatus::of_event(back), status, "{all:?}");
+            let of_event = DeliveryStatus::of_event(all.iter().copied());
+            assert_eq!(of_event, status, "{all:?}");
         }
     }
 }

@@ -66,6 +66,14 @@ impl Timestamp {
         (may_leap || text.get(17..19) != Some("60")).then_some(at)
     }
 
+    /// What is wrong with a text that [`parse_sent`](Self::parse_sent) does not take.
+    pub(crate) fn fault(text: &str) -> &'static str {
+        match Self::rfc_3339(text).map(Self::within) {
+            Some(None) => "is outside the years 0001 to 9999 in UTC",
+            _ => "is not a valid date-time",
+        }
+    }
+
     /// Reads the text that [`Display`](fmt::Display) writes, and only that: stored data holds it millions of times.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let text: &[u8; 24] = text.as_bytes().try_into().ok()?;
@@ -85,13 +93,17 @@ impl Timestamp {
     }
 
     fn parse_any(text: &str) -> Option<Self> {
+        Self::within(Self::rfc_3339(text)?)
+    }
+
+    fn rfc_3339(text: &str) -> Option<DateTime<Utc>> {
         // RFC 3339 writes a "T"; chrono also takes a space, which other readers refuse.
         let separator = text.as_bytes().get(10)?;
         if !matches!(separator, b'T' | b't') {
             return None;
         }
         let instant = DateTime::parse_from_rfc3339(text).ok()?;
-        Self::within(instant.to_utc())
+        Some(instant.to_utc())
     }
 
     fn within(instant: DateTime<Utc>) -> Option<Self> {

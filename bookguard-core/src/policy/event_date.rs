@@ -59,6 +59,14 @@ impl EventDate {
         }
     }
 
+    /// What is wrong with a text that [`parse`](Self::parse) does not take.
+    pub(crate) fn fault(text: &str) -> &'static str {
+        match Timestamp::parse_sent(text) {
+            Some(_) => "has more than nine digits of a fraction of a second",
+            None => Timestamp::fault(text),
+        }
+    }
+
     /// Whether the start lies in the years 0001 to 9999 whatever the time zone is.
     pub(crate) fn is_in_range(self) -> bool {
         let date = match self {
@@ -202,6 +210,25 @@ mod tests {
         ] {
             let date = EventDate::parse(text).unwrap();
             assert_eq!(date.is_in_range(), in_range, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_fault_says_what_is_wrong_with_a_date_time_that_looks_right() {
+        let beyond = "is outside the years 0001 to 9999 in UTC";
+        for (text, fault) in [
+            ("soon", "is not a valid date-time"),
+            ("2026-06-20T19:00:60-04:00", "is not a valid date-time"),
+            ("9999-12-31T23:59:59-08:00", beyond),
+            ("0001-01-01T00:00:00+14:00", beyond),
+            ("0000-06-20T19:00:00Z", beyond),
+            (
+                "2026-06-20T19:00:00.1234567890Z",
+                "has more than nine digits of a fraction of a second",
+            ),
+        ] {
+            assert_eq!(EventDate::parse(text), None, "{text}");
+            assert_eq!(EventDate::fault(text), fault, "{text}");
         }
     }
 

@@ -63,7 +63,7 @@ impl Reader<'_> {
     }
 
     /// A partner's events, newest first, back to `since` or until [`DELIVERIES_EXAMINED`] deliveries were examined. `live`
-    /// are the partner's endpoints: a delivery to another one is over.
+    /// are the partner's endpoints; others are deleted.
     pub fn latest_events(
         &mut self,
         partner_id: &PartnerId,
@@ -98,13 +98,9 @@ impl Reader<'_> {
                 reached = Some(at);
                 let mut phases = Vec::with_capacity(deliveries.len());
                 for row in deliveries.iter().filter(|row| !row.is_null(3)) {
-                    phases.push(match DeliveryPhase::from_number(row.int(3)?) {
-                        Some(DeliveryPhase::Delivered) => DeliveryStatus::Delivered,
-                        Some(DeliveryPhase::Pending) if live.contains(&row.id(2)?) => {
-                            DeliveryStatus::Pending
-                        }
-                        _ => DeliveryStatus::Failed,
-                    });
+                    let phase = DeliveryPhase::from_number(row.int(3)?);
+                    let status = phase.map_or(DeliveryStatus::Failed, DeliveryStatus::from);
+                    phases.push((status, live.contains(&row.id(2)?)));
                 }
                 found.events.push(CountedEvent {
                     at,
@@ -183,8 +179,8 @@ mod tests {
             1 => (Delivered, &[(1, 1)]),
             2 => (Pending, &[(1, 1), (2, 0)]),
             3 => (Failed, &[(1, 2), (2, 0), (3, 1)]),
-            4 => (Failed, &[(1, 1), (2, 1), (3, 0)]),
-            _ => (Delivered, &[(1, 1), (2, 1), (3, 1)]),
+            4 => (Delivered, &[(1, 1), (2, 1), (3, 0)]),
+            _ => (Failed, &[(1, 0), (2, 0), (3, 0)]),
         };
         let types = EventType::WORDS.len() as i64;
         (

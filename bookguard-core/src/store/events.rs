@@ -84,6 +84,8 @@ pub struct StoredDelivery {
     pub url: String,
     /// When the endpoint got it, if not from the start.
     pub moved_at: Option<Timestamp>,
+    /// Whether the endpoint is deleted.
+    pub is_endpoint_deleted: bool,
     /// The state of the delivery.
     pub state: DeliveryState,
     /// When the delivery itself is due. If the endpoint has not accepted anything yet, the delivery then waits for its
@@ -141,7 +143,9 @@ impl StoredEvent {
     /// The status of the event over all its deliveries.
     pub fn status(&self) -> DeliveryStatus {
         let deliveries = self.deliveries.iter();
-        DeliveryStatus::of_event(deliveries.map(|delivery| delivery.state.phase.into()))
+        DeliveryStatus::of_event(
+            deliveries.map(|one| (one.state.phase.into(), !one.is_endpoint_deleted)),
+        )
     }
 }
 
@@ -413,7 +417,8 @@ fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
     let endpoint = endpoints::read(row, 10)?;
     let mut state = delivery(row, 2)?;
     let own = state.due.filter(|_| endpoint.unverified_since.is_some());
-    if row.maybe_int(16)?.is_some() && state.phase != DeliveryPhase::Delivered {
+    let is_endpoint_deleted = row.maybe_int(16)?.is_some();
+    if is_endpoint_deleted && state.phase != DeliveryPhase::Delivered {
         // The endpoint is deleted, so nobody is left to deliver to.
         state = DeliveryState {
             phase: DeliveryPhase::Failed,
@@ -433,6 +438,7 @@ fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
         due: state.due.and(own.or(state.due)),
         url: endpoint.url,
         moved_at: endpoint.moved_at,
+        is_endpoint_deleted,
         state,
         attempts: Vec::new(),
     })
@@ -492,6 +498,7 @@ mod tests {
                 endpoint_id: id(7),
                 url: NEW.to_owned(),
                 moved_at: moved_ms.map(Timestamp::from_ms),
+                is_endpoint_deleted: false,
                 state: DeliveryState {
                     attempts: made,
                     ..state(DeliveryPhase::Delivered, None, None)

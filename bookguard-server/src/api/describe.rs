@@ -1,8 +1,8 @@
 //! Writes the table of operations as OpenAPI 3.1. The content comes from the operations' routes and types; what they do not
 //! express is in `written`.
 //!
-//! What many operations share is written once, among the components. Invariant: the text is the same on every machine and for
-//! every configuration, so the document that is checked in is the one that is served.
+//! What many operations share is written once, among the components. Invariant: the text depends on nothing but the path under
+//! which callers reach the service, so at the root of a host the document that is checked in is the one that is served.
 
 mod answers;
 mod examples;
@@ -54,8 +54,8 @@ impl Interface {
     }
 }
 
-/// The interface document.
-pub(crate) fn document(table: &[OperationEntry], interface: Interface) -> String {
+/// The interface document of a service that callers reach under `base_path`, which is empty at the root of a host.
+pub(crate) fn document(table: &[OperationEntry], interface: Interface, base_path: &str) -> String {
     let (title, description) = match interface {
         Interface::Partners => ("Bookguard", DESCRIPTION),
         Interface::Operator => ("Bookguard for its operator", OPERATORS),
@@ -67,8 +67,9 @@ pub(crate) fn document(table: &[OperationEntry], interface: Interface) -> String
         "contact": {"name": "The operator of the service"},
         "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
     });
-    // Relative to the document's own address, so that it is the same wherever the service runs.
-    let servers = json!([{"url": "/", "description": "The service this document came from."}]);
+    // Relative to the document's own host, so that it is the same wherever the service runs.
+    let address = if base_path.is_empty() { "/" } else { base_path };
+    let servers = json!([{"url": address, "description": "The service this document came from."}]);
     let mut document = Json::object([
         ("openapi", "3.1.0".into()),
         ("info", info.into()),

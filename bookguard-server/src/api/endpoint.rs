@@ -83,6 +83,9 @@ impl OperationEndpoint {
         if let (Some(form), Some(tag)) = (form, &mut finished.tag) {
             tag.push_str(&form.mark(&self.app.maker));
         }
+        if let Some(location) = &mut finished.location {
+            location.insert_str(0, self.app.base_path());
+        }
         let is_archive = form.is_some_and(|form| matches!(form.make, Make::Archive));
         let tagged = (self.tagged && !is_archive).then_some(headers);
         let file = finished.file.take();

@@ -5,7 +5,7 @@ pub(super) mod recover;
 use bookguard_core::error::Error;
 use bookguard_core::features::attempts::AttemptRecord;
 use bookguard_core::features::events::log::{EventLog, ListEvents};
-use bookguard_core::features::events::{EventWithAttempts, GetEvent, RetryEvent};
+use bookguard_core::features::events::{EventWithAttempts, GetEvent, RetryEvent, RetryStatus};
 use bookguard_core::limits::EVENTS_EXAMINED;
 use bookguard_core::model::{DeliveryStatus, Event, EventType, Scope};
 use maud::{Markup, html};
@@ -151,11 +151,7 @@ async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, 
         .rev()
         .map(|attempt| tried(&event, attempt))
         .collect();
-    let is_open = event
-        .deliveries
-        .iter()
-        .any(|delivery| delivery.status != DeliveryStatus::Delivered)
-        || event.deliveries.is_empty();
+    let is_open = event.status != DeliveryStatus::Delivered;
     let main = html! {
         p.back { a href=(user.link("/deliveries")) { "← All deliveries" } }
         div.title data-refreshed { h1 { (event.event_type.word()) } (delivery_badge(event.status)) }
@@ -248,16 +244,11 @@ pub(super) async fn retry(user: &User, asked: &Asked) -> Result<Answer, Error> {
     match user.send::<RetryEvent>(asked).await {
         Ok(result) => {
             let told = match result.retry_status {
-                DeliveryStatus::Delivered => "The event was sent again, and accepted.",
-                DeliveryStatus::Failed => {
+                RetryStatus::Delivered => "The event was sent again, and accepted.",
+                RetryStatus::Failed => {
                     "The event was sent again, and not accepted. The newest attempt says why."
                 }
-                DeliveryStatus::Pending => {
-                    "The event is being sent again. The outcome appears here."
-                }
-                DeliveryStatus::NoEndpoints => {
-                    "No endpoint takes this type of event now, so nothing was sent."
-                }
+                RetryStatus::Pending => "The event is being sent again. The outcome appears here.",
             };
             Ok(Answer::done(format!("/deliveries/{}", asked.id(0)), told))
         }

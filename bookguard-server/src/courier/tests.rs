@@ -12,7 +12,7 @@ use bookguard_core::features::deliveries::{
     ClaimDeliveries, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery, reclaim_all,
 };
 use bookguard_core::features::erasures::EraseValues;
-use bookguard_core::features::events::RetryEvent;
+use bookguard_core::features::events::{RetryEvent, RetryStatus};
 use bookguard_core::limits::{
     IN_FLIGHT_NEW, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS, LEASE_SKEW_MS, RETRIES_WAITING,
 };
@@ -60,10 +60,7 @@ async fn a_booking_is_delivered_once_with_signatures_that_verify() {
     )
     .unwrap();
 
-    assert_eq!(
-        outcome(&courier, &event_id).await,
-        DeliveryStatus::Delivered
-    );
+    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Delivered);
     let event = bench.event(&event_id).await;
     assert_eq!(event.attempts.len(), 1);
     assert!(event.attempts[0].delivered);
@@ -84,7 +81,7 @@ async fn a_failed_delivery_is_due_again_exactly_when_its_schedule_says_so() {
     let courier = bench.node.courier(true);
     bench.book(1).await;
     let event_id = receiver.hit().await.event_id();
-    assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
+    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
     let next = bench.event(&event_id).await.event.next_attempt_at.unwrap();
 
     bench.set(next.plus_ms(-1));
@@ -92,10 +89,7 @@ async fn a_failed_delivery_is_due_again_exactly_when_its_schedule_says_so() {
     assert_eq!(bench.due(next), [endpoint_id]);
     bench.set(next);
     assert_eq!(receiver.hit().await.event_id(), event_id);
-    assert_eq!(
-        outcome(&courier, &event_id).await,
-        DeliveryStatus::Delivered
-    );
+    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Delivered);
     let event = bench.event(&event_id).await;
     assert_eq!(event.event.next_attempt_at, None);
     let attempts: Vec<_> = event
@@ -117,7 +111,7 @@ async fn a_410_disables_the_endpoint_and_nothing_more_is_sent_to_it() {
     let courier = bench.node.courier(true);
     bench.book(1).await;
     let event_id = receiver.hit().await.event_id();
-    assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
+    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
     assert!(!bench.is_enabled(endpoint_id).await);
     let event = bench.event(&event_id).await;
     assert_eq!(event.event.next_attempt_at, None);
@@ -141,8 +135,8 @@ async fn what_is_erased_while_it_waits_here_is_not_sent() {
     let courier = bench.node.courier(true);
     let sent = receiver.hit().await.event_id();
     assert_ne!(sent, erased);
-    assert_eq!(outcome(&courier, &sent).await, DeliveryStatus::Delivered);
-    assert_eq!(outcome(&courier, &erased).await, DeliveryStatus::Failed);
+    assert_eq!(outcome(&courier, &sent).await, RetryStatus::Delivered);
+    assert_eq!(outcome(&courier, &erased).await, RetryStatus::Failed);
     courier.stop(PATIENCE).await;
     assert_eq!(receiver.surplus().await, 0);
 }
@@ -156,7 +150,7 @@ async fn an_address_the_rules_refuse_is_never_connected_to() {
     bench.book(1).await;
     let event_id = bench.node.peek().await[0].event_id.to_string();
     let courier = bench.node.courier(false);
-    assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
+    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
     let attempts = bench.event(&event_id).await.attempts;
     let errors: Vec<_> = attempts.iter().map(|attempt| attempt.error).collect();
     assert_eq!(errors, [Some(FailureClass::BlockedAddress); 2]);
@@ -239,10 +233,7 @@ async fn another_courier_claims_a_dead_couriers_deliveries_when_the_lease_ends()
     assert_eq!(bench.due(held.until.plus_ms(-1)), []);
     bench.set(held.until);
     assert_eq!(receiver.hit().await.event_id(), event_id);
-    assert_eq!(
-        outcome(&courier, &event_id).await,
-        DeliveryStatus::Delivered
-    );
+    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Delivered);
     let settled = bench.event(&event_id).await;
 
     let late = Attempt {
@@ -343,7 +334,7 @@ async fn a_backlog_far_beyond_the_room_drains_and_every_event_comes_exactly_once
         assert!(delivered.insert(receiver.hit().await.event_id()));
     }
     for event_id in &delivered {
-        assert_eq!(outcome(&courier, event_id).await, DeliveryStatus::Delivered);
+        assert_eq!(outcome(&courier, event_id).await, RetryStatus::Delivered);
     }
     courier.stop(PATIENCE).await;
     assert_eq!(receiver.surplus().await, 0);
@@ -379,10 +370,7 @@ async fn an_outcome_the_store_does_not_take_is_settled_later_and_not_sent_again(
         "held until it is durable"
     );
     rename("elsewhere", "attempt").unwrap();
-    assert_eq!(
-        outcome(&courier, &event_id).await,
-        DeliveryStatus::Delivered
-    );
+    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Delivered);
     assert_eq!(bench.event(&event_id).await.attempts.len(), 1);
     courier.stop(PATIENCE).await;
     assert_eq!(receiver.surplus().await, 0);
@@ -397,12 +385,12 @@ async fn a_manual_retry_learns_its_outcome_even_from_a_courier_that_claims_nothi
     let courier = bench.node.courier(false);
     bench.book(1).await;
     let id = receiver.hit().await.event_id();
-    assert_eq!(outcome(&courier, &id).await, DeliveryStatus::Failed);
-    for (count, status) in [(1, DeliveryStatus::Failed), (2, DeliveryStatus::Delivered)] {
+    assert_eq!(outcome(&courier, &id).await, RetryStatus::Failed);
+    for (count, status) in [(1, RetryStatus::Failed), (2, RetryStatus::Delivered)] {
         let begun = call::<RetryEvent>(&bench.session(), &[&id], "").await;
         assert_eq!(
             (begun.retry_count, begun.retry_status),
-            (count, DeliveryStatus::Pending)
+            (count, RetryStatus::Pending)
         );
         let outcome = outcome_of(&courier, begun.event_id, PATIENCE)
             .await
@@ -442,7 +430,7 @@ async fn an_answer_looks_as_its_caller_says_and_no_more_wait_than_a_partner_may_
         asked.set(asked.get() + 1);
         Ok((asked.get() == 2).then_some(RetryResult {
             event_id: id,
-            retry_status: DeliveryStatus::Delivered,
+            retry_status: RetryStatus::Delivered,
             retry_count: 1,
         }))
     };

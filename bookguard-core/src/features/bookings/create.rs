@@ -179,7 +179,10 @@ impl BookingRequest {
             .about("Free text, such as \"concert\".")
             .required("eventType", |v| v.text(limits::NAME_CHARS));
         let event_date = form
-            .about("When the event starts: RFC 3339 with an offset, or a local date-time or date together with `timeZone`.")
+            .about(
+                "When the event starts: RFC 3339 with an offset, or a local date-time or date together with `timeZone`. A fraction \
+                 of a second is dropped.",
+            )
             .required("eventDate", event_date);
         let currency = form
             .about("ISO 4217 code; USD when not given.")
@@ -253,7 +256,7 @@ pub(crate) fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
     match EventDate::parse(&text) {
         None => v.fault(
             "invalid_date",
-            format!("\"{}\" is not a valid date-time", input::shorten(&text)),
+            format!("\"{}\" {}", input::shorten(&text), EventDate::fault(&text)),
             "Send RFC 3339 with an offset (2031-06-20T19:00:00-04:00), or a local date-time or date together with \"timeZone\".",
         ),
         Some(date) if !date.is_in_range() => v.fault(

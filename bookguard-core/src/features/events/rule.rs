@@ -8,9 +8,9 @@ use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::features::deliveries::rule::{fresh_delivery, hold, in_flight};
 use crate::features::endpoints::health;
-use crate::features::events::{RetryEvent, RetryResult};
+use crate::features::events::{RetryEvent, RetryResult, RetryStatus};
 use crate::limits;
-use crate::model::{DeliveryStatus, EndpointId, EventId, Timestamp};
+use crate::model::{DeliveryStatus, Endpoint, EndpointId, EventId, Timestamp};
 
 impl Command for RetryEvent {
     type Reply = RetryResult;
@@ -61,12 +61,7 @@ impl Command for RetryEvent {
             changes = retry.deliver_anew(partner, event)?;
         }
         let Some(mut changes) = changes else {
-            retry.refuse_exhausted(event)?;
-            return Err(Error::conflict(
-                "no_endpoints",
-                "No webhook endpoint that takes this event is without it. Add one with POST /v1/webhook-endpoints, or bring one back: \
-                 PATCH it with {\"enabled\": true}. Then retry.",
-            ));
+            return Err(retry.refusal(partner, event));
         };
         let woken = retry.wake(partner, &changes);
         changes.extend(woken);
@@ -74,7 +69,7 @@ impl Command for RetryEvent {
         changes.push(Change::EventRetried { event_id, retries });
         let reply = RetryResult {
             event_id,
-            retry_status: DeliveryStatus::Pending,
+            retry_status: RetryStatus::Pending,
             retry_count: retries,
         };
         Ok((changes, reply))
@@ -114,13 +109,7 @@ impl Retry<'_> {
                 .iter()
                 .all(|(_, state)| state.phase == DeliveryPhase::Delivered)
         {
-            return Err(Error::conflict(
-                "event_already_delivered",
-                format!(
-                    "Event {} was delivered to every endpoint; there is nothing to retry.",
-                    self.event_id
-                ),
-            ));
+            return Err(self.already_delivered());
         }
         let is_there = |endpoint_id: &EndpointId| {
             partner
@@ -147,24 +136,61 @@ impl Retry<'_> {
         ))
     }
 
-    /// Fails if one of its deliveries was attempted as often as allowed.
-    fn refuse_exhausted(&self, event: &EventState) -> Result<(), Error> {
-        let mut states = event.endpoints.iter().filter_map(|endpoint_id| {
-            let name = (self.event_id, *endpoint_id);
-            self.batch.deliveries.get(&name)
-        });
-        if !states.any(|state| state.phase != DeliveryPhase::Delivered && state.is_exhausted()) {
-            return Ok(());
-        }
-        Err(Error::conflict(
-            "too_many_retries",
+    fn already_delivered(&self) -> Error {
+        Error::conflict(
+            "event_already_delivered",
             format!(
-                "Event {} was attempted {} times, the most allowed. Read it from the log instead: GET /v1/webhook-events/{}.",
-                self.event_id,
-                limits::ATTEMPTS_PER_DELIVERY,
+                "Event {} was delivered to every endpoint; there is nothing to retry.",
                 self.event_id
             ),
-        ))
+        )
+    }
+
+    /// Why the event can be sent to no endpoint.
+    fn refusal(&self, partner: &PartnerState, event: &EventState) -> Error {
+        let event_id = self.event_id;
+        let state = |endpoint_id: &EndpointId| self.batch.deliveries.get(&(event_id, *endpoint_id));
+        let exists = |endpoint_id: &EndpointId| {
+            let mut endpoints = partner.endpoints.iter();
+            endpoints.any(|endpoint| endpoint.endpoint_id == *endpoint_id)
+        };
+        let status = DeliveryStatus::of_event(event.endpoints.iter().filter_map(|endpoint_id| {
+            Some((state(endpoint_id)?.phase.into(), exists(endpoint_id)))
+        }));
+        if status == DeliveryStatus::Delivered {
+            return self.already_delivered();
+        }
+        let mut states = event.endpoints.iter().filter_map(state);
+        if states.any(|state| state.phase != DeliveryPhase::Delivered && state.is_exhausted()) {
+            return Error::conflict(
+                "too_many_retries",
+                format!(
+                    "Event {event_id} was attempted {} times, the most allowed. Read it from the log instead: GET /v1/webhook-events/{event_id}.",
+                    limits::ATTEMPTS_PER_DELIVERY,
+                ),
+            );
+        }
+        let lacks_it = |endpoint: &&Endpoint| {
+            state(&endpoint.endpoint_id).map_or(endpoint.subscribes(event.event_type), |state| {
+                state.phase != DeliveryPhase::Delivered
+            })
+        };
+        // An enabled one would have got it.
+        let disabled = partner.endpoints.iter().filter(lacks_it);
+        let disabled: Vec<String> = disabled.map(|e| e.endpoint_id.to_string()).collect();
+        let message = match disabled.is_empty() {
+            true => format!(
+                "No webhook endpoint takes events of type {}. Add one with POST /v1/webhook-endpoints, or let one take them: PATCH \
+                 its \"events\". Then retry.",
+                event.event_type.word()
+            ),
+            false => format!(
+                "Every webhook endpoint that lacks event {event_id} is disabled or gone: {}. Bring one back: PATCH it with \
+                 {{\"enabled\": true}}. Or add another with POST /v1/webhook-endpoints. Then retry.",
+                disabled.join(", ")
+            ),
+        };
+        Error::conflict("no_endpoints", message)
     }
 
     /// Makes the delivery due. A manual attempt does not count as one of the schedule's: the schedule continues from the

@@ -6,14 +6,15 @@ use crate::input::{Value, is_escape};
 use crate::limits;
 use crate::text::{HIDDEN, JOINING, is_invisible};
 
-/// The pattern (ECMA 262) of what [`email`] takes.
+/// The pattern (ECMA 262) of what [`email`] takes. It does not count the dots before the `@`; [`email`] does.
 fn email_pattern() -> String {
     let but = |also: &str| format!(r#"[^{also}\s@<>,;:"()\[\]\\{HIDDEN}{JOINING}]"#);
-    let (any, label, end) = (but(""), but("."), but("-."));
-    format!(r"^{any}{{1,64}}@{end}{label}*(\.{label}+)*\.{label}*{end}$")
+    let (label, end) = (but("."), but("-."));
+    format!(r"^{label}(\.?{label}){{0,63}}@{end}{label}*(\.{label}+)*\.{label}*{end}$")
 }
 
-/// Reads a mail address as mail systems agree on it: something, one `@`, then a name with a dot or a host, and no spaces.
+/// Reads a mail address as mail systems agree on it: something, one `@`, then a name with a dot or a host, no spaces, and no dot
+/// that is first, last or beside another.
 pub(super) fn email(v: &mut Value<'_, '_>) -> Option<String> {
     let text = v
         .describe(|draft| draft.set("pattern", email_pattern()))
@@ -21,15 +22,16 @@ pub(super) fn email(v: &mut Value<'_, '_>) -> Option<String> {
     let plain = text
         .chars()
         .all(|c| !c.is_whitespace() && !is_invisible(c) && !"<>,;:\"()[]\\".contains(c));
+    let is_dotted = |part: &str| part.split('.').all(|label| !label.is_empty());
     let parts = text.split_once('@');
     let good = plain
         && parts.is_some_and(|(local, host)| {
-            !local.is_empty()
-                && local.len() <= 64
+            local.len() <= 64
+                && is_dotted(local)
                 && !host.contains('@')
-                && !host.starts_with(['.', '-'])
-                && !host.ends_with(['.', '-'])
-                && !host.contains("..")
+                && !host.starts_with('-')
+                && !host.ends_with('-')
+                && is_dotted(host)
                 && host.contains('.')
         });
     if good {
@@ -44,17 +46,19 @@ pub(super) fn email(v: &mut Value<'_, '_>) -> Option<String> {
 }
 
 /// What [`website`] takes, as far as a pattern can express it.
-const WEBSITE: &str = "^https?://(\\[[0-9A-Fa-f:.]+\\]|[-.]*[0-9A-Za-z][-.0-9A-Za-z]*)(:[0-9]{0,5})?\
+const WEBSITE: &str = "^[Hh][Tt][Tt][Pp][Ss]?://\
+                       (\\[[0-9A-Fa-f:.]+\\]|-*[0-9A-Za-z][-0-9A-Za-z]*(\\.-*[0-9A-Za-z][-0-9A-Za-z]*)*\\.?)\
+                       (:([0-9]{0,4}|[0-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?\
                        ([/?#]([-.0-9A-Z_a-z~:/?@!$&'()*+,;=#]|%[0-9A-Fa-f]{2})*)?$";
 
 pub(super) fn website(v: &mut Value<'_, '_>) -> Option<String> {
     let text = v.format("uri").pattern(WEBSITE).text(limits::URL_CHARS)?;
-    let rest = text
-        .strip_prefix("https://")
-        .or_else(|| text.strip_prefix("http://"));
-    let good = rest.is_some_and(|rest| {
+    let good = text.split_once("://").is_some_and(|(scheme, rest)| {
+        let is_web = ["http", "https"]
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known));
         let (place, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-        names_a_host(place) && is_uri_text(rest)
+        is_web && names_a_host(place) && is_uri_text(rest)
     });
     if good {
         Some(text)
@@ -76,14 +80,25 @@ fn names_a_host(place: &str) -> bool {
         Some((address, port)) => (address.parse::<Ipv6Addr>().is_ok(), port),
         None => {
             let (name, port) = place.split_at(place.find(':').unwrap_or(place.len()));
-            let plain = |b: u8| b.is_ascii_alphanumeric() || b"-.".contains(&b);
-            let is_name =
-                name.bytes().all(plain) && name.bytes().any(|b| b.is_ascii_alphanumeric());
+            let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+            // The root of all names may be written as a dot at the end.
+            let is_name = name
+                .strip_suffix('.')
+                .unwrap_or(name)
+                .split('.')
+                .all(|label| {
+                    label.bytes().all(plain) && label.bytes().any(|b| b.is_ascii_alphanumeric())
+                });
             (is_name, port)
         }
     };
-    let digits = |port: &str| port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
-    is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(digits))
+    let is_port = |port: &str| {
+        port.is_empty()
+            || (port.len() <= 5
+                && port.bytes().all(|b| b.is_ascii_digit())
+                && port.parse::<u16>().is_ok())
+    };
+    is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
 }
 
 /// Whether this is a path, query and fragment (RFC 3986 sections 3.3 to 3.5).

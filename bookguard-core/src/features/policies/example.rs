@@ -61,7 +61,7 @@ impl ExampleBooking {
             Some(Err(text)) => faults.push(query_fault(
                 "eventDate",
                 "invalid_date",
-                &format!("\"{}\" is not a valid date-time", shorten(text)),
+                &format!("\"{}\" {}", shorten(text), EventDate::fault(text)),
                 "Send RFC 3339 such as 2031-06-20T19:00:00Z (in a URL, write + as %2B), or a local date-time or date from 0001-01-02 to 9999-12-30.",
             )),
             None if PARAMETERS.iter().any(|other| given(other.name).is_some()) => {

@@ -221,7 +221,12 @@ impl<'a> RecoveryStep<'a> {
     /// Makes an unreceived event's failed deliveries due, or if there are none, sends it to endpoints that never had it.
     fn recover(&mut self, event: &LoggedEvent) {
         let deliveries = self.deliveries(event);
-        let status = DeliveryStatus::of_event(deliveries.iter().map(|known| self.status(known)));
+        let status = DeliveryStatus::of_event(deliveries.iter().map(|(endpoint_id, state)| {
+            (
+                state.phase.into(),
+                find(self.partner, endpoint_id).is_some(),
+            )
+        }));
         let wanted = Unreceived::of(status);
         if !wanted.is_some_and(|status| self.recovery.statuses.contains(&status)) {
             return;
@@ -269,16 +274,6 @@ impl<'a> RecoveryStep<'a> {
     fn concerns(&self, endpoint_id: &EndpointId) -> bool {
         let only = self.recovery.endpoint_id.as_ref();
         only.is_none_or(|only| only == endpoint_id)
-    }
-
-    /// The status as listings show it: an open delivery to a deleted endpoint has failed.
-    fn status(&self, (endpoint_id, state): &KnownDelivery) -> DeliveryStatus {
-        match state.phase {
-            DeliveryPhase::Pending if find(self.partner, endpoint_id).is_none() => {
-                DeliveryStatus::Failed
-            }
-            phase => phase.into(),
-        }
     }
 
     /// Makes a delivery due now and restarts its schedule. An attempt in flight is left to end, and a delivery that waits

@@ -8,11 +8,11 @@ use bookguard_core::clock::Clock;
 use bookguard_core::engine::command::{CommandOutcome, Envelope};
 use bookguard_core::features::bookings::CreateBooking;
 use bookguard_core::features::endpoints::{CreateEndpoint, GetEndpoint};
-use bookguard_core::features::events::{EventWithAttempts, GetEvent, retry_outcome};
+use bookguard_core::features::events::{EventWithAttempts, GetEvent, RetryStatus, retry_outcome};
 use bookguard_core::features::partners::RegisterPartner;
 use bookguard_core::features::partners::Registration;
 use bookguard_core::key_file::LedgerKeySource;
-use bookguard_core::model::{DeliveryStatus, Endpoint, EndpointId, Scopes, Timestamp};
+use bookguard_core::model::{Endpoint, EndpointId, Scopes, Timestamp};
 use bookguard_core::operation::{self, Action, Finished, Operation, Request};
 use bookguard_core::service::ServiceConfig;
 use bookguard_core::session::{Authority, Operator, Session};
@@ -345,7 +345,7 @@ pub(super) async fn outcome_of(
     courier.outcome_of(event_id, patience, look).await
 }
 
-pub(super) async fn outcome(courier: &Courier, event_id: &str) -> DeliveryStatus {
+pub(super) async fn outcome(courier: &Courier, event_id: &str) -> RetryStatus {
     let event_id = EventId::parse(event_id).unwrap();
     let outcome = outcome_of(courier, event_id, PATIENCE).await.unwrap();
     outcome.expect("an outcome was due").retry_status

@@ -52,7 +52,7 @@ async fn a_node_that_stops_gives_back_what_it_has_not_sent_and_another_sends_it_
         for event_id in &given_back {
             assert_eq!(
                 outcome(&other_courier, event_id).await,
-                DeliveryStatus::Delivered
+                RetryStatus::Delivered
             );
             assert_eq!(bench.event(event_id).await.attempts.len(), 1);
         }
@@ -66,7 +66,7 @@ async fn a_node_that_stops_gives_back_what_it_has_not_sent_and_another_sends_it_
         for event_id in &again {
             assert_eq!(
                 outcome(&other_courier, event_id).await,
-                DeliveryStatus::Delivered
+                RetryStatus::Delivered
             );
         }
         other_courier.stop(PATIENCE).await;
@@ -106,7 +106,7 @@ async fn another_node_sends_a_killed_nodes_deliveries_and_only_those_in_flight_r
         for event_id in &again {
             assert_eq!(
                 outcome(&other_courier, event_id).await,
-                DeliveryStatus::Delivered
+                RetryStatus::Delivered
             );
             assert_eq!(bench.event(event_id).await.attempts.len(), 1);
         }
@@ -142,7 +142,7 @@ async fn nodes_that_claim_at_once_share_what_is_due_and_nothing_goes_out_twice()
             for event_id in &delivered {
                 assert_eq!(
                     outcome(&couriers[0], event_id).await,
-                    DeliveryStatus::Delivered
+                    RetryStatus::Delivered
                 );
             }
         }
@@ -197,7 +197,7 @@ async fn a_manual_retry_of_what_another_node_is_sending_waits_for_its_outcome() 
         let (status, ()) = tokio::join!(outcome(&other_courier, &event_id), async {
             told.notify_one();
         });
-        assert_eq!(status, DeliveryStatus::Delivered);
+        assert_eq!(status, RetryStatus::Delivered);
         assert_eq!(bench.event(&event_id).await.attempts.len(), 1);
         for courier in [&courier, &other_courier] {
             courier.stop(PATIENCE).await;
@@ -250,7 +250,7 @@ async fn what_waits_for_a_deleted_endpoint_is_dropped_and_is_no_damage() {
         let courier = bench.node.courier(false);
         bench.book(1).await;
         let failed = receiver.hit().await.event_id();
-        assert_eq!(outcome(&courier, &failed).await, DeliveryStatus::Failed);
+        assert_eq!(outcome(&courier, &failed).await, RetryStatus::Failed);
         bench.book(1).await;
         receiver.hit().await;
         courier.stop(Duration::from_millis(1)).await;
@@ -302,7 +302,7 @@ async fn a_node_whose_clock_is_far_ahead_sends_too_early_and_only_one_outcome_co
         assert_eq!(receiver.hit().await.event_id(), event_id);
         assert_eq!(
             outcome(&other_courier, &event_id).await,
-            DeliveryStatus::Failed
+            RetryStatus::Failed
         );
         let settled = bench.event(&event_id).await;
         // The first attempt succeeds too late: what the second node wrote stands, its retry included.
@@ -346,7 +346,7 @@ async fn a_retry_waits_no_longer_because_the_clock_was_set_back() {
         let courier = bench.node.courier(true);
         bench.book(1).await;
         let event_id = receiver.hit().await.event_id();
-        assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
+        assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
         // The schedule says five seconds, plus or minus a fifth. Setting the clock back does not make the retry come sooner
         // either.
         bench.advance(-HOURS);
@@ -355,7 +355,7 @@ async fn a_retry_waits_no_longer_because_the_clock_was_set_back() {
         assert_eq!(receiver.surplus().await, 0);
         bench.advance(2_200);
         assert_eq!(receiver.hit().await.event_id(), event_id);
-        assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
+        assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
         courier.stop(PATIENCE).await;
 
         // The clock is set back while no courier runs.
@@ -366,7 +366,7 @@ async fn a_retry_waits_no_longer_because_the_clock_was_set_back() {
         bench.advance(360_000);
         assert_eq!(receiver.hit().await.event_id(), event_id);
         let outcome = outcome(&courier, &event_id).await;
-        assert_eq!(outcome, DeliveryStatus::Delivered);
+        assert_eq!(outcome, RetryStatus::Delivered);
         let service = Arc::clone(&bench.node.service);
         let report = waiting(move || service.verify_ledger(false, |_, _| {})).await;
         assert_eq!(report.unwrap().findings, []);
@@ -391,7 +391,7 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
         let courier = bench.node.courier(false);
         bench.book(1).await;
         let failed = receiver.hit().await.event_id();
-        assert_eq!(outcome(&courier, &failed).await, DeliveryStatus::Failed);
+        assert_eq!(outcome(&courier, &failed).await, RetryStatus::Failed);
 
         // Never attempted, and given back some time after it was created.
         bench.book(20).await;
@@ -452,8 +452,8 @@ async fn what_another_node_erases_while_it_waits_here_is_not_sent() {
         let courier = bench.node.courier(true);
         let sent = receiver.hit().await.event_id();
         assert_ne!(sent, erased);
-        assert_eq!(outcome(&courier, &sent).await, DeliveryStatus::Delivered);
-        assert_eq!(outcome(&courier, &erased).await, DeliveryStatus::Failed);
+        assert_eq!(outcome(&courier, &sent).await, RetryStatus::Delivered);
+        assert_eq!(outcome(&courier, &erased).await, RetryStatus::Failed);
         courier.stop(PATIENCE).await;
         assert_eq!(receiver.surplus().await, 0);
     })

@@ -335,7 +335,9 @@ fn sample(there: Option<&Value>, schema: &Value) -> Value {
             pattern if pattern.starts_with("^sha256:") => {
                 json!(format!("sha256:{}", "0a".repeat(32)))
             }
-            pattern if pattern.starts_with("^http") => json!("https://example.com/"),
+            pattern if pattern.starts_with("^http") || schema["format"] == "uri" => {
+                json!("https://example.com/")
+            }
             _ if schema["format"] == "date-time" => json!("2030-01-01T00:00:00Z"),
             _ => json!("firm"),
         },

@@ -1,5 +1,7 @@
 //! The results of a manual retry: delivered, failed, pending, or nothing to do; and where attempts end.
 
+use std::collections::BTreeSet;
+
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
@@ -65,6 +67,43 @@ async fn an_event_without_endpoints_goes_to_those_that_exist_now() {
         let received = receiver.received();
         assert_eq!(received.len(), 1);
         assert_eq!(received[0].string("eventId"), event.text("eventId"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_failed_at_a_deleted_endpoint_counts_until_another_has_the_event() {
+    on_every_engine(async |engine| {
+        let (server, acme, _receiver, booking, event) = failing(engine).await;
+        acme.delete_endpoint(event["deliveries"][0].text("endpointId"))
+            .await;
+        let refused = acme.retry(&event).await;
+        refused.refused(409, "no_endpoints");
+        assert!(
+            refused
+                .text()
+                .contains("takes events of type booking.created")
+        );
+        let heir = Receiver::start().await;
+        acme.endpoint(&heir.url()).await;
+        let retried = acme.retry(&event).await.ok(200);
+        assert_eq!(retried, result(&event, "delivered", 1));
+        acme.event_that_is(&booking, "delivered").await;
+        for (status, count) in [("failed", 0), ("delivered", 1)] {
+            let path = format!("/v1/webhook-events?status={status}");
+            let log = acme.get(&path).await.ok(200);
+            assert_eq!(log.list("data").len(), count, "{status}");
+        }
+        let activity = acme.get("/v1/activity").await.ok(200);
+        activity["hours"][23].holds(json!({"delivered": 1, "failed": 0}));
+        let refused = acme.retry(&event).await;
+        refused.refused(409, "event_already_delivered");
+        // The packet shows both deliveries as they ended.
+        let packet = acme.verified_packet(&booking).await;
+        let deliveries = packet.list("deliveries").iter();
+        let ends: BTreeSet<_> = deliveries.map(|one| one.text("status")).collect();
+        assert_eq!(ends, BTreeSet::from(["delivered", "failed"]));
+        server.close().await.verify(1).await;
     })
     .await;
 }

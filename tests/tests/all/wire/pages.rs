@@ -6,6 +6,7 @@ use bookguard_server::config::security::SecurityTxt;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::raw::Raw;
+use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
 use serde_json::Value;
 
@@ -251,7 +252,7 @@ async fn whatever_the_accept_header_holds_there_is_an_answer() {
 #[tokio::test]
 async fn what_names_addresses_names_them_under_the_public_one() {
     on_every_engine(async |engine| {
-        for base in [PUBLIC, "http://127.0.0.1:9"] {
+        for (base, base_path) in [(PUBLIC, "/base"), ("http://127.0.0.1:9", "")] {
             let server = published(engine, base, true).await;
             let caller = server.caller();
             let own = server.running().url();
@@ -279,6 +280,15 @@ async fn what_names_addresses_names_them_under_the_public_one() {
                 let path = address.strip_prefix(base).unwrap();
                 assert_eq!(caller.get(path).await.status, 200, "{address}");
             }
+            for path in ["/openapi.json", "/api/openapi.json"] {
+                let described = caller.get(path).await.ok(200);
+                let own = if base_path.is_empty() { "/" } else { base_path };
+                assert_eq!(described["servers"][0]["url"], own, "{path}");
+            }
+            let acme = server.partner("Acme").await;
+            let made = acme.post("/v1/bookings", &samples::booking()).await;
+            let expected = format!("{base_path}/v1/bookings/{}", made.string("bookingId"));
+            assert_eq!(made.header("location"), Some(expected.as_str()));
         }
     })
     .await;

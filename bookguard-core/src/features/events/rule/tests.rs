@@ -43,9 +43,89 @@ fn a_manual_retry_takes_what_is_open_and_leaves_what_is_in_flight() {
         "event_already_delivered"
     );
     assert_eq!(refusal(decide(&delivered, &retry(id(2)))), "not_found");
-    let mut deleted = with_delivery(delivery(DeliveryPhase::Failed, None, None));
-    deleted.partners.get_mut(&id(1)).unwrap().endpoints.clear();
-    assert_eq!(refusal(decide(&deleted, &retry(id(1)))), "no_endpoints");
+}
+
+#[test]
+fn a_retry_that_can_go_nowhere_says_why() {
+    let retry = command(RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 99,
+    });
+    let off = |n, events: &[EventType]| {
+        endpoint(n, events).with_health(EndpointHealth::of(EndpointStatus::Disabled))
+    };
+    let others = [EventType::BookingProtected];
+    let (failed, delivered) = (DeliveryPhase::Failed, DeliveryPhase::Delivered);
+    let (nobody, disabled) = (
+        "No webhook endpoint takes events of type booking.created",
+        "disabled or gone",
+    );
+    // (the endpoints that exist, the deliveries that failed or arrived, the code, what is said, the endpoints named)
+    for (endpoints, deliveries, code, said, named) in [
+        (vec![], vec![(7, failed)], "no_endpoints", nobody, &[][..]),
+        (
+            vec![endpoint(8, &others)],
+            vec![],
+            "no_endpoints",
+            nobody,
+            &[],
+        ),
+        (
+            vec![off(8, &others)],
+            vec![(7, failed)],
+            "no_endpoints",
+            nobody,
+            &[],
+        ),
+        (
+            vec![off(7, &[])],
+            vec![(7, failed)],
+            "no_endpoints",
+            disabled,
+            &[7],
+        ),
+        // It got the event before it took other types only.
+        (
+            vec![off(7, &others)],
+            vec![(7, failed)],
+            "no_endpoints",
+            disabled,
+            &[7],
+        ),
+        (
+            vec![off(7, &[]), off(8, &[]), endpoint(9, &[])],
+            vec![(7, failed), (9, delivered)],
+            "no_endpoints",
+            disabled,
+            &[7, 8],
+        ),
+        (
+            vec![endpoint(8, &[])],
+            vec![(7, failed), (8, delivered)],
+            "event_already_delivered",
+            "nothing to retry",
+            &[],
+        ),
+    ] {
+        let mut state = with_delivery(delivery(failed, None, None));
+        state.deliveries.clear();
+        for (n, phase) in &deliveries {
+            let state_of = delivery(*phase, None, None);
+            state.deliveries.insert((id(5), id(*n)), state_of);
+        }
+        let sent_to = deliveries.iter().map(|(n, _)| id(*n)).collect();
+        state.events.get_mut(&id(5)).unwrap().endpoints = sent_to;
+        state.partners.get_mut(&id(1)).unwrap().endpoints = endpoints;
+        let refused = decide(&state, &retry).unwrap_err();
+        assert_eq!(refused.code, code, "{refused}");
+        assert!(refused.message.contains(said), "{refused}");
+        for n in [7, 8, 9] {
+            let endpoint_id: EndpointId = id(n);
+            let is_named = refused.message.contains(&endpoint_id.to_string());
+            assert_eq!(is_named, named.contains(&n), "{n}: {refused}");
+        }
+    }
 }
 
 #[test]
