@@ -189,7 +189,8 @@ impl Evaluation {
         Some(self.balance_due.map_or(penalty, |owed| penalty.less(owed)))
     }
 
-    fn sums_in_words(&self) -> String {
+    /// The amounts as a sentence without its full stop, after a space.
+    pub(crate) fn sums_in_words(&self) -> String {
         let (Some(refund), Some(kept)) = (self.refund, self.kept()) else {
             return " Amounts to be decided".to_owned();
         };

@@ -4,7 +4,6 @@ use bookguard_core::error::Error;
 use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::cancellations::{CancelBooking, CancelRequest};
 use bookguard_core::features::evaluations::EvaluatePolicy;
-use bookguard_core::model::Amount;
 use bookguard_core::operation::Operation as _;
 use bookguard_core::policy::{Actor, Evaluation, EvaluationStatus, Reason};
 use maud::{Markup, html};
@@ -150,8 +149,13 @@ fn confirm(address: &str, draft: &Draft<'_>, result: &Evaluation) -> Markup {
         .iter()
         .map(|name| (*name, draft.fields.get(name).unwrap_or_default().to_owned()))
         .collect();
-    if let Some(refund) = result.refund.map(Amount::minor) {
-        hidden.push(("/expected/refundMinorUnits", refund.to_string()));
+    for (name, amount) in [
+        ("/expected/refundMinorUnits", result.refund),
+        ("/expected/penaltyMinorUnits", result.penalty),
+        ("/expected/compensationMinorUnits", result.compensation),
+    ] {
+        let minor = amount.map(|amount| amount.minor().to_string());
+        hidden.push((name, minor.unwrap_or_default()));
     }
     hidden.push((SHOWN, result.resolution_path.word().to_owned()));
     if let Some(policy) = &result.policy {

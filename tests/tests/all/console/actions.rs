@@ -170,6 +170,8 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
         assert_eq!(acme.booking(&booking).await["status"], "protected");
         let anew = changed.form("/cancel");
         assert_eq!(anew.value("/expected/refundMinorUnits"), "62525");
+        assert_eq!(anew.value("/expected/penaltyMinorUnits"), "62525");
+        assert_eq!(anew.value("/expected/compensationMinorUnits"), "0");
         assert_ne!(anew.value("once"), shown.value("once"));
         browser.submit(&anew).await.leads_to(&page);
         browser.submit(&anew).await.leads_to(&page);
