@@ -8,7 +8,7 @@ use bookguard_core::operation::Operation as _;
 use bookguard_core::policy::{Actor, Evaluation, EvaluationStatus, Reason};
 use maud::{Markup, html};
 
-use super::{sum, title};
+use super::{compensation, sum, title};
 use crate::console::form::{self, Draft, Field, Kind};
 use crate::console::parts::{fact, words};
 use crate::console::user::User;
@@ -178,6 +178,7 @@ fn confirm(address: &str, draft: &Draft<'_>, result: &Evaluation) -> Markup {
             dl {
                 (fact("Goes back", sum(result.refund)))
                 (fact("Is kept, or owed", sum(result.penalty)))
+                @if let Some(sum) = compensation(result.compensation) { (fact("Compensation", sum)) }
                 (fact("What happens", words(result.resolution_path.word())))
             }
             p { strong { "This cannot be undone." } " The cancellation and its result are written to the ledger. No money is moved." }
