@@ -61,7 +61,7 @@ pub struct Evaluation {
     /// The last second of the matched rule, if it has a deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_utc: Option<Timestamp>,
-    /// When the organizer's refund changes next.
+    /// When the organizer's refund changes next. A change of the penalty alone, of what is still owed, is only in `schedule`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_change: Option<NextChange>,
     /// The organizer's whole schedule.
@@ -92,7 +92,7 @@ pub struct Explanation {
     pub text: String,
 }
 
-/// When the organizer's refund changes next.
+/// When the organizer's refund changes next. A change of the penalty alone, of what is still owed, is only in `schedule`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
