@@ -5,6 +5,7 @@
 use super::document::{DepositSize, Document, Policy, Tier};
 use super::outcome::{Outcome, Split};
 use crate::error::FieldError;
+use crate::limits;
 
 const DAY_MINUTES: i64 = 1440;
 
@@ -130,9 +131,11 @@ fn rising(document: &Document, found: &mut Vec<FieldError>) {
     let steps = outcomes(document);
     let decided = steps.iter().filter(|(_, step)| **step != Outcome::Manual);
     for ((_, earlier), (pointer, later)) in decided.clone().zip(decided.skip(1)) {
+        // A share and the rest of another are rounded apart by at most one.
+        let least = |value| penalty(later, value).map(|penalty| penalty + 1);
         if values
             .iter()
-            .any(|value| penalty(later, *value) < penalty(earlier, *value))
+            .any(|value| least(*value) < penalty(earlier, *value))
         {
             found.push(warning(
                 pointer.clone(),
@@ -144,28 +147,36 @@ fn rising(document: &Document, found: &mut Vec<FieldError>) {
     }
 }
 
-/// The values on which steps are compared, in minor units: small, large, and around every fixed amount. No share of them
-/// has a fraction.
+/// The values on which steps are compared, in minor units: small, large, and where a fixed amount is as much as a share.
+/// Between two of these, what a step costs rises evenly.
 fn values(document: &Document) -> Vec<i64> {
-    const WHOLE: i64 = 10_000;
-    let deposit = document.deposit.as_ref().map(|deposit| &deposit.size);
-    let steps = outcomes(document);
-    let fixed = steps
+    const WHOLE: u16 = 10_000;
+    let (mut fixed, mut shares) = (Vec::new(), vec![WHOLE]);
+    match document.deposit.as_ref().map(|deposit| &deposit.size) {
+        Some(DepositSize::Amount(amount)) => fixed.push(amount.minor()),
+        Some(DepositSize::Bps(bps)) => shares.push(*bps),
+        None => {}
+    }
+    for split in outcomes(document)
         .iter()
         .flat_map(|(_, step)| step.splits())
-        .filter_map(|split| match split {
-            Split::Penalty(fixed) => Some(fixed.minor()),
-            _ => None,
-        });
-    let fixed = fixed.chain(match deposit {
-        Some(DepositSize::Amount(fixed)) => Some(fixed.minor()),
-        _ => None,
-    });
-    let around = fixed.flat_map(|minor| [minor / WHOLE, minor / WHOLE + 1]);
-    around
-        .chain([1, 100_000_000])
-        .map(|share| share * WHOLE)
-        .collect()
+    {
+        match split {
+            Split::Penalty(amount) => fixed.push(amount.minor()),
+            Split::Refund { bps, .. } => shares.push(WHOLE.saturating_sub(*bps)),
+            Split::KeepDeposit => {}
+        }
+    }
+    let mut values = vec![10_000, 1_000_000_000_000];
+    for minor in fixed {
+        for bps in shares.iter().filter(|bps| **bps > 0) {
+            let even = i128::from(minor) * i128::from(WHOLE) / i128::from(*bps);
+            let even = i64::try_from(even).unwrap_or(i64::MAX);
+            let even = even.min(limits::AMOUNT_MINOR_UNITS);
+            values.extend([even, even + 1]);
+        }
+    }
+    values
 }
 
 /// The organizer's outcomes in chronological order.
@@ -233,9 +244,14 @@ mod tests {
                 r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
                 vec![],
             ),
-            // Half of a value below USD 300 is less than the fixed amount.
+            // Half of a value below USD 60 is less than the fixed amount.
             (
-                r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"penaltyAmount":"150.00"}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"penaltyAmount":"30.00"}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                vec![("refund_rises", "/organizer/late")],
+            ),
+            // From USD 1,800 to USD 4,000, the later step costs less.
+            (
+                r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"lesserOf":[{"penaltyAmount":"1000"},{"refundBps":5000}]}}],"late":{"greaterOf":[{"penaltyAmount":"900"},{"refundBps":7500}]},"noShow":{"refundBps":0}}}"#,
                 vec![("refund_rises", "/organizer/late")],
             ),
             // A step that a person decides does not hide a rise.
