@@ -21,7 +21,12 @@ fn must_follow(tier: &Tier, next: &Tier) -> bool {
 
 /// Whether the deadline is at or after the start of the event, for at least one starting time.
 pub(super) fn may_outlast_start(tier: &Tier) -> bool {
-    starting_times(tier, tier).any(|start| ahead(tier, start) <= 0)
+    may_outlast(tier, 0)
+}
+
+/// Whether the deadline is that many minutes after the start of the event, or more, for at least one starting time.
+fn may_outlast(tier: &Tier, minutes: i64) -> bool {
+    starting_times(tier, tier).any(|start| ahead(tier, start) <= -minutes)
 }
 
 /// The starting minutes to compare. Without a cutoff, one is enough.
@@ -44,7 +49,7 @@ fn ahead(tier: &Tier, start: i64) -> i64 {
 
 impl Policy {
     /// Likely mistakes of the author, by JSON pointer: `refund_rises`, `no_grace`, `deposit_over_half`, `tier_unreachable`,
-    /// `deposit_missing`. The policy can be used all the same.
+    /// `no_show_unstated`, `deposit_missing`. The policy can be used all the same.
     pub fn warnings(&self) -> Vec<FieldError> {
         let document = self.document();
         let mut found = Vec::new();
@@ -58,6 +63,7 @@ impl Policy {
             ));
         }
         order(document, &mut found);
+        unstated(document, &mut found);
         rising(document, &mut found);
         found
     }
@@ -113,6 +119,27 @@ fn order(document: &Document, found: &mut Vec<FieldError>) {
             "tier_unreachable",
             "cannot be reached for some starting times of the event: a tier does not end before the start, and noShow follows it",
             "Set the last deadline before the start, or let noShow be the same as late.",
+        ));
+    }
+}
+
+/// Finds a claim window that is over before the schedule comes to `noShow`. The terms that people accept are made from the schedule.
+fn unstated(document: &Document, found: &mut Vec<FieldError>) {
+    let organizer = &document.organizer;
+    let window = i64::from(document.claim_window.nominal_minutes());
+    let before = organizer
+        .tiers
+        .iter()
+        .filter(|tier| may_outlast(tier, window));
+    let before = before.map(|tier| &tier.outcome);
+    let mut before = before.chain((window == 0).then_some(&organizer.late));
+    if before.any(|outcome| *outcome != organizer.no_show) {
+        found.push(warning(
+            "/claimWindow",
+            "no_show_unstated",
+            "is over when the last deadline is, at least for some starting times of the event: the terms that people accept then do \
+             not say what not coming costs",
+            "Let it last longer, such as \"P1D\", or let noShow be the same as the step before it.",
         ));
     }
 }
@@ -243,6 +270,19 @@ mod tests {
             (
                 r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
                 vec![],
+            ),
+            // The schedule ends with the claim window, so the step after a deadline that is not earlier is in no terms.
+            (
+                r#"{"policyId":"p","claimWindow":"PT18H","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
+                vec![("no_show_unstated", "/claimWindow")],
+            ),
+            (
+                r#"{"policyId":"p","claimWindow":"PT18H1M","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
+                vec![],
+            ),
+            (
+                r#"{"policyId":"p","claimWindow":"P0D","grace":{"within":"PT1H"},"organizer":{"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                vec![("no_show_unstated", "/claimWindow")],
             ),
             // Half of a value below USD 60 is less than the fixed amount.
             (
