@@ -243,7 +243,8 @@ mod tests {
         ("MODE", "registration webhook-verification"),
         (
             "N",
-            "audit-retention-days bookings database-wait-seconds endpoints evaluate:evidence events-per-day expect-refund keep limit \
+            "audit-retention-days bookings database-wait-seconds endpoints evaluate:evidence events-per-day \
+             expect-compensation expect-penalty expect-refund keep limit \
              map-interval-seconds quota-bookings quota-endpoints quota-events-per-day rate-limit \
              rate-limit-burst rate-limit-per-second registrations-per-minute retention-days shutdown-delay-seconds slow-request-milliseconds timestamp-interval-seconds version versions:cursor wait",
         ),

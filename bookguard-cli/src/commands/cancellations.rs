@@ -9,7 +9,7 @@ use bookguard_core::features::cancellations::{
     CancelBooking, DecideResolution, GetResolution, ListResolutions,
 };
 use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
-use bookguard_core::model::{Amount, BookingStatus};
+use bookguard_core::model::BookingStatus;
 use bookguard_core::operation::Request;
 use bookguard_core::policy::{Evaluation, EvaluationStatus, NamedDocument, Resolution};
 use clap::Args;
@@ -22,6 +22,14 @@ use crate::files::{self, DOCUMENT_BYTES};
 use crate::output::Answer;
 use crate::output::table::{Style, fields, pages, record};
 use bookguard_core::input::quoted;
+
+/// The flags that name the expected result.
+const EXPECTED: [&str; 4] = [
+    "expect-refund",
+    "expect-penalty",
+    "expect-compensation",
+    "expect-policy",
+];
 
 /// What is said of a cancellation beside what the operation takes.
 #[derive(Debug, Args)]
@@ -48,6 +56,16 @@ pub(super) fn command() -> CliCommand {
             .says(
                 "expected.refundMinorUnits",
                 "Cancel only if the refund is exactly this, in minor units (50000 for USD 500.00)",
+            )
+            .name("expected.penaltyMinorUnits", "expect-penalty")
+            .says(
+                "expected.penaltyMinorUnits",
+                "Cancel only if exactly this is kept, or owed, in minor units",
+            )
+            .name("expected.compensationMinorUnits", "expect-compensation")
+            .says(
+                "expected.compensationMinorUnits",
+                "Cancel only if exactly this is owed to the organizer on top of the refund, in minor units",
             )
             .name("expected.policyHash", "expect-policy")
             .says(
@@ -95,12 +113,12 @@ async fn cancel(call: Call<'_>) -> Result<(), Failure> {
             shown = Some(evaluation);
         }
     }
-    let said = call.typed("expect-refund").or(call.typed("expect-policy"));
+    let said = EXPECTED.iter().any(|flag| call.typed(flag).is_some());
     loop {
         let request = request(call, &evidence, shown.as_ref())?;
         match call.target().call::<CancelBooking>(request).await {
             Err(Failure::Refused(refusal)) if shown.is_some() => {
-                let Some(fresh) = to_agree_to(said.is_some(), &refusal.body).cloned() else {
+                let Some(fresh) = to_agree_to(said, &refusal.body).cloned() else {
                     return Err(Failure::Refused(refusal));
                 };
                 crate::output::say(
@@ -167,11 +185,13 @@ fn request(
     body.put("evidence", (!evidence.is_empty()).then(items));
     if let Some(shown) = shown {
         let policy = shown.policy.as_ref();
-        let refund = shown.refund.map(Amount::minor);
-        body.put(
-            "expected.refundMinorUnits",
-            refund.map(|units| units.to_string()),
-        );
+        for (member, amount) in [
+            ("expected.refundMinorUnits", shown.refund),
+            ("expected.penaltyMinorUnits", shown.penalty),
+            ("expected.compensationMinorUnits", shown.compensation),
+        ] {
+            body.put(member, amount.map(|amount| amount.minor().to_string()));
+        }
         body.put(
             "expected.resolutionPath",
             Some(quoted(shown.resolution_path.word())),
@@ -245,7 +265,7 @@ fn resolution(resolution: &Resolution, style: Style) -> String {
 #[cfg(test)]
 mod tests {
     use bookguard_core::error::Obstacle;
-    use bookguard_core::model::{BookingId, Currency, ResolutionId, Timestamp};
+    use bookguard_core::model::{Amount, BookingId, Currency, ResolutionId, Timestamp};
     use bookguard_core::policy::{
         self, Actor, Booked, EventDate, MissingZone, Mode, Policy, PolicySource, Question,
         Standing, Subject, Terms,

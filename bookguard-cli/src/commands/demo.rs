@@ -416,6 +416,7 @@ async fn cancel(remote: &Remote, shown: &Evaluation, step: &mut Steps) -> Result
         "reason": Reason::ChangedPlans,
         "expected": {
             "refundMinorUnits": shown.refund.map(Amount::minor),
+            "penaltyMinorUnits": shown.penalty.map(Amount::minor),
             "policyHash": shown.policy.as_ref().map(|policy| &policy.policy_hash),
         },
     });

@@ -266,6 +266,7 @@ impl CancelRequest {
             ],
             "expected": {
                 "refundMinorUnits": 60000,
+                "penaltyMinorUnits": 0,
                 "policyHash": "sha256:68458968a07a766beb19c4fee36a91d2ba229b923ef9ba961fcc98634c716c01"
             }
         }"#,
@@ -383,9 +384,13 @@ fn expected(form: &mut Form<'_, '_>) -> Option<Expected> {
         .named("ExpectedResult");
     let refund_minor_units = form
         .about("The refund in minor units.")
-        .optional("refundMinorUnits", |v| {
-            v.integer(0, limits::AMOUNT_MINOR_UNITS)
-        });
+        .optional("refundMinorUnits", minor_units);
+    let penalty_minor_units = form
+        .about("What is kept of the value, or owed, in minor units.")
+        .optional("penaltyMinorUnits", minor_units);
+    let compensation_minor_units = form
+        .about("What the organizer is owed on top of the refund, in minor units.")
+        .optional("compensationMinorUnits", minor_units);
     let resolution_path = form
         .about("What happens to the money.")
         .optional("resolutionPath", |v| {
@@ -395,21 +400,31 @@ fn expected(form: &mut Form<'_, '_>) -> Option<Expected> {
         .about("The policy's hash.")
         .optional("policyHash", digest);
     form.describe(|draft| draft.set("minProperties", 1));
-    if !["refundMinorUnits", "resolutionPath", "policyHash"]
-        .iter()
-        .any(|name| form.has(name))
-    {
+    let members = [
+        "refundMinorUnits",
+        "penaltyMinorUnits",
+        "compensationMinorUnits",
+        "resolutionPath",
+        "policyHash",
+    ];
+    if !members.iter().any(|name| form.has(name)) {
         form.fault_here::<()>(
             "empty",
             "is empty, so that nothing would be compared",
-            "Send at least one of \"refundMinorUnits\", \"resolutionPath\" and \"policyHash\", or leave \"expected\" out.",
+            "Send at least one of its members, such as \"refundMinorUnits\", or leave \"expected\" out.",
         );
     }
     Some(Expected {
         refund_minor_units,
+        penalty_minor_units,
+        compensation_minor_units,
         resolution_path,
         policy_hash,
     })
+}
+
+fn minor_units(v: &mut Value<'_, '_>) -> Option<i64> {
+    v.integer(0, limits::AMOUNT_MINOR_UNITS)
 }
 
 fn evidence_item(form: &mut Form<'_, '_>) -> Option<NamedDocument> {
@@ -456,6 +471,10 @@ pub(super) fn digest(v: &mut Value<'_, '_>) -> Option<String> {
 pub struct Expected {
     /// The refund in minor units.
     pub refund_minor_units: Option<i64>,
+    /// What is kept of the value, or owed, in minor units.
+    pub penalty_minor_units: Option<i64>,
+    /// What the organizer is owed on top of the refund, in minor units.
+    pub compensation_minor_units: Option<i64>,
     /// The resolution path.
     pub resolution_path: Option<ResolutionPath>,
     /// The policy's hash.

@@ -57,7 +57,7 @@ impl Operation for RescheduleBooking {
         description: "Needs the agreement of organizer and talent. The schedule is compiled again from the policy frozen with \
                       the booking, and `booking.rescheduled` with the new terms is written to the ledger; the earlier terms \
                       stay there. Under a policy with `keep_reached_tier`, a cancellation by the organizer then costs at least \
-                      what it would have cost when the event was moved. Repeating the latest change answers with what is \
+                      what it would have cost when the event was moved, except in the grace period. Repeating the latest change answers with what is \
                       recorded; sending the date that the event already has is 409 `event_date_unchanged`. `dryRun` shows the \
                       result and changes nothing. The event `booking.rescheduled` goes to the endpoints that list it.",
         ..Route::POST
@@ -193,7 +193,7 @@ pub struct Rescheduled {
     /// Who agreed.
     pub agreed_by: Vec<Actor>,
     /// What the organizer's cancellation would have cost at that instant; null when a person would have decided. Under a
-    /// policy with `keep_reached_tier`, a cancellation costs at least this from now on.
+    /// policy with `keep_reached_tier`, a cancellation costs at least this from now on, except in the grace period.
     pub reached: Option<Amount>,
     /// The organizer's schedule from now on, including the step reached before.
     pub schedule: Vec<Segment>,

@@ -53,9 +53,12 @@ fn rules(document: &Document) -> impl Iterator<Item = String> {
 
 /// The provisions that hold for all rules.
 fn manner(document: &Document) -> impl Iterator<Item = String> {
-    let moved = match document.reschedule.floor {
-        Floor::KeepReachedTier => "a step already reached still counts",
-        Floor::Reset => "the steps start anew",
+    let moved = match (document.reschedule.floor, &document.grace) {
+        (Floor::KeepReachedTier, Some(_)) => {
+            "a step already reached still counts, except in the grace period"
+        }
+        (Floor::KeepReachedTier, None) => "a step already reached still counts",
+        (Floor::Reset, _) => "the steps start anew",
     };
     let rounded = match document.rounding {
         Rounding::HalfUp => "to the nearest, halves up",
@@ -196,11 +199,15 @@ mod tests {
                 "Organizer cancels later, before the event starts: nothing is returned.",
             ]
         );
+        // Moved far enough ahead, an event can come under the grace period, in which nothing is kept.
+        let moved = "When the event is moved, a step already reached still counts";
+        assert!(lines.contains(&format!("{moved}, except in the grace period.")));
         let touring = Policy::template("touring_artist").unwrap().in_english();
         assert_eq!(
             touring[0],
             "Deposit: 50 % of the value; the organizer's cancellation does not return it."
         );
+        assert!(touring.contains(&format!("{moved}.")));
         let case_by_case = Policy::template("case_by_case").unwrap().in_english();
         assert_eq!(
             case_by_case[0],

@@ -61,7 +61,7 @@ pub struct Evaluation {
     /// The last second of the matched rule, if it has a deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_utc: Option<Timestamp>,
-    /// When the organizer's refund changes next.
+    /// When the organizer's refund changes next. A change of the penalty alone, of what is still owed, is only in `schedule`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_change: Option<NextChange>,
     /// The organizer's whole schedule.
@@ -92,7 +92,7 @@ pub struct Explanation {
     pub text: String,
 }
 
-/// When the organizer's refund changes next.
+/// When the organizer's refund changes next. A change of the penalty alone, of what is still owed, is only in `schedule`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
@@ -189,7 +189,8 @@ impl Evaluation {
         Some(self.balance_due.map_or(penalty, |owed| penalty.less(owed)))
     }
 
-    fn sums_in_words(&self) -> String {
+    /// The amounts as a sentence without its full stop, after a space.
+    pub(crate) fn sums_in_words(&self) -> String {
         let (Some(refund), Some(kept)) = (self.refund, self.kept()) else {
             return " Amounts to be decided".to_owned();
         };

@@ -5,6 +5,7 @@
 use super::document::{DepositSize, Document, Policy, Tier};
 use super::outcome::{Outcome, Split};
 use crate::error::FieldError;
+use crate::limits;
 
 const DAY_MINUTES: i64 = 1440;
 
@@ -20,7 +21,12 @@ fn must_follow(tier: &Tier, next: &Tier) -> bool {
 
 /// Whether the deadline is at or after the start of the event, for at least one starting time.
 pub(super) fn may_outlast_start(tier: &Tier) -> bool {
-    starting_times(tier, tier).any(|start| ahead(tier, start) <= 0)
+    may_outlast(tier, 0)
+}
+
+/// Whether the deadline is that many minutes after the start of the event, or more, for at least one starting time.
+fn may_outlast(tier: &Tier, minutes: i64) -> bool {
+    starting_times(tier, tier).any(|start| ahead(tier, start) <= -minutes)
 }
 
 /// The starting minutes to compare. Without a cutoff, one is enough.
@@ -43,7 +49,7 @@ fn ahead(tier: &Tier, start: i64) -> i64 {
 
 impl Policy {
     /// Likely mistakes of the author, by JSON pointer: `refund_rises`, `no_grace`, `deposit_over_half`, `tier_unreachable`,
-    /// `deposit_missing`. The policy can be used all the same.
+    /// `no_show_unstated`, `deposit_missing`. The policy can be used all the same.
     pub fn warnings(&self) -> Vec<FieldError> {
         let document = self.document();
         let mut found = Vec::new();
@@ -57,6 +63,7 @@ impl Policy {
             ));
         }
         order(document, &mut found);
+        unstated(document, &mut found);
         rising(document, &mut found);
         found
     }
@@ -116,6 +123,27 @@ fn order(document: &Document, found: &mut Vec<FieldError>) {
     }
 }
 
+/// Finds a claim window that is over before the schedule comes to `noShow`. The terms that people accept are made from the schedule.
+fn unstated(document: &Document, found: &mut Vec<FieldError>) {
+    let organizer = &document.organizer;
+    let window = i64::from(document.claim_window.nominal_minutes());
+    let before = organizer
+        .tiers
+        .iter()
+        .filter(|tier| may_outlast(tier, window));
+    let before = before.map(|tier| &tier.outcome);
+    let mut before = before.chain((window == 0).then_some(&organizer.late));
+    if before.any(|outcome| *outcome != organizer.no_show) {
+        found.push(warning(
+            "/claimWindow",
+            "no_show_unstated",
+            "is over when the last deadline is, at least for some starting times of the event: the terms that people accept then do \
+             not say what not coming costs",
+            "Let it last longer, such as \"P1D\", or let noShow be the same as the step before it.",
+        ));
+    }
+}
+
 /// Compares the organizer's steps in money, on values from small to large: whether a fixed amount or a share is more
 /// depends on the value. A step that a person decides is not compared.
 fn rising(document: &Document, found: &mut Vec<FieldError>) {
@@ -130,9 +158,11 @@ fn rising(document: &Document, found: &mut Vec<FieldError>) {
     let steps = outcomes(document);
     let decided = steps.iter().filter(|(_, step)| **step != Outcome::Manual);
     for ((_, earlier), (pointer, later)) in decided.clone().zip(decided.skip(1)) {
+        // A share and the rest of another are rounded apart by at most one.
+        let least = |value| penalty(later, value).map(|penalty| penalty + 1);
         if values
             .iter()
-            .any(|value| penalty(later, *value) < penalty(earlier, *value))
+            .any(|value| least(*value) < penalty(earlier, *value))
         {
             found.push(warning(
                 pointer.clone(),
@@ -144,28 +174,36 @@ fn rising(document: &Document, found: &mut Vec<FieldError>) {
     }
 }
 
-/// The values on which steps are compared, in minor units: small, large, and around every fixed amount. No share of them
-/// has a fraction.
+/// The values on which steps are compared, in minor units: small, large, and where a fixed amount is as much as a share.
+/// Between two of these, what a step costs rises evenly.
 fn values(document: &Document) -> Vec<i64> {
-    const WHOLE: i64 = 10_000;
-    let deposit = document.deposit.as_ref().map(|deposit| &deposit.size);
-    let steps = outcomes(document);
-    let fixed = steps
+    const WHOLE: u16 = 10_000;
+    let (mut fixed, mut shares) = (Vec::new(), vec![WHOLE]);
+    match document.deposit.as_ref().map(|deposit| &deposit.size) {
+        Some(DepositSize::Amount(amount)) => fixed.push(amount.minor()),
+        Some(DepositSize::Bps(bps)) => shares.push(*bps),
+        None => {}
+    }
+    for split in outcomes(document)
         .iter()
         .flat_map(|(_, step)| step.splits())
-        .filter_map(|split| match split {
-            Split::Penalty(fixed) => Some(fixed.minor()),
-            _ => None,
-        });
-    let fixed = fixed.chain(match deposit {
-        Some(DepositSize::Amount(fixed)) => Some(fixed.minor()),
-        _ => None,
-    });
-    let around = fixed.flat_map(|minor| [minor / WHOLE, minor / WHOLE + 1]);
-    around
-        .chain([1, 100_000_000])
-        .map(|share| share * WHOLE)
-        .collect()
+    {
+        match split {
+            Split::Penalty(amount) => fixed.push(amount.minor()),
+            Split::Refund { bps, .. } => shares.push(WHOLE.saturating_sub(*bps)),
+            Split::KeepDeposit => {}
+        }
+    }
+    let mut values = vec![10_000, 1_000_000_000_000];
+    for minor in fixed {
+        for bps in shares.iter().filter(|bps| **bps > 0) {
+            let even = i128::from(minor) * i128::from(WHOLE) / i128::from(*bps);
+            let even = i64::try_from(even).unwrap_or(i64::MAX);
+            let even = even.min(limits::AMOUNT_MINOR_UNITS);
+            values.extend([even, even + 1]);
+        }
+    }
+    values
 }
 
 /// The organizer's outcomes in chronological order.
@@ -233,9 +271,27 @@ mod tests {
                 r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
                 vec![],
             ),
-            // Half of a value below USD 300 is less than the fixed amount.
+            // The schedule ends with the claim window, so the step after a deadline that is not earlier is in no terms.
             (
-                r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"penaltyAmount":"150.00"}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                r#"{"policyId":"p","claimWindow":"PT18H","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
+                vec![("no_show_unstated", "/claimWindow")],
+            ),
+            (
+                r#"{"policyId":"p","claimWindow":"PT18H1M","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
+                vec![],
+            ),
+            (
+                r#"{"policyId":"p","claimWindow":"P0D","grace":{"within":"PT1H"},"organizer":{"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                vec![("no_show_unstated", "/claimWindow")],
+            ),
+            // Half of a value below USD 60 is less than the fixed amount.
+            (
+                r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"penaltyAmount":"30.00"}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                vec![("refund_rises", "/organizer/late")],
+            ),
+            // From USD 1,800 to USD 4,000, the later step costs less.
+            (
+                r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"lesserOf":[{"penaltyAmount":"1000"},{"refundBps":5000}]}}],"late":{"greaterOf":[{"penaltyAmount":"900"},{"refundBps":7500}]},"noShow":{"refundBps":0}}}"#,
                 vec![("refund_rises", "/organizer/late")],
             ),
             // A step that a person decides does not hide a rise.

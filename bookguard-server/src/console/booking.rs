@@ -16,7 +16,7 @@ use bookguard_core::features::events::ListBookingEvents;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::shares::ListShares;
 use bookguard_core::model::{Amount, Booking, BookingStatus, Event, Scope, Timestamp};
-use bookguard_core::policy::{Evaluation, EvaluationStatus, Resolution};
+use bookguard_core::policy::{Actor, Evaluation, EvaluationStatus, Resolution};
 use maud::{Markup, html};
 use poem::Response;
 use poem::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
@@ -25,7 +25,7 @@ use super::form;
 use super::parts::{
     booking_badge, copyable, delivery_badge, fact, once, price, records, time, words,
 };
-use super::schedule::{schedule, sum, sum_of};
+use super::schedule::{OPEN, compensation, schedule, sum, sum_of};
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
 use crate::api::forms::{Make, PACKET_FORMS};
@@ -201,6 +201,7 @@ fn resolved(resolution: &Resolution) -> Markup {
                 (fact("Canceled by", words(resolution.canceled_by.word())))
                 (fact("Goes back", sum(evaluation.refund)))
                 (fact("Is kept, or owed", sum(evaluation.penalty)))
+                @if let Some(sum) = compensation(evaluation.compensation) { (fact("Compensation", sum)) }
                 @if let Some(decision) = &resolution.decision {
                     (fact("Decided by", &decision.decided_by))
                     (fact("Why", &decision.rationale))
@@ -229,10 +230,18 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
         .iter()
         .flatten()
         .map(|row| {
+            let open = match row.canceled_by {
+                Actor::Mutual => "as agreed",
+                _ => OPEN,
+            };
+            let sum = |amount| sum_of(amount, row.evaluation_status, open);
             html! {
                 td { (words(row.canceled_by.word())) }
-                td.amount data-head="goes back:" { (sum_of(row.refund, row.evaluation_status)) }
-                td.amount data-head="is kept:" { (sum_of(row.penalty, row.evaluation_status)) }
+                td.amount data-head="goes back:" {
+                    (sum(row.refund))
+                    @if let Some(sum) = compensation(row.compensation) { small { "plus " (sum) " compensation" } }
+                }
+                td.amount data-head="is kept, or owed:" { (sum(row.penalty)) }
                 td { (words(row.resolution_path.word())) }
             }
         })
@@ -247,7 +256,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
             }
             @if !matrix.is_empty() {
                 h3 { "If it were canceled now" }
-                (records("What a cancellation would mean now", &["Canceled by", "#Goes back", "#Is kept", "What happens"], &matrix))
+                (records("What a cancellation would mean now", &["Canceled by", "#Goes back", "#Is kept, or owed", "What happens"], &matrix))
             }
         }
     }

@@ -7,6 +7,9 @@ use maud::{Markup, html};
 use super::chart::{ChartStep, steps};
 use super::parts::{money, records, time, words};
 
+/// What is said instead of an amount that a person decides.
+pub(super) const OPEN: &str = "a person decides";
+
 /// The steps of a schedule for a booking of this value in minor units; the one that applies now is marked.
 pub(super) fn schedule(segments: &[Segment], value: i64, now: Timestamp) -> Markup {
     let is_current = |segment: &Segment| (segment.from..=segment.to).contains(&now);
@@ -16,14 +19,14 @@ pub(super) fn schedule(segments: &[Segment], value: i64, now: Timestamp) -> Mark
             html! {
                 td data-head="until" { (time(segment.to)) @if is_current(segment) { " " strong { "now" } } }
                 td.amount data-head="goes back:" { (sum(segment.refund)) }
-                td.amount data-head="is kept:" { (sum(segment.penalty)) }
+                td.amount data-head="is kept, or owed:" { (sum(segment.penalty)) }
                 td { (rule(segment.rule_id)) }
             }
         })
         .collect();
     html! {
         (drawn(segments, value, now))
-        (records("What goes back if the organizer cancels", &["Until", "#Goes back", "#Is kept", "Rule"], &rows))
+        (records("What goes back if the organizer cancels", &["Until", "#Goes back", "#Is kept, or owed", "Rule"], &rows))
     }
 }
 
@@ -50,13 +53,22 @@ pub(super) fn drawn(segments: &[Segment], value: i64, now: Timestamp) -> Markup 
 
 /// An amount, if no person decides it.
 pub(super) fn sum(amount: Option<Amount>) -> String {
-    sum_of(amount, EvaluationStatus::Evaluated)
+    sum_of(amount, EvaluationStatus::Evaluated, OPEN)
 }
 
-/// An amount of a result of this status, if no person decides it.
-pub(super) fn sum_of(amount: Option<Amount>, status: EvaluationStatus) -> String {
-    let open = || status.instead_of_amount("a person decides").to_owned();
+/// An amount of a result of this status, or what is said where it is open.
+pub(super) fn sum_of(
+    amount: Option<Amount>,
+    status: EvaluationStatus,
+    open: &'static str,
+) -> String {
+    let open = || status.instead_of_amount(open).to_owned();
     amount.map_or_else(open, money)
+}
+
+/// A compensation, if there is one.
+pub(super) fn compensation(amount: Option<Amount>) -> Option<String> {
+    amount.filter(|amount| amount.minor() > 0).map(money)
 }
 
 /// A rule as people read it: the steps count from 1.

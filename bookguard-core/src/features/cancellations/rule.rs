@@ -250,13 +250,19 @@ fn guard(
     cancellation: &Cancellation,
 ) -> Result<(), Error> {
     let recorded = state.resolution();
-    let refund = evaluation.refund.map(Amount::minor);
     let hash = evaluation.policy.as_ref().map(|p| p.policy_hash.as_str());
-    let wanted = expected.refund_minor_units;
     let path = expected.resolution_path;
+    let sums = [
+        (expected.refund_minor_units, evaluation.refund),
+        (expected.penalty_minor_units, evaluation.penalty),
+        (expected.compensation_minor_units, evaluation.compensation),
+    ];
     // A resolution that was decided since was pending before, as the first request expected.
     let decided = recorded.is_some_and(|resolution| resolution.decision.is_some());
-    let same = wanted.is_none_or(|minor| refund == Some(minor))
+    let same_sums = sums
+        .into_iter()
+        .all(|(wanted, sum)| wanted.is_none_or(|minor| sum.map(Amount::minor) == Some(minor)));
+    let same = same_sums
         && path.is_none_or(|path| {
             path == evaluation.resolution_path || decided && path == ResolutionPath::ManualReview
         })
@@ -264,10 +270,11 @@ fn guard(
     if same {
         return Ok(());
     }
-    let comes_to = match evaluation.refund {
-        Some(refund) => format!("{}, refund {refund}", evaluation.resolution_path),
-        None => evaluation.resolution_path.to_string(),
-    };
+    let comes_to = format!(
+        "{}.{}",
+        evaluation.resolution_path,
+        evaluation.sums_in_words()
+    );
     let message = match recorded {
         Some(resolution) => format!(
             "The booking is already canceled, and the result is not the one expected: {comes_to}. Nothing was changed. Read \

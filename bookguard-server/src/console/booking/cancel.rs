@@ -4,12 +4,11 @@ use bookguard_core::error::Error;
 use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::cancellations::{CancelBooking, CancelRequest};
 use bookguard_core::features::evaluations::EvaluatePolicy;
-use bookguard_core::model::Amount;
 use bookguard_core::operation::Operation as _;
 use bookguard_core::policy::{Actor, Evaluation, EvaluationStatus, Reason};
 use maud::{Markup, html};
 
-use super::{sum, title};
+use super::{compensation, sum, title};
 use crate::console::form::{self, Draft, Field, Kind};
 use crate::console::parts::{fact, words};
 use crate::console::user::User;
@@ -150,8 +149,13 @@ fn confirm(address: &str, draft: &Draft<'_>, result: &Evaluation) -> Markup {
         .iter()
         .map(|name| (*name, draft.fields.get(name).unwrap_or_default().to_owned()))
         .collect();
-    if let Some(refund) = result.refund.map(Amount::minor) {
-        hidden.push(("/expected/refundMinorUnits", refund.to_string()));
+    for (name, amount) in [
+        ("/expected/refundMinorUnits", result.refund),
+        ("/expected/penaltyMinorUnits", result.penalty),
+        ("/expected/compensationMinorUnits", result.compensation),
+    ] {
+        let minor = amount.map(|amount| amount.minor().to_string());
+        hidden.push((name, minor.unwrap_or_default()));
     }
     hidden.push((SHOWN, result.resolution_path.word().to_owned()));
     if let Some(policy) = &result.policy {
@@ -174,6 +178,7 @@ fn confirm(address: &str, draft: &Draft<'_>, result: &Evaluation) -> Markup {
             dl {
                 (fact("Goes back", sum(result.refund)))
                 (fact("Is kept, or owed", sum(result.penalty)))
+                @if let Some(sum) = compensation(result.compensation) { (fact("Compensation", sum)) }
                 (fact("What happens", words(result.resolution_path.word())))
             }
             p { strong { "This cannot be undone." } " The cancellation and its result are written to the ledger. No money is moved." }

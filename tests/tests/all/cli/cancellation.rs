@@ -28,9 +28,11 @@ async fn a_cancellation_is_looked_at_guarded_made_and_proven() {
         unasked.ended(2, &["full_refund", "1,250.50", "for good", "--yes"]);
         let both = target.run(format!("{cancel} --dry-run --yes")).await;
         both.ended(2, &[]);
-        let wrong = format!("{cancel} --yes --expect-refund 1");
-        let error = target.refused(wrong, 5, "quote_changed").await;
-        assert_eq!(error["evaluation"]["refund"]["minorUnits"], 125_050);
+        for wrong in ["refund", "penalty", "compensation"] {
+            let wrong = format!("{cancel} --yes --expect-{wrong} 1");
+            let error = target.refused(wrong, 5, "quote_changed").await;
+            assert_eq!(error["evaluation"]["refund"]["minorUnits"], 125_050);
+        }
         let shown = target.json(format!("bookings get {id}")).await;
         assert_eq!(shown["status"], "created");
 

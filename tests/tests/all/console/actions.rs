@@ -100,12 +100,35 @@ async fn a_cancellation_that_happened_earlier_comes_to_what_it_came_to_then() {
 async fn what_can_no_longer_be_claimed_is_left_to_nobody() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
-        let soon = json!({"policyId": "firm", "eventDate": "2026-10-05T14:23:20Z"});
-        let booking = acme.book_with(soon).await;
+        let policy = json!({
+            "policyId": "house",
+            "organizer": {"late": {"refundBps": 0}},
+            "talent": {"cancel": {"refundBps": 10000, "compensationBps": 1000}},
+        });
+        let unpaid =
+            json!({"policy": policy, "amountPaid": 0, "eventDate": "2026-10-05T14:23:20Z"});
+        let booking = acme.book_with(unpaid).await;
+        let page = format!("/bookings/{booking}");
+        let asked = format!("{page}/cancel");
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let shown = browser.page(&page).await.html;
+        for words in [
+            ">as agreed<",
+            "Is kept, or owed",
+            "plus USD 125.05 compensation",
+        ] {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+        assert!(!shown.contains("a person decides"), "{shown}");
+        let typed = [("/canceledBy", "talent")];
+        let shown = browser.fill(&asked, "/cancel", &typed).await.html;
+        assert!(
+            shown.contains("<dt>Compensation</dt><dd>USD 125.05</dd>"),
+            "{shown}"
+        );
         // Fourteen days after the start, no claim is possible any more.
         server.advance(30 * 24 * 60 * 60_000);
         let browser = Browser::signed_in(&server, &acme.key).await;
-        let page = format!("/bookings/{booking}");
         let shown = browser.page(&page).await.html;
         let closed = "can no longer be claimed";
         assert!(
@@ -115,7 +138,6 @@ async fn what_can_no_longer_be_claimed_is_left_to_nobody() {
         let way = "Only a cancellation that took effect by then can still be recorded";
         assert!(shown.contains(way), "{shown}");
         let typed = [("/canceledBy", "organizer")];
-        let asked = format!("{page}/cancel");
         let asked = browser.fill(&asked, "/cancel", &typed).await;
         asked.is(200);
         let shown = &asked.html;
@@ -170,6 +192,8 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
         assert_eq!(acme.booking(&booking).await["status"], "protected");
         let anew = changed.form("/cancel");
         assert_eq!(anew.value("/expected/refundMinorUnits"), "62525");
+        assert_eq!(anew.value("/expected/penaltyMinorUnits"), "62525");
+        assert_eq!(anew.value("/expected/compensationMinorUnits"), "0");
         assert_ne!(anew.value("once"), shown.value("once"));
         browser.submit(&anew).await.leads_to(&page);
         browser.submit(&anew).await.leads_to(&page);

@@ -247,6 +247,8 @@ async fn a_quote_that_changed_is_shown_anew_and_changes_nothing() {
         let path = format!("/v1/bookings/{id}");
         let quote = format!("{path}/policy-evaluation");
         let shown = acme.get(&quote).await.ok(200);
+        let unpaid = acme.book_with(json!({"policyId": "firm", "amountPaid": 0})).await;
+        let owed = acme.evaluation(&unpaid, "canceledBy=organizer").await;
         let at = shown["nextChange"].text("at");
         let at = bookguard_core::model::Timestamp::parse(at).unwrap();
         // A minute after the quote has changed.
@@ -264,11 +266,25 @@ async fn a_quote_that_changed_is_shown_anew_and_changes_nothing() {
         assert_eq!(fresh["refund"], shown["nextChange"]["thenRefund"]);
         let booking = acme.get(&path).await.ok(200);
         assert_eq!(booking["status"], "protected");
-        assert_eq!(entries(&server, &vkey).await, 2);
+        assert_eq!(entries(&server, &vkey).await, 3);
         assert_eq!(acme.events(&id).await.len(), 2);
         // The current quote is accepted, even under the same key: a refusal is not remembered.
         let taken = acme.post_once(&cancel, "key", &expecting(fresh)).await;
         assert_eq!(taken.ok(201)["evaluation"]["refund"], fresh["refund"]);
+
+        // What is owed rises although nothing went back before either.
+        let mut ask = json!({
+            "canceledBy": "organizer",
+            "expected": {"refundMinorUnits": 0, "penaltyMinorUnits": owed["penalty"]["minorUnits"]}
+        });
+        let cancel = format!("/v1/bookings/{unpaid}/cancel");
+        let refused = acme.post(&cancel, &ask).await;
+        refused.refused(409, "quote_changed");
+        let fresh = &refused.json()["evaluation"];
+        assert_eq!(fresh["balanceDue"]["minorUnits"], 125_050);
+        ask["expected"]["penaltyMinorUnits"] = fresh["penalty"]["minorUnits"].clone();
+        let taken = acme.cancel(&unpaid, &ask).await;
+        assert_eq!(taken["evaluation"]["balanceDue"], fresh["balanceDue"]);
     })
     .await;
 }

@@ -92,6 +92,8 @@ async fn cancel_as_shown(client: &mut Client, id: &str) {
     let shown = client.call("evaluate_policy", question).await.ok();
     let expected = json!({
         "refundMinorUnits": shown["refund"]["minorUnits"],
+        "penaltyMinorUnits": shown["penalty"]["minorUnits"],
+        "compensationMinorUnits": shown["compensation"]["minorUnits"],
         "resolutionPath": shown["resolutionPath"],
         "policyHash": shown["policy"]["policyHash"],
     });

@@ -386,6 +386,16 @@ fn an_unexpected_result_is_shown_and_changes_nothing() {
             refund_minor_units: minor,
             resolution_path: path,
             policy_hash: hash.map(str::to_owned),
+            ..Expected::default()
+        },
+        ..ask_to_cancel(Actor::Organizer, None)
+    };
+    let owing = |penalty, compensation| CancelRequest {
+        expected: Expected {
+            refund_minor_units: Some(60_025),
+            penalty_minor_units: penalty,
+            compensation_minor_units: compensation,
+            ..Expected::default()
         },
         ..ask_to_cancel(Actor::Organizer, None)
     };
@@ -394,6 +404,9 @@ fn an_unexpected_result_is_shown_and_changes_nothing() {
         (expecting(Some(60_025), partial, Some(firm)), false),
         (expecting(Some(60_025), None, None), false),
         (expecting(None, None, Some(firm)), false),
+        (owing(Some(60_025), Some(0)), false),
+        (owing(Some(60_024), None), true),
+        (owing(None, Some(1)), true),
         (expecting(Some(60_026), partial, Some(firm)), true),
         (
             expecting(Some(60_025), Some(ResolutionPath::FullRefund), None),
