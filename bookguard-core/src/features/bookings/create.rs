@@ -20,7 +20,7 @@ use crate::model::{
 use crate::operation::{Action, Body, Operation, Request, Route, write};
 use crate::policy::{
     Booked, EVENT_DATE_PATTERN, EventDate, MissingZone, POLICY_ID_PATTERN, POLICY_SCHEMA, Policy,
-    PolicySet, PolicySource, Terms,
+    PolicySet, PolicySource, Terms, Zone,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::{projection, terms};
