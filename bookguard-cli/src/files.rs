@@ -6,6 +6,8 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
+/// How keys of partners and operators, signing secrets and ledger keys begin.
+const SECRETS_BEGIN: [&str; 4] = ["bgk_", "bgo_", "whsec_", "PRIVATE+"];
 /// The most bytes of a file that holds a key or a secret.
 pub const SECRET_BYTES: u64 = 64 * 1024;
 /// The most bytes of a request's JSON. It is more than any server takes, so that the server itself refuses a body that is
@@ -38,7 +40,22 @@ pub fn begin(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
         true => read_at_most(io::stdin().lock(), most),
         false => File::open(path).and_then(|file| read_at_most(file, most)),
     };
-    read.map_err(|e| Failure::Usage(format!("{} cannot be read: {e}", name(path))))
+    read.map_err(|e| {
+        Failure::Usage(match looks_secret(path) {
+            true => "where a file belongs, what looks like a key or a secret was given (not shown); write it into a file, and name \
+                     that file. If others could read it here, have it replaced"
+                .to_owned(),
+            false => format!("{} cannot be read: {e}", name(path)),
+        })
+    })
+}
+
+/// Whether a name begins as secrets do.
+fn looks_secret(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    SECRETS_BEGIN
+        .iter()
+        .any(|begin| name.trim_start().starts_with(begin))
 }
 
 /// The name of a file in messages.
@@ -85,5 +102,18 @@ mod tests {
         assert!(
             matches!(bytes(Path::new("/nowhere/at/all"), 1), Err(Failure::Usage(why)) if why.starts_with("/nowhere/at/all cannot be read"))
         );
+    }
+
+    #[test]
+    fn a_secret_in_place_of_a_file_is_not_shown() {
+        for begin in SECRETS_BEGIN {
+            let Err(Failure::Usage(why)) = text(Path::new(&format!("{begin}s3cret")), 1) else {
+                panic!("{begin} is no file")
+            };
+            assert!(
+                why.contains("not shown") && !why.contains("s3cret"),
+                "{why}"
+            );
+        }
     }
 }

@@ -41,7 +41,15 @@ pub(crate) fn cause(error: &reqwest::Error) -> String {
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    cause.to_string()
+    in_words(cause.to_string())
+}
+
+/// What the TLS library says of an answer in clear, in words for people.
+fn in_words(cause: String) -> String {
+    match cause.contains("InvalidContentType") {
+        true => "it speaks plain http, so its address begins with http://, not https://".to_owned(),
+        false => cause,
+    }
 }
 
 /// Reads the address of a server.

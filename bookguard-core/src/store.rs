@@ -54,6 +54,8 @@ use std::sync::Arc;
 pub use conn::StoreError;
 use conn::{Arg, Conn, Rows, Statement};
 pub use database::Database;
+#[cfg(feature = "sqlite")]
+pub use sqlite::may_not_write;
 
 use crate::engine::command::Head;
 use crate::engine::lease::Node;

@@ -31,7 +31,7 @@ use url::{ParseError, Url};
 pub use self::authority::AuthorityUrl;
 use self::security::SecurityTxt;
 pub use self::settings::Settings;
-use self::settings::{DB, RATE_LIMIT_BURST};
+use self::settings::{DB, Faults, RATE_LIMIT_BURST};
 pub use self::timestamps::Timestamps;
 use crate::courier::address::{AddressRules, Subnet};
 use crate::courier::proxy::Proxy;
@@ -47,9 +47,10 @@ impl Settings {
     /// Fills in the defaults and checks every value.
     ///
     /// # Errors
-    /// One sentence that names the setting, the rule and what to write.
+    /// One sentence for each fault, that names the setting, the rule and what to write.
     pub fn resolve(self) -> Result<Config, String> {
-        self.check()?;
+        let mut faults = Faults::default();
+        self.check(&mut faults);
         let burst = self.rate_limit_burst;
         let dev = self.dev.unwrap_or_default();
         let changed = self.changed()?;
@@ -61,52 +62,63 @@ impl Settings {
         ]);
         let it = self.merge(Self::defaults()?);
         let rate = it.rate_limit_per_second.unwrap_or_default();
-        let rate_limit_burst = burst_for(rate, burst)?;
-        let db = database(it.db, it.db_file)?;
-        Ok(Config {
+        let rate_limit_burst = faults.note(burst_for(rate, burst)).unwrap_or_default();
+        let db = faults.note(database(it.db, it.db_file));
+        faults.note(apart([
+            ("listen", it.listen.as_deref()),
+            ("metrics_listen", it.metrics_listen.as_deref()),
+            ("operator_listen", it.operator_listen.as_deref()),
+        ]));
+        let config = Config {
             changed,
             in_force,
             ignored: Vec::new(),
-            db,
+            db: db.unwrap_or_else(|| DB.into()),
             database_wait: seconds(it.database_wait_seconds),
             shutdown_delay: seconds(it.shutdown_delay_seconds),
-            listen: listened("listen", it.listen.unwrap_or_default())?,
+            listen: faults
+                .note(listened("listen", it.listen.unwrap_or_default()))
+                .unwrap_or_default(),
             metrics_listen: (it.metrics_listen)
-                .map(|text| listened("metrics_listen", text))
-                .transpose()?,
+                .and_then(|text| faults.note(listened("metrics_listen", text))),
             operator_listen: (it.operator_listen)
-                .map(|text| listened("operator_listen", text))
-                .transpose()?,
+                .and_then(|text| faults.note(listened("operator_listen", text))),
             otlp_endpoint: (it.otlp_endpoint.as_deref())
                 .map(|text| base_url_text("otlp_endpoint", "http://127.0.0.1:4318", text))
-                .transpose()?,
+                .and_then(|url| faults.note(url)),
             public_url: (it.public_url.as_deref())
                 .map(|text| base_url_text("public_url", "https://bookings.example.com", text))
-                .transpose()?,
+                .and_then(|url| faults.note(url)),
             operator_url: (it.operator_url.as_deref())
                 .map(|text| base_url_text("operator_url", "https://operator.example.com", text))
-                .transpose()?,
+                .and_then(|url| faults.note(url)),
             ledger_key: it.ledger_key,
             guard_file: it.guard_file,
-            registration: registration(&it.registration.unwrap_or_default())?,
+            registration: faults
+                .note(registration(&it.registration.unwrap_or_default()))
+                .unwrap_or_default(),
             console: it.console.unwrap_or_default(),
             library_policies: it.library_policies.unwrap_or_default(),
             rate_limit_per_second: rate,
             rate_limit_burst,
             registrations_per_minute: it.registrations_per_minute.unwrap_or_default(),
-            trusted_proxies: TrustedProxies::parse(
-                &it.trusted_proxies.unwrap_or_default(),
-                it.proxy_header.as_deref(),
-            )?,
+            trusted_proxies: faults
+                .note(TrustedProxies::parse(
+                    &it.trusted_proxies.unwrap_or_default(),
+                    it.proxy_header.as_deref(),
+                ))
+                .unwrap_or_default(),
             connections: None,
-            webhooks: address_rules(
-                dev,
-                it.webhook_allow_http,
-                &it.webhook_allow_subnets.unwrap_or_default(),
-            )?,
+            webhooks: faults
+                .note(address_rules(
+                    dev,
+                    it.webhook_allow_http,
+                    &it.webhook_allow_subnets.unwrap_or_default(),
+                ))
+                .unwrap_or_default(),
             webhook_proxy: it.webhook_proxy,
             verifies_endpoints: match it.webhook_verification {
-                Some(word) => verification(&word)?,
+                Some(word) => faults.note(verification(&word)).unwrap_or_default(),
                 // A developer's receiver is this machine, and nobody needs protection from it.
                 None => !dev,
             },
@@ -115,13 +127,16 @@ impl Settings {
             min_free_disk: it.min_free_disk.map_or(0, |bytes| bytes.0),
             backup_folder: it.backup_folder,
             pdf_fonts: it.pdf_fonts.unwrap_or_default(),
-            witnesses: it.witnesses.as_deref().map(witnesses::read).transpose()?,
+            witnesses: (it.witnesses.as_deref().map(witnesses::read))
+                .and_then(|policy| faults.note(policy)),
             map_interval: seconds(it.map_interval_seconds),
-            timestamps: timestamps::checked(
-                &it.timestamp_authorities.unwrap_or_default(),
-                it.timestamp_roots,
-                it.timestamp_interval_seconds.unwrap_or_default(),
-            )?,
+            timestamps: faults
+                .note(timestamps::checked(
+                    &it.timestamp_authorities.unwrap_or_default(),
+                    it.timestamp_roots,
+                    it.timestamp_interval_seconds.unwrap_or_default(),
+                ))
+                .flatten(),
             quota: Quota {
                 bookings: it.quota_bookings,
                 bytes: it.quota_bytes.map(|bytes| bytes.0),
@@ -129,15 +144,23 @@ impl Settings {
                 endpoints: it.quota_endpoints,
                 file_bytes: it.quota_file_bytes.map(|bytes| bytes.0),
             },
-            security: SecurityTxt {
-                contacts: it.security_contacts.unwrap_or_default(),
-                policy: it.security_policy,
-                encryption: it.security_encryption,
-                languages: it.security_languages.unwrap_or_default(),
-            }
-            .checked()?,
-            log_format: log_format(&it.log_format.unwrap_or_default())?,
-            log_level: log_level(&it.log_level.unwrap_or_default())?,
+            security: faults
+                .note(
+                    SecurityTxt {
+                        contacts: it.security_contacts.unwrap_or_default(),
+                        policy: it.security_policy,
+                        encryption: it.security_encryption,
+                        languages: it.security_languages.unwrap_or_default(),
+                    }
+                    .checked(),
+                )
+                .flatten(),
+            log_format: faults
+                .note(log_format(&it.log_format.unwrap_or_default()))
+                .unwrap_or(LogFormat::Text),
+            log_level: faults
+                .note(log_level(&it.log_level.unwrap_or_default()))
+                .unwrap_or(tracing::Level::INFO),
             requests: RequestLines {
                 all: it.log_requests.unwrap_or_default(),
                 slow: (it.slow_request_milliseconds)
@@ -146,7 +169,8 @@ impl Settings {
             },
             clock: Clock::System,
             commit_delay: Duration::ZERO,
-        })
+        };
+        faults.none().map(|()| config)
     }
 }
 
@@ -245,6 +269,23 @@ fn listened(setting: &str, text: String) -> Result<String, String> {
             quoted(&text)
         )),
     }
+}
+
+/// Fails if two of these settings name one address, unless the system picks the ports.
+fn apart(places: [(&str, Option<&str>); 3]) -> Result<(), String> {
+    for (at, (setting, place)) in places.iter().enumerate() {
+        let Some(place) = place.filter(|place| !place.ends_with(":0")) else {
+            continue;
+        };
+        let mut before = places[..at].iter();
+        if let Some((other, _)) = before.find(|(_, other)| *other == Some(place)) {
+            return Err(format!(
+                "{setting} and {other} are both {}; give each a port of its own",
+                quoted(place)
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A setting that is a base URL, as a text without a trailing slash.

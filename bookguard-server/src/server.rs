@@ -661,17 +661,7 @@ async fn settle(service: Arc<Service>) {
 /// A sentence for the operator: another server runs on it, or the lock cannot be made.
 pub fn lock(db: &Path) -> Result<File, String> {
     let path = lock_path(db);
-    let folder = path.parent().unwrap_or(Path::new(".")).display();
-    let fail = |e: &std::io::Error| match e.kind() {
-        std::io::ErrorKind::NotFound => {
-            format!("the folder {folder} does not exist; make it first, or name another database")
-        }
-        std::io::ErrorKind::PermissionDenied => format!(
-            "this user may not write {} or its folder; change their permissions, or name another database",
-            path.display()
-        ),
-        _ => format!("the lock {} cannot be taken: {e}", path.display()),
-    };
+    let fail = |e: &std::io::Error| cannot_lock(&path, e);
     let opened = private::open_or_make(private::options().append(true), &path);
     let file = opened.map_err(|e| fail(&e))?;
     match take(&file) {
@@ -682,6 +672,23 @@ pub fn lock(db: &Path) -> Result<File, String> {
             path.display()
         )),
         Err(TryLockError::Error(e)) => Err(fail(&e)),
+    }
+}
+
+fn cannot_lock(path: &Path, error: &std::io::Error) -> String {
+    let folder = path.parent().unwrap_or(Path::new(".")).display();
+    match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            format!("the folder {folder} does not exist; make it first, or name another database")
+        }
+        std::io::ErrorKind::PermissionDenied => format!(
+            "this user may not write {} or its folder; change their permissions, or name another database",
+            path.display()
+        ),
+        std::io::ErrorKind::ReadOnlyFilesystem => format!(
+            "the folder {folder} is on a file system that is mounted read-only; mount it for writing, or name another database"
+        ),
+        _ => format!("the lock {} cannot be taken: {error}", path.display()),
     }
 }
 

@@ -15,10 +15,9 @@ use std::time::Instant;
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::{LedgerKey, LedgerKeySource};
 use bookguard_core::limits::DAY_MS;
-use bookguard_core::store::Database;
 use bookguard_core::store::backup::{self, BackupCheck};
 use bookguard_core::store::drill::{Backup, DrillCopy, Scene, WAYS, Way};
-use bookguard_core::store::transfer;
+use bookguard_core::store::{Database, Store, transfer};
 use bookguard_server::config::Config;
 use clap::Args;
 use tokio::task::block_in_place;
@@ -200,9 +199,14 @@ fn copied(config: &Config, to: &Files) -> Result<(), Failure> {
         BackupCheck::new(&config.db, config.ledger_key.clone(), None).ledger_key;
     let key = LedgerKey::find(&source).map_err(Failure::Unexpected)?;
     let key = key.ok_or_else(|| {
+        let why = match Store::look(&config.db) {
+            Err(why) => format!("{}: {why}", config.db),
+            Ok(_) => format!(
+                "{source} is missing, and the drill signs with a copy of it: name the key with --ledger-key"
+            ),
+        };
         Failure::Usage(format!(
-            "{source} is missing, and the drill signs with a copy of it: name the key with --ledger-key. Without a database, \
-             `bookguard drill --demo` makes one"
+            "{why}. Without a database, `bookguard drill --demo` makes one"
         ))
     })?;
     match &config.db {

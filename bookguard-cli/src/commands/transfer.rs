@@ -10,8 +10,8 @@ use bookguard_core::key_file::{self, LedgerKey, LedgerKeySource};
 use bookguard_core::ledger::rollback::entries;
 use bookguard_core::log::Log;
 use bookguard_core::service::{Service, ServiceConfig};
-use bookguard_core::store::Database;
 use bookguard_core::store::transfer::{self, TransferError, Transferred};
+use bookguard_core::store::{Database, Store};
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
@@ -140,7 +140,11 @@ fn record_last(from: &Database, at: &LedgerKeySource, guard: &Path) -> Result<()
     recorded
 }
 
+/// Why the key was not found: perhaps there is no such database either.
 fn no_key(from: &Database, at: &LedgerKeySource) -> Failure {
+    if let Err(why) = block_in_place(|| Store::look(from)) {
+        return Failure::Unexpected(format!("{from}: {why}"));
+    }
     Failure::Unexpected(format!(
         "{from}: {at} is missing, and the ledger cannot continue anywhere without it; restore the file or name it with \
          --ledger-key"

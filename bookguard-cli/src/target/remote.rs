@@ -664,4 +664,22 @@ mod tests {
         assert_eq!(body, b"back");
         proxy.join().unwrap();
     }
+
+    #[tokio::test]
+    async fn a_server_of_plain_http_is_told_from_one_that_is_away() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let remote = remote(&format!("https://{}", listener.local_addr().unwrap()));
+        let server = std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            assert!(socket.read(&mut [0; 4096]).unwrap() > 0);
+            write!(socket, "HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+            // Until the client has seen it: an end with unread bytes would take the answer back.
+            while socket.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {}
+        });
+        let Err(Failure::Unreachable(why)) = remote.text("/readyz").await else {
+            panic!("it is no TLS")
+        };
+        assert!(why.contains("begins with http://"), "{why}");
+        server.join().unwrap();
+    }
 }

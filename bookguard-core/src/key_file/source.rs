@@ -29,8 +29,8 @@ pub struct KeyNotFile;
 impl LedgerKeySource {
     /// Reads an environment variable: the key itself, or the path of its file.
     ///
-    /// A value that contains a key in a wrong form (in quotes, say, or without its beginning) counts as the key and is
-    /// refused later, because a path would be shown in messages.
+    /// A value that contains a key in a wrong form (in quotes, say, in base64, or without its beginning) counts as the key and is
+    /// refused later, because a path would be shown in messages, and a key be made there.
     #[must_use]
     pub fn from_variable(value: OsString) -> Self {
         let Some(text) = value.to_str().filter(|text| looks_like_key(text)) else {
@@ -67,13 +67,30 @@ impl KeyText {
     }
 }
 
+/// What the beginning of a key is, in capitals: as it stands in its file, escaped as in an address, in base64 and in hex.
+const BEGINNINGS: [&str; 4] = [
+    "PRIVATE+KEY",
+    "PRIVATE%2BKEY",
+    "UFJJVKFURSTLRV",
+    "505249564154452B4B4559",
+];
+
+/// Whether the text is a key in some form, or contains one. What only could be one is a path if it leads to where files are.
+fn looks_like_key(text: &str) -> bool {
+    let leads_somewhere = || {
+        let path = Path::new(text);
+        path.exists() || path.parent().is_some_and(Path::is_dir)
+    };
+    holds_key(text) || (is_long_word(text) && !leads_somewhere())
+}
+
 /// Whether the text begins as a key does, has the beginning of one inside, or a key's id (8 hex digits between plus signs), or
 /// ends as one does, with 33 bytes in base64 of which the first says that it is Ed25519.
-fn looks_like_key(text: &str) -> bool {
+fn holds_key(text: &str) -> bool {
     let upper = text.to_ascii_uppercase();
     let begins = upper.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
     begins.starts_with("PRIVATE+")
-        || upper.contains("PRIVATE+KEY")
+        || BEGINNINGS.iter().any(|mark| upper.contains(mark))
         || text.as_bytes().windows(10).any(|part| {
             part.starts_with(b"+")
                 && part.ends_with(b"+")
@@ -85,6 +102,23 @@ fn looks_like_key(text: &str) -> bool {
             let bytes = secret.and_then(|secret| STANDARD.decode(secret).ok());
             bytes.is_some_and(|bytes| bytes.len() == 33 && bytes[0] == 1)
         }
+}
+
+/// Whether the text is one word such as secrets are in base64 or hex. Names of files are shorter, have a full stop, or hold no
+/// capitals.
+fn is_long_word(text: &str) -> bool {
+    let is_around = |c: char| c.is_whitespace() || matches!(c, '"' | '\'');
+    let word = text.replace(is_around, "");
+    let is_of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(&byte);
+    let kinds: [fn(&u8) -> bool; 3] = [
+        u8::is_ascii_uppercase,
+        u8::is_ascii_lowercase,
+        u8::is_ascii_digit,
+    ];
+    let has = |kind: &fn(&u8) -> bool| word.as_bytes().iter().any(kind);
+    word.len() >= 32
+        && word.bytes().all(is_of_base64)
+        && (kinds.iter().all(has) || word.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 impl fmt::Display for LedgerKeySource {
@@ -129,6 +163,8 @@ impl<'de> serde::Deserialize<'de> for LedgerKeySource {
 
 #[cfg(test)]
 mod tests {
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
     use super::super::LedgerKey;
     use super::*;
 
@@ -136,6 +172,8 @@ mod tests {
     fn a_variable_holds_a_path_or_a_key() {
         let key = LedgerKey::generate().text().unwrap();
         let rest = key.strip_prefix("PRIVATE+KEY+").unwrap();
+        let wrapped = |text: &str| format!("{}\n{}", &text[..64], &text[64..]);
+        let here = env!("CARGO_MANIFEST_DIR");
         for (value, is_key) in [
             ("/run/secrets/ledger.key", false),
             ("a+b.key", false),
@@ -153,6 +191,24 @@ mod tests {
             (&format!(" \"{}\"\n", &key[key.len() - 50..]), true),
             ("/run/secrets/bookguard/production/ledgerkeyfile1", false),
             (&key.to_lowercase(), true),
+            // In the form of a platform's secrets, also cut.
+            (&STANDARD.encode(&key), true),
+            (&STANDARD.encode(format!("{key}\n")), true),
+            (&STANDARD.encode(format!("\"{key}")), true),
+            (&STANDARD.encode(&key)[4..60], true),
+            (&URL_SAFE_NO_PAD.encode(&key), true),
+            (&format!("\"{}\n\"", wrapped(&STANDARD.encode(&key))), true),
+            (&hex::encode(&key), true),
+            (&hex::encode(&key).to_uppercase(), true),
+            (&key.replace('+', "%2B"), true),
+            // The seed alone.
+            ("CzBVep/E6Q4zWH2ix+wRNluApcrvFDleg6jN8hc8YYY=", true),
+            (&hex::encode([0x5a; 32]), true),
+            // A long word, and a name in a folder that is there.
+            ("ledger-Key-of-Bookguard-in-Production-1", true),
+            ("ledger-Key-of-Bookguard-in-Production-1.key", false),
+            (&format!("{here}/ledgerKeyOfBookguardInProduction1"), false),
+            ("ledger-key-of-bookguard-in-production-1", false),
         ] {
             let source = LedgerKeySource::from_variable(value.into());
             assert_eq!(source.path().is_none(), is_key, "{source}");

@@ -183,6 +183,12 @@ fn draft_of(
             to,
             "less of the disk was left than must stay free for the database, and the partial file was removed",
         )),
+        sqlite::CopyError::From(StoreError::Corrupt(what)) if used == Use::Still => {
+            BackupError::Failed(format!(
+                "{} is not a sound backup: {what}; name another one",
+                from.display()
+            ))
+        }
         sqlite::CopyError::From(e) => BackupError::Failed(format!("{}: {e}", from.display())),
         sqlite::CopyError::Into(e) => cannot_keep(to, &e),
     })?;

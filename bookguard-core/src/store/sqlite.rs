@@ -20,6 +20,7 @@ pub(super) use connection::open_other;
 use connection::{Pool, Sqlite, is_foreign, open_checker, open_readers, open_writer, script};
 pub(super) use copy::{CopyError, Use, copy_into, head_of, look_into, settle};
 use identity::{OpenedFile, found, require_one_name};
+pub use names::may_not_write;
 pub(super) use names::{BESIDE, is_at_rest, with_end};
 use names::{beside, immutable, is_sealed, undo_unfinished};
 pub(super) use upgrade::{change_copy, change_placed, schema, upgrade, upgrade_copy};

@@ -177,6 +177,31 @@ impl Setting {
     }
 }
 
+/// What is wrong with settings: all of it, so that nobody has to try again for each fault.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Vec<String>);
+
+impl Faults {
+    /// The value, or `None` after noting what is wrong with it.
+    pub(super) fn note<T>(&mut self, value: Result<T, String>) -> Option<T> {
+        value.map_err(|why| self.0.push(why)).ok()
+    }
+
+    /// Fails with everything that was noted, numbered if it is more than one fault.
+    pub(super) fn none(mut self) -> Result<(), String> {
+        let count = self.0.len();
+        if count > 1 {
+            let faults = self.0.iter_mut().enumerate();
+            faults.for_each(|(at, why)| *why = format!("({}) {why}", at + 1));
+            return Err(format!(
+                "the settings have {count} faults: {}",
+                self.0.join("; ")
+            ));
+        }
+        self.0.pop().map_or(Ok(()), Err)
+    }
+}
+
 /// Declares the settings: name, type, placeholder, sentence, and further fields of [`Setting`].
 macro_rules! settings {
     ($($name:ident: $type:ty, $value:literal, $about:literal $(, $word:ident = $said:expr)*;)*) => {
@@ -210,13 +235,17 @@ macro_rules! settings {
             /// Reads the settings of one source. `text` returns the text of a setting, if the source has one.
             ///
             /// # Errors
-            /// One sentence that names the flag or the variable, the rule and what to write.
+            /// One sentence for each fault, that names the flag or the variable, the rule and what to write.
             pub fn read(source: Source, text: impl Fn(&Setting) -> Option<OsString>) -> Result<Self, String> {
+                let mut faults = Faults::default();
                 let mut all = Self::ALL.iter();
                 let mut next = || all.next().and_then(|setting| Some((text(setting)?, setting)));
-                Ok(Self {
-                    $($name: next().map(|(text, setting)| Value::read(text, &setting.place(source), source)).transpose()?,)*
-                })
+                let read = Self {
+                    $($name: next().and_then(|(text, setting)| {
+                        faults.note(Value::read(text, &setting.place(source), source))
+                    }),)*
+                };
+                faults.none().map(|()| read)
             }
 
             /// The names of the settings that are not at their defaults.
@@ -232,9 +261,11 @@ macro_rules! settings {
             }
 
             /// Checks every number against its limit.
-            pub(super) fn check(&self) -> Result<(), String> {
+            pub(super) fn check(&self, faults: &mut Faults) {
                 let numbers = [$(self.$name.as_ref().and_then(Value::number)),*];
-                Self::ALL.iter().zip(numbers).try_for_each(|(setting, number)| setting.check(number))
+                for (setting, number) in Self::ALL.iter().zip(numbers) {
+                    faults.note(setting.check(number));
+                }
             }
         }
     };

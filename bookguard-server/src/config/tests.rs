@@ -272,6 +272,10 @@ fn every_wrong_value_is_refused_with_its_name() {
         ("listen = \"localhost:65536\"", "listen"),
         ("metrics_listen = \"localhost\"", "metrics_listen"),
         ("operator_listen = \"[::1]\"", "operator_listen"),
+        (
+            "listen = \"h:1\"\nmetrics_listen = \"h:1\"",
+            "metrics_listen and listen",
+        ),
         ("quota_endpoints = 21", "quota_endpoints"),
         ("quota_bytes = \"1000 TiB\"", "quota_bytes"),
     ] {
@@ -311,6 +315,35 @@ fn a_number_that_is_none_or_too_large_is_told_from_one_out_of_range() {
         let why = read.and_then(Settings::resolve).unwrap_err();
         assert_eq!(why, told);
     }
+}
+
+#[test]
+fn every_fault_is_told_at_once() {
+    let text = "retention_days = 36501\nlisten = \"127.0.0.1:1\"\noperator_listen = \"127.0.0.1:1\"\n\
+                log_level = \"loud\"\npublic_url = \"x\"\nwebhook_allow_subnets = [\"x\"]";
+    let why = Settings::parse(text).unwrap().resolve().unwrap_err();
+    assert!(
+        why.starts_with("the settings have 5 faults: (1) retention_days is 36501"),
+        "{why}"
+    );
+    for named in [
+        "; (2) operator_listen and listen are both \"127.0.0.1:1\"",
+        "; (3) public_url",
+        "; (4) webhook_allow_subnets",
+        "; (5) log_level",
+    ] {
+        assert!(why.contains(named), "{why}");
+    }
+    let read = Settings::read(settings::Source::Variable, |setting| {
+        ["dev", "console"]
+            .contains(&setting.name)
+            .then(|| "maybe".into())
+    });
+    let why = read.unwrap_err();
+    assert!(
+        why.contains("BOOKGUARD_DEV") && why.contains("BOOKGUARD_CONSOLE"),
+        "{why}"
+    );
 }
 
 #[test]

@@ -315,6 +315,27 @@ async fn a_manual_retry_answers_its_outcome_and_repeats_it_under_its_idempotency
     server.stop().await;
 }
 
+#[test]
+fn why_a_lock_cannot_be_taken_is_said_with_the_way_out() {
+    for (kind, words) in [
+        (std::io::ErrorKind::NotFound, "/data does not exist"),
+        (
+            std::io::ErrorKind::PermissionDenied,
+            "this user may not write /data/b.db.lock",
+        ),
+        (
+            std::io::ErrorKind::ReadOnlyFilesystem,
+            "/data is on a file system that is mounted read-only",
+        ),
+    ] {
+        let said = cannot_lock(Path::new("/data/b.db.lock"), &kind.into());
+        assert!(
+            said.contains(words) && said.ends_with("or name another database"),
+            "{said}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_server_told_to_end_while_it_waits_for_its_database_ends() {
     static WAITING: tokio::sync::Notify = tokio::sync::Notify::const_new();

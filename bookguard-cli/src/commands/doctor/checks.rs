@@ -1,7 +1,8 @@
 //! The checks of `doctor`, one function each.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
@@ -16,7 +17,7 @@ use bookguard_core::limits::{BACKUP_OLD_MS, LEASE_SKEW_MS};
 use bookguard_core::log::Log;
 use bookguard_core::private;
 use bookguard_core::store::backup::{BackupCheck, newest};
-use bookguard_core::store::{Database, Store, StoredHead};
+use bookguard_core::store::{Database, Store, StoredHead, may_not_write};
 use bookguard_server::config::{Config, Settings};
 use bookguard_server::runs_on;
 use tokio::net::{TcpStream, lookup_host};
@@ -163,16 +164,35 @@ fn database(config: &Config) -> (Diagnosis, Option<(Store, StoredHead)>) {
     }
 }
 
-/// The files that hold personal data, and the guard. The ledger key has its own check.
+/// The files that hold personal data, and the guard: whether a server can write them, and others can read them. The ledger key has
+/// its own check.
 fn permissions(config: &Config, needs: &BackupCheck) -> Diagnosis {
     let erasures = ErasureList::beside(&needs.guard_file);
     let mut files = vec![needs.guard_file.clone(), erasures.path().to_owned()];
     let database = config.db.file();
     files.extend(database.into_iter().flat_map(private::files_of_database));
-    let warnings = private::warnings(&files);
     let check = "permissions";
+    let folders = files.iter().map(|file| private::folder(file));
+    let denied = folders.chain(files.iter().map(PathBuf::as_path));
+    let denied: BTreeSet<&Path> = denied.filter(|path| may_not_write(path)).collect();
+    if !denied.is_empty() {
+        let denied: Vec<_> = denied
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        return Diagnosis::problem(
+            check,
+            format!("this user may not write {}", denied.join(", ")),
+            "Run `doctor` as the server's user. If this is that user, change their permissions or owner; a file system that is mounted \
+             read-only must be mounted for writing.",
+        );
+    }
+    let warnings = private::warnings(&files);
     if warnings.is_empty() {
-        return Diagnosis::ok(check, "nobody else can read or replace the service's files");
+        return Diagnosis::ok(
+            check,
+            "this user can write the service's files, and nobody else can read or replace them",
+        );
     }
     Diagnosis::warning(
         check,

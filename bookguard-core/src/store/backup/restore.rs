@@ -18,6 +18,7 @@ use super::{
     refused, replaced, require_room, sweep, sync_folder, with_end,
 };
 use crate::clock::Clock;
+use crate::error::Error;
 use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause, longer_note};
 use crate::log::Log;
 use crate::private;
@@ -99,6 +100,10 @@ pub fn restore(
     };
     let whole = |e: BackupError| match e {
         BackupError::NotVerified(why) => not_verified(why),
+        BackupError::Refused(error) => BackupError::Refused(Error {
+            message: format!("{}: {}", from.display(), error.message),
+            ..error
+        }),
         e => e,
     };
     // A backup may be older than this program. The file itself stays as it is.

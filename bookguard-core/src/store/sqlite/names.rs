@@ -20,8 +20,13 @@ pub(super) const ROLLBACK_JOURNAL: &str = "-journal";
 ///
 /// It only asks: closing the file would give up every lock that this process has on it.
 pub(super) fn is_sealed(path: &Path) -> bool {
+    may_not_write(path) && is_at_rest(path)
+}
+
+/// Whether there is such a file or folder, and this process may not write it.
+pub fn may_not_write(path: &Path) -> bool {
     let denied = |e: Errno| matches!(e, Errno::ACCESS | Errno::ROFS | Errno::PERM);
-    access(path, Access::WRITE_OK).is_err_and(denied) && is_at_rest(path)
+    access(path, Access::WRITE_OK).is_err_and(denied)
 }
 
 /// Whether no process has the file open for writing, nor did one leave anything behind that belongs to it.

@@ -159,6 +159,6 @@ async fn a_drill_needs_the_database_itself_and_its_key() {
     let there = line("drill --url http://127.0.0.1:9").run().await;
     there.refused(2, &["works only on the database itself"]);
     let nothing = line("drill --db none.db").run().await;
-    nothing.refused(2, &["none.db.key is missing", "--demo"]);
+    nothing.refused(2, &["there is no database at none.db", "--demo"]);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

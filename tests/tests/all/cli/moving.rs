@@ -487,6 +487,9 @@ async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
         line(from.folder().join("none"))
             .await
             .refused(1, &["is missing", "--ledger-key"]);
+        let nowhere = from.folder().join("nowhere.db");
+        let ran = bookguard(format!("transfer --to {target} --from")).arg(&nowhere);
+        ran.run().await.refused(1, &["there is no database at"]);
         let ran = from.command(format!("transfer --from {source} --to {target}"));
         ran.run().await.refused(2, &["--from and --to"]);
         let ran = bookguard(format!("transfer --from {source}")).run().await;

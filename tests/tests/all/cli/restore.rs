@@ -657,7 +657,11 @@ async fn what_is_not_a_whole_backup_of_this_ledger_is_not_restored() {
     let key = Path::new("--ledger-key");
     for (line, code, words) in [
         (flags(&[&path("nowhere.db")]), 1, "there is no database at"),
-        (flags(&[&path("text.db")]), 1, "not a SQLite database"),
+        (
+            flags(&[&path("text.db")]),
+            1,
+            "text.db is not a sound backup: the file is not a SQLite database",
+        ),
         (flags(&[&path("foreign.db")]), 1, "another program"),
         (flags(&[&path("newer.db")]), 1, "newer"),
         (flags(&[&path("empty.db")]), 5, "no_ledger"),
@@ -665,7 +669,11 @@ async fn what_is_not_a_whole_backup_of_this_ledger_is_not_restored() {
         (flags(&[&path("none")]), 5, "is a folder; name a file in it"),
         (flags(&[backups]), 5, &newest),
         (flags(&[file]), 5, "same_database"),
-        (flags(&[other.file()]), 5, "wrong_ledger_key"),
+        (
+            flags(&[other.file()]),
+            5,
+            &format!("{}: its ledger", other.file().display()),
+        ),
         (
             flags(&[&backed.backup, key, &foreign_key]),
             5,

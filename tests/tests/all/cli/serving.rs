@@ -311,6 +311,10 @@ pub(crate) mod permissions {
         assert!(files(&folder) == before);
         allow(&folder, 0o555);
         refuses(unprivileged(serve(&db), top.path()), &["data"]).await;
+        let doctor = unprivileged(bookguard("doctor --db").arg(&db), top.path());
+        let ran = doctor.run().await;
+        ran.ended(1, &["problems_found"]);
+        assert!(ran.stdout.contains("this user may not write"), "{ran:?}");
         assert!(files(&folder) == before);
     }
 
