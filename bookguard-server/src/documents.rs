@@ -158,7 +158,6 @@ mod tests {
 
     use serde_json::Value;
 
-    use super::*;
     use crate::api::{openapi, openapi_json, operator_openapi_json};
 
     fn operations(document: &Value) -> Vec<(String, String, Value)> {
