@@ -315,7 +315,7 @@ async fn asked<O: Operation>(
 }
 
 /// All rows of a list that is short enough to be held.
-async fn pages<O: Operation>(call: Call<'_>, path: &[&str]) -> Result<Value, Failure> {
+pub(super) async fn pages<O: Operation>(call: Call<'_>, path: &[&str]) -> Result<Value, Failure> {
     let (mut rows, mut cursor) = (Vec::new(), None);
     loop {
         let mut page = page::<O>(call, path, cursor).await?;

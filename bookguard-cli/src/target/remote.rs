@@ -132,6 +132,12 @@ impl Remote {
         self.operator == Some(None)
     }
 
+    /// The partner's key that it is called with; `None` if requests are printed instead of sent.
+    pub fn partners_key(&self) -> Option<&str> {
+        let key = self.key.as_ref().filter(|_| self.operator.is_none())?;
+        key.to_str().ok()
+    }
+
     fn key_header(&self) -> &'static str {
         match self.operator {
             Some(_) => "x-operator-key",
