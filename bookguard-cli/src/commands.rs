@@ -399,7 +399,7 @@ mod tests {
             "api-keys create --expires-at 90d",
             "api-keys rotate key_1 --overlap 24h --idempotency-key k",
             "api-keys list",
-            "api-keys revoke key_1",
+            "api-keys revoke key_1 --yes",
             "operator-keys create --name N",
             "audit list --action createApiKey --since 2027-01-01T00:00:00Z --until 2027-02-01T00:00:00Z --limit 5 --cursor aud_1",
             "operator-keys list --limit 5 --cursor opk_1",

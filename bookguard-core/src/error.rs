@@ -251,6 +251,32 @@ impl Error {
         )
     }
 
+    /// The disk is full.
+    pub fn storage_full() -> Self {
+        Self {
+            retry_after_s: Some(1),
+            ..Self::new(
+                Kind::Unavailable,
+                "storage_full",
+                "The service's disk is full. Reads continue; a write is refused until there is room again, and nothing of it is kept. \
+                 Repeat it later with the same Idempotency-Key.",
+            )
+        }
+    }
+
+    /// The database takes no writes.
+    pub fn storage_read_only() -> Self {
+        Self {
+            retry_after_s: Some(1),
+            ..Self::new(
+                Kind::Unavailable,
+                "storage_read_only",
+                "The service's database is read-only at present. Reads continue; a write is refused, and nothing of it is kept. Repeat \
+                 it later with the same Idempotency-Key.",
+            )
+        }
+    }
+
     /// Too little disk space is left for new data.
     pub fn storage_low() -> Self {
         Self {

@@ -103,23 +103,16 @@ impl Reason {
 
     /// The answer to a health check; `None` if the head itself says it.
     fn refusal(self) -> Option<Error> {
-        let (code, message) = match self {
-            Self::Full => (
-                "storage_full",
-                "The service's disk is full. Reads continue; writes are refused until there is room again.",
-            ),
-            Self::ReadOnly => (
-                "storage_read_only",
-                "The service's database is read-only at present. Reads continue; writes are refused.",
-            ),
-            Self::Failing => (
+        match self {
+            Self::Full => Some(Error::storage_full()),
+            Self::ReadOnly => Some(Error::storage_read_only()),
+            Self::Failing => Some(not_ready(
                 "storage_failing",
                 "The service's database does not take writes at present.",
-            ),
-            Self::Upgraded => return Some(Error::schema_newer()),
-            Self::Moved => return None,
-        };
-        Some(not_ready(code, message))
+            )),
+            Self::Upgraded => Some(Error::schema_newer()),
+            Self::Moved => None,
+        }
     }
 }
 

@@ -159,19 +159,6 @@ pub(crate) fn operator_table() -> Vec<OperationEntry> {
     table
 }
 
-/// The ids of the operations that change something, as records of the audit name them. Those about the operator's own people are left
-/// out unless they are asked for.
-pub(crate) fn actions(operators: bool) -> Vec<&'static str> {
-    let changing = |entry: &OperationEntry| {
-        let route = &entry.route;
-        let own = !route.path.starts_with("/v1/operator/");
-        route.method != Method::Get && !entry.keeping_nothing && (operators || own)
-    };
-    let table = operator_table();
-    let entries = table.iter().filter(|entry| changing(entry));
-    entries.map(|entry| entry.route.id).collect()
-}
-
 static OPENAPI: LazyLock<String> = LazyLock::new(|| document(&table(), Interface::Partners, ""));
 static OPERATOR_OPENAPI: LazyLock<String> =
     LazyLock::new(|| document(&operator_table(), Interface::Operator, ""));
@@ -384,6 +371,7 @@ pub(crate) fn add_routes(app: &Arc<App>, table: Vec<OperationEntry>, routes: &mu
 
 #[cfg(test)]
 mod tests {
+    use bookguard_core::features::audit::{ACTIONS, SERVICE_ACTIONS};
     use bookguard_core::session::Access;
 
     use super::*;
@@ -392,6 +380,19 @@ mod tests {
     fn each_table_holds_each_operation_once_and_only_its_callers_have_them() {
         for (table, operated) in [(table(), false), (operator_table(), true)] {
             each_once(&table, operated);
+        }
+    }
+
+    #[test]
+    fn what_an_operation_changes_is_an_action_of_the_audit() {
+        for entry in operator_table() {
+            let changes = entry.route.method != Method::Get && !entry.keeping_nothing;
+            let actions = match entry.route.path.starts_with("/v1/operator/") {
+                true => SERVICE_ACTIONS,
+                false => ACTIONS,
+            };
+            let id = entry.route.id;
+            assert_eq!(actions.contains(&id), changes, "{id}");
         }
     }
 

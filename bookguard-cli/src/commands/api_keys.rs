@@ -3,17 +3,23 @@
 use bookguard_core::features::api_keys::rotation::{RotateApiKey, RotatedApiKey};
 use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, NewApiKey, RevokeApiKey};
 use bookguard_core::model::{ApiKey, Page};
+use clap::Args;
 
-use super::declare::{Declared, Flags, group, operation};
+use super::declare::{Call, Declared, Flags, carried, group, operation};
+use super::partner_export::pages;
 use crate::args::{self, period_ms};
+use crate::consent;
+use crate::failure::Failure;
 use crate::output::table::{Style, fields, or_dash, page, record};
+use crate::target::Target;
 
 pub(super) fn commands() -> Declared {
     let about = "Create a key; it is shown only once";
     let create = operation::<CreateApiKey>("create", about, new_key);
     let about = "List keys, newest first, without the keys themselves";
     let list = operation::<ListApiKeys>("list", about, keys);
-    let revoke = operation::<RevokeApiKey>("revoke", "Revoke a key", key);
+    let about = "Revoke a key; asks first if it is the key that the command itself uses";
+    let revoke = carried::<RevokeApiKey>("revoke", about, |call| Box::pin(revoke(call)));
     let create = create.flags(|flags| {
         flags
             .name("scopes", "scope")
@@ -21,8 +27,46 @@ pub(super) fn commands() -> Declared {
     });
     let about = "Replace a key; the new one is shown only once, and both work for a while";
     let rotate = operation::<RotateApiKey>("rotate", about, rotated).flags(overlap);
-    let commands = [create.into(), list.into(), rotate.into(), revoke.into()];
+    let revoke = revoke.with::<RevokeArgs>().into();
+    let commands = [create.into(), list.into(), rotate.into(), revoke];
     group("api-keys", "A partner's API keys", commands)
+}
+
+#[derive(Debug, Args)]
+struct RevokeArgs {
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// # Errors
+/// [`Failure::Usage`] if nobody can be asked; those of the call.
+async fn revoke(call: Call<'_>) -> Result<(), Failure> {
+    let RevokeArgs { yes } = call.args()?;
+    if !yes && is_in_use(call).await? {
+        let question = "This is the key that the command itself uses: with it, nothing more can be done here, nor by whatever else uses it.";
+        consent::ask(question, yes)?;
+    }
+    call.screen.show(&call.answer::<RevokeApiKey>().await?, key)
+}
+
+/// Whether the key to revoke is the caller's own: the service does not say which key that is, only how each one ends.
+async fn is_in_use(call: Call<'_>) -> Result<bool, Failure> {
+    let own = match call.target() {
+        Target::Remote(server) => server.partners_key(),
+        Target::Local(_) => None,
+    };
+    let Some(own) = own else { return Ok(false) };
+    let keys = match pages::<ListApiKeys>(call, &[]).await {
+        // A key that may not look does not see itself either.
+        Err(failure) if failure.is("insufficient_scope") => return Ok(false),
+        keys => keys?,
+    };
+    let id = call.path()?.path.concat();
+    let mut keys = keys.as_array().into_iter().flatten();
+    let key = keys.find(|key| key["apiKeyId"] == *id);
+    let end = key.and_then(|key| key["hint"].as_str());
+    Ok(end.is_some_and(|end| own.ends_with(end)))
 }
 
 const EXPIRES: &str = "When it stops working: how long from now, such as 12h or 90d, or an instant such as 2031-06-01T09:00:00Z";

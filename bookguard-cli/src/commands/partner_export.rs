@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bookguard_core::Error;
 use bookguard_core::features::api_keys::ListApiKeys;
 use bookguard_core::features::audit::ListAudit;
 use bookguard_core::features::bookings::ListBookings;
@@ -116,18 +117,25 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
                 "bookings erased" => (erased > 0).then(|| format!("at least {erased}")),
                 "bookings under a hold" => (!held.is_empty()).then_some(held.len()),
             };
-            let said = match done {
-                true => {
-                    "The contract has ended: the personal data of its bookings, its name and its contact are erased. Its endpoints' addresses \
-                     and descriptions, the names of its keys, its policies, its events without a booking and the audit stay, and for a while \
-                     people's names in its console and answers to its last requests."
-                }
-                false => {
-                    "Bookings under a legal hold stay as they are. Release the holds and repeat this."
-                }
+            let said = "The contract has ended: the personal data of its bookings, its name and its contact are erased. Its endpoints' addresses \
+                 and descriptions, the names of its keys, its policies, its events without a booking and the audit stay, and for a while \
+                 people's names in its console and answers to its last requests.";
+            call.screen.said(&value, |style: Style| match done {
+                true => format!("{}\n\n{said}", record(style, &fields)),
+                false => record(style, &fields),
+            })?;
+            return match done {
+                true => Ok(()),
+                false => Err(Error::conflict(
+                    "legal_hold",
+                    format!(
+                        "The contract of {} has not ended: its bookings under a legal hold stay as they are. Release the holds, then \
+                         repeat this.",
+                        page.partner_id
+                    ),
+                )
+                .into()),
             };
-            let shown = |style: Style| format!("{}\n\n{said}", record(style, &fields));
-            return call.screen.said(&value, shown);
         };
         asked["after"] = json!(next);
         if erased > 0 {
@@ -307,7 +315,7 @@ async fn asked<O: Operation>(
 }
 
 /// All rows of a list that is short enough to be held.
-async fn pages<O: Operation>(call: Call<'_>, path: &[&str]) -> Result<Value, Failure> {
+pub(super) async fn pages<O: Operation>(call: Call<'_>, path: &[&str]) -> Result<Value, Failure> {
     let (mut rows, mut cursor) = (Vec::new(), None);
     loop {
         let mut page = page::<O>(call, path, cursor).await?;

@@ -96,7 +96,7 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
         }),
         witnesses: policy.as_ref(),
     };
-    let bytes = files::bytes(&packet, DOCUMENT_BYTES)?;
+    let bytes = packet_bytes(&packet)?;
     let (mut report, timeline) = evidence::verify_with(&bytes, &key, trust);
     let genuine = (report.failures()).all(|check| check.name == "witnesses");
     let witnessed = report.verified();
@@ -129,6 +129,39 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
             (false, _) => "The packet does not verify: do not rely on it.",
         },
     )
+}
+
+/// The bytes of a packet in a file.
+///
+/// # Errors
+/// [`Failure::Usage`] for a file that cannot be read, and for a document that only contains a packet, or was made from one.
+fn packet_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
+    let bytes = files::bytes(file, DOCUMENT_BYTES)?;
+    match document(&bytes) {
+        Some(what) => Err(Failure::Usage(format!("{} is {what}", files::name(file)))),
+        None => Ok(bytes),
+    }
+}
+
+/// What kind of document these bytes are, and how to get the packet; `None` if that is for the verifier to judge.
+fn document(bytes: &[u8]) -> Option<&'static str> {
+    let kinds: [(&[u8], &str); 3] = [
+        (
+            b"<",
+            "a page and no packet: open it in a browser and save its packet.json, then verify that; or drop the page on /verify of the service",
+        ),
+        (
+            b"%PDF",
+            "a PDF and no packet: save the packet.json attached to it (form=archive), or get that from whoever made the PDF, then verify that",
+        ),
+        (
+            b"PK\x03\x04",
+            "a ZIP archive and no packet: take packet.json out of it, then verify that",
+        ),
+    ];
+    let text = bytes.trim_ascii_start();
+    let kind = kinds.into_iter().find(|(begin, _)| text.starts_with(begin));
+    kind.map(|(_, what)| what)
 }
 
 /// The roots of time-stamp authorities in a file.
@@ -370,6 +403,22 @@ mod tests {
             lines(&checks, false, Style::default()),
             "ok     proofs\nFAILED chain: entry 2\u{fffd}[2J is missing\nNOT VERIFIED."
         );
+    }
+
+    #[test]
+    fn a_document_made_of_a_packet_is_no_packet() {
+        for (bytes, is_other) in [
+            ("<!doctype html>", true),
+            ("\n<html>", true),
+            ("%PDF-1.7\n", true),
+            ("PK\u{3}\u{4}", true),
+            ("{\"type\":\"bookguard.evidence/1\"}", false),
+            ("bookings.example/log\n7\n", false),
+            // A packet of which everything was cut off.
+            ("", false),
+        ] {
+            assert_eq!(document(bytes.as_bytes()).is_some(), is_other, "{bytes}");
+        }
     }
 
     #[test]

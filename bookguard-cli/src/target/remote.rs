@@ -132,6 +132,12 @@ impl Remote {
         self.operator == Some(None)
     }
 
+    /// The partner's key that it is called with; `None` if requests are printed instead of sent.
+    pub fn partners_key(&self) -> Option<&str> {
+        let key = self.key.as_ref().filter(|_| self.operator.is_none())?;
+        key.to_str().ok()
+    }
+
     fn key_header(&self) -> &'static str {
         match self.operator {
             Some(_) => "x-operator-key",
@@ -240,10 +246,21 @@ impl Remote {
             builder = builder.header("idempotency-key", header(key)?);
         }
         let body = match self.is_patient {
-            true => self.send_in_turn(builder).await?,
-            false => self.send(builder).await?,
+            true => self.send_in_turn(builder).await,
+            false => self.send(builder).await,
         };
-        Ok((url, body))
+        match body {
+            Err(failure)
+                if route.access == Access::Administrator && failure.is("path_not_found") =>
+            {
+                Err(Failure::Usage(format!(
+                    "{} is not the address of the operator interface, and only that has what is the operator's alone: give its address \
+                     with --url (operator_listen in the server's settings)",
+                    self.base
+                )))
+            }
+            body => Ok((url, body?)),
+        }
     }
 
     /// Sends any request to the interface, and returns the answer's body. The path may hold a query.
@@ -486,6 +503,13 @@ fn refusal(base: &Url, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
         (Some(kind), Ok(mut body)) => {
             if let Some(why) = text(WWW_AUTHENTICATE).and_then(reason) {
                 body.message = why.to_owned();
+            }
+            if body.code == "path_not_found"
+                && let Some(root) = base.as_str().trim_end_matches('/').strip_suffix("/v1")
+            {
+                return Failure::Usage(format!(
+                    "{base} has nothing there: each path begins with /v1 itself, so give the address without it, {root}"
+                ));
             }
             let retry_after_s = text(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
             Failure::Refused(Box::new(ErrorAnswer {

@@ -390,12 +390,8 @@ impl Writer {
         match cause {
             StoreError::Moved(_) => Error::ledger_moved(),
             StoreError::Newer { .. } => Error::schema_newer(),
-            StoreError::Full => {
-                Error::unavailable("The service's disk is full. Nothing of this request was kept.")
-            }
-            StoreError::ReadOnly => {
-                Error::unavailable("The service's database cannot be written at present.")
-            }
+            StoreError::Full => Error::storage_full(),
+            StoreError::ReadOnly => Error::storage_read_only(),
             _ => Error::unavailable(
                 "The store did not confirm the write. Repeat the request with the same Idempotency-Key: it will happen once.",
             ),

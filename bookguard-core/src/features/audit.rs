@@ -10,14 +10,69 @@ use crate::model::id::noun;
 use crate::model::{AuditId, AuditRecord, Page, Scope, Timestamp};
 use crate::operation::{
     Action, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, query,
-    query_fault, query_instant, query_value, read, read_paging,
+    query_choice, query_instant, read, read_paging,
 };
 use crate::service::Service;
 use crate::session::{Access, Authority, Session};
 use crate::store::audit::AuditFilter;
 
-/// The longest name of an action.
-const ACTION_CHARS: usize = 64;
+/// The actions that can concern a partner: the ids of operations, and what people do in its console. Records keep a name for as long
+/// as they are kept, so none goes from here that was ever recorded.
+pub const ACTIONS: &[&str] = &[
+    "acceptTerms",
+    "addEvidenceItem",
+    "approvePartner",
+    "cancelBooking",
+    "createApiKey",
+    "createBooking",
+    "createConsoleLink",
+    "createShare",
+    "createWebhookEndpoint",
+    "decideResolution",
+    "deleteEvidenceItemFile",
+    "deleteWebhookEndpoint",
+    "editPartner",
+    "endConsoleSession",
+    "endContract",
+    "eraseValues",
+    "openConsoleLink",
+    "placeHold",
+    "protectBooking",
+    "putEvidenceItemFile",
+    "putPolicy",
+    "recoverWebhookEvents",
+    "registerPartner",
+    "reinstatePartner",
+    "releaseHold",
+    "rescheduleBooking",
+    "retryWebhookEvent",
+    "revokeApiKey",
+    "revokeShare",
+    "rotateApiKey",
+    "rotatePartnerSecret",
+    "rotateWebhookEndpointSecret",
+    "setQuota",
+    "signOut",
+    "startConsoleSession",
+    "suspendPartner",
+    "testWebhookEndpoint",
+    "updatePartner",
+    "updateWebhookEndpoint",
+];
+
+/// The actions that concern only the operator's own keys and people, or the whole database.
+pub const SERVICE_ACTIONS: &[&str] = &[
+    "acceptRollback",
+    "createOperatorKey",
+    "createOperatorLink",
+    "endOperatorSession",
+    "openOperatorLink",
+    "pruneAudit",
+    "pruneWebhookEvents",
+    "revokeOperatorKey",
+    "signOutOperator",
+    "startOperatorSession",
+];
 
 /// `GET /v1/audit`
 pub struct ListAudit;
@@ -30,7 +85,7 @@ impl Operation for ListAudit {
         query: &[
             QueryParam {
                 name: "action",
-                description: "Only records of this operation, by its `operationId`.",
+                description: "Only records with this `action`.",
                 form: QueryForm::Action,
             },
             QueryParam {
@@ -85,18 +140,9 @@ impl Operation for ListAudit {
 }
 
 fn action(request: &Request, faults: &mut Vec<FieldError>) -> Option<String> {
-    let text = query_value(request, "action")?;
-    let named =
-        (1..=ACTION_CHARS).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphabetic());
-    if !named {
-        faults.push(query_fault(
-            "action",
-            "not_allowed",
-            "is not the name of an operation",
-            "Send an operationId of the interface document, such as createApiKey.",
-        ));
-    }
-    named.then(|| text.to_owned())
+    let all = [ACTIONS, SERVICE_ACTIONS].concat();
+    let words: Vec<_> = all.into_iter().map(|name| (name, name)).collect();
+    query_choice(request, "action", &words, faults).map(str::to_owned)
 }
 
 /// A page of old records.

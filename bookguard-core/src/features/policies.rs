@@ -180,7 +180,21 @@ fn path_policy_id(request: &Request) -> Result<String, Error> {
     let id = addressed(request);
     match is_policy_id(id) {
         true => Ok(id.to_owned()),
-        false => Err(Error::not_found("policy")),
+        false => Err(unknown(id)),
+    }
+}
+
+/// The answer for a policy that the partner does not have.
+fn unknown(policy_id: &str) -> Error {
+    let message = match Policy::template(policy_id) {
+        Some(_) => format!(
+            "{policy_id} is a policy of the library, which bookings may name, and not one of your own: GET /v1/policy-templates shows it."
+        ),
+        None => "No such policy. Check the id, and the version if you named one: GET /v1/policies lists your own.".to_owned(),
+    };
+    Error {
+        message,
+        ..Error::not_found("policy")
     }
 }
 
@@ -232,7 +246,7 @@ impl Operation for GetPolicy {
                 reader.policy(&partner_id, &policy_id, wanted)
             })?
             .map(PolicyVersion::from)
-            .ok_or_else(|| Error::not_found("policy"))
+            .ok_or_else(|| unknown(&policy_id))
         }))
     }
 }
@@ -295,7 +309,7 @@ impl Operation for ListPolicyVersions {
                 reader.policy_versions(&partner_id, &policy_id, before, limit + 1)
             })?;
             if rows.is_empty() && before.is_none() {
-                return Err(Error::not_found("policy"));
+                return Err(unknown(&policy_id));
             }
             let rows = rows.into_iter().map(PolicyListing::from).collect();
             Ok(Page::of(rows, limit, |policy: &PolicyListing| {

@@ -37,7 +37,7 @@ pub enum QueryForm {
     Text(usize),
     /// An id with this prefix.
     Id(&'static str),
-    /// The name of an operation.
+    /// The name of an action that the audit records.
     Action,
     /// The id of a policy.
     PolicyId,

@@ -1,7 +1,7 @@
 //! Who changed what.
 
 use bookguard_core::error::Error;
-use bookguard_core::features::audit::ListAudit;
+use bookguard_core::features::audit::{ACTIONS, ListAudit, SERVICE_ACTIONS};
 use bookguard_core::model::{AuditActorKind, AuditRecord, Page as Rows};
 use maud::{Markup, html};
 
@@ -9,7 +9,6 @@ use super::form::{self, Field, Kind};
 use super::parts::{empty, next_page, records, time, words};
 use super::user::User;
 use super::{Answer, Asked, Page, Part, Whose};
-use crate::api::actions;
 
 /// The fields of the filter, with the names of the operation's parameters.
 const FILTER: [&str; 3] = ["action", "since", "until"];
@@ -41,10 +40,12 @@ impl Found {
     pub(super) fn shown(&self, user: &User, asked: &Asked, lines: &[Markup]) -> Markup {
         let fields = &asked.fields;
         let draft = asked.draft(self.refused.as_ref());
-        let mut actions: Vec<_> = actions(user.console.whose == Whose::Operator)
-            .into_iter()
-            .map(|id| (id, words(id)))
-            .collect();
+        let service = match user.console.whose {
+            Whose::Operator => SERVICE_ACTIONS,
+            Whose::Partners => &[],
+        };
+        let names = ACTIONS.iter().chain(service);
+        let mut actions: Vec<_> = names.map(|name| (*name, words(name))).collect();
         actions.sort_by(|one, other| one.1.cmp(&other.1));
         let is_filtered = FILTER.iter().any(|name| fields.get(name).is_some());
         let next = self.records.next_cursor.as_deref();

@@ -7,9 +7,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::super::declare::{Call, CliCommand, alone};
-use super::{conclude, verifier_key};
+use super::{conclude, packet_bytes, verifier_key};
 use crate::failure::Failure;
-use crate::files::{self, DOCUMENT_BYTES};
 use crate::output::table::Style;
 use crate::text::plain;
 
@@ -57,7 +56,7 @@ fn contradict(call: Call<'_>) -> Result<(), Failure> {
 }
 
 fn account(name: &str, path: &Path, key: &str) -> Result<Account, Failure> {
-    Account::read(&files::bytes(path, DOCUMENT_BYTES)?, key).map_err(|why| {
+    Account::read(&packet_bytes(path)?, key).map_err(|why| {
         let path = path.display();
         Failure::NotVerified(format!("{name} ({path}) cannot be relied on. {why}"))
     })

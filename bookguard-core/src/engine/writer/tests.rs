@@ -219,7 +219,7 @@ fn ask<R: Send + 'static>(inbox: &Inbox, command: Envelope<R>) -> CommandOutcome
 }
 
 #[test]
-fn a_batch_that_fails_at_any_step_answers_unavailable_and_the_next_one_works() {
+fn a_batch_that_fails_at_any_step_says_why_and_the_next_one_works() {
     // Every step of a batch fails once: begin, each statement, commit.
     for fail_at in 0..40 {
         let bench = Bench::new();
@@ -229,7 +229,7 @@ fn a_batch_that_fails_at_any_step_answers_unavailable_and_the_next_one_works() {
         if let Err(error) = &first {
             assert_eq!(
                 (error.code.as_ref(), error.retry_after_s),
-                ("unavailable", Some(1))
+                ("storage_full", Some(1))
             );
             assert!(error.message.contains("disk is full"), "{error}");
         }

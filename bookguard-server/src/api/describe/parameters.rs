@@ -1,6 +1,7 @@
 //! The parameters of operations: those of the path, the query parameters that each operation declares, and the headers that
 //! mean the same everywhere.
 
+use bookguard_core::features::audit::{ACTIONS, SERVICE_ACTIONS};
 use bookguard_core::limits;
 use bookguard_core::model::{Noun as _, id_pattern, noun};
 use bookguard_core::operation::{QueryForm, QueryParam};
@@ -184,7 +185,10 @@ fn values(form: QueryForm) -> Value {
             "pattern": text::pattern(),
         }),
         QueryForm::Id(prefix) => json!({"type": "string", "pattern": id_pattern(prefix)}),
-        QueryForm::Action => json!({"type": "string", "pattern": "^[A-Za-z]{1,64}$"}),
+        QueryForm::Action => {
+            let all = [ACTIONS, SERVICE_ACTIONS].concat();
+            json!({"type": "string", "enum": all})
+        }
         QueryForm::PolicyId => json!({"type": "string", "pattern": POLICY_ID_PATTERN}),
         QueryForm::Place => json!({"anyOf": [
             {"type": "integer", "minimum": 0, "maximum": limits::EVENT_NUMBER},

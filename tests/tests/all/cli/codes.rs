@@ -125,6 +125,8 @@ async fn on_a_server() {
         let on = |line: &str| with_key(&acme.key, line);
         with_key("", "health").run().await.said(&[]);
         on("bookings list").run().await.said(&[]);
+        let beyond = on("bookings list").env("BOOKGUARD_URL", format!("{url}/v1"));
+        refused(beyond, 2, "usage").await.ended(2, &["without it"]);
         for id in ["bkg_00000000000000000000000000000000", "x", "a/b", ".."] {
             refused(on("bookings get").arg(id), 3, "not_found").await;
         }

@@ -92,7 +92,7 @@ async fn a_full_disk_stops_writes_with_a_sentence_and_harms_nothing() {
         (reply.status != 201).then_some(reply)
     });
     let refused = refused.await;
-    refused.refused(503, "unavailable");
+    refused.refused(503, "storage_full");
     refused.says(&["disk is full"]);
     acme.booking(&first).await;
     assert_eq!(count(&acme).await, made, "what was refused is not there");
@@ -207,6 +207,7 @@ async fn limited() {
         (reply.status != 201).then_some(reply)
     });
     let refused = refused.await;
+    // The kernel's word for it is another one than a full disk's, so its code is not storage_full.
     refused.refused(503, "unavailable");
     server.stop().await;
     database.verify(made).await;

@@ -199,6 +199,8 @@ async fn evidence(target: &Target<'_>, id: &str, folder: &Path) {
     // What is not a key says nothing of the packet.
     let no_key = verify_packet(folder, "packet.json", &packet.stdout, "log.vkey").await;
     no_key.ended(2, &["the verifier key cannot be read", "or @ and the file"]);
+    let page = verify_packet(folder, "page.html", "<!doctype html>", "@log.vkey").await;
+    page.refused(2, &["page.html is a page", "packet.json"]);
     let from_pipe = bookguard(format!("evidence verify - --key {vkey}"));
     let from_pipe = from_pipe.input(packet.stdout).run().await;
     from_pipe.ended(0, &[]);

@@ -435,6 +435,9 @@ async fn a_partner_reads_its_own_records_by_action_and_time() {
             ["createApiKey"; 3].join(" ")
         );
         assert_eq!(actions("action=revokeApiKey").await, "");
+        let misspelled = acme.get("/v1/audit?action=revokeApiKeys").await;
+        misspelled.refused(400, "not_allowed");
+        misspelled.says(&["Did you mean \\\"revokeApiKey\\\"?", "pruneAudit"]);
         let at = |ms: i64| bookguard_core::model::Timestamp::from_ms(begun + ms);
         let some = format!("since={}&until={}", at(1_000), at(3_000));
         assert_eq!(actions(&some).await, "createApiKey createApiKey");
@@ -575,6 +578,8 @@ async fn a_server_deletes_what_is_older_than_its_setting_and_nothing_else() {
         left.holds(
             json!({"action": "pruneAudit", "partnerId": null, "subject": {"auditId": newest}}),
         );
+        let found = database.command("audit list --action pruneAudit");
+        assert_eq!(found.run().await.json()["data"][0], *left);
         database.verify(0).await;
     })
     .await;

@@ -494,7 +494,9 @@ async fn a_contract_ends_page_by_page_and_what_is_held_stays() {
                 .database()
                 .command(["partners", "end", &acme.id, "--yes"])
         };
-        let first = end().run().await.json();
+        let first = end().run().await;
+        first.ended(5, &["legal_hold", "has not ended"]);
+        let first: Value = serde_json::from_str(&first.stdout).unwrap();
         first.holds(json!({"erased": 2, "done": false}));
         assert_eq!(first["held"][0]["holdId"], hold["holdId"]);
         // A running server knows for some seconds that a key was good, but records nothing for it.

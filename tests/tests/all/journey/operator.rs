@@ -350,6 +350,11 @@ async fn the_command_line_works_on_the_operator_interface() {
             .command("partners list")
             .env("BOOKGUARD_OPERATOR_KEY", "bgo_x");
         wrong.run().await.ended(4, &["x-operator-key"]);
+        let elsewhere = operated
+            .command("partners list")
+            .env("BOOKGUARD_URL", server.running().url());
+        let words = ["not the address of the operator interface"];
+        elsewhere.run().await.refused(2, &words);
     })
     .await;
 }

@@ -63,7 +63,13 @@ async fn wrong_query_parameters_are_named() {
             "/v1/policies/house?version=4294967295",
             "/v1/policies/none/versions",
         ] {
-            acme.get(path).await.refused(404, "not_found");
+            let unknown = acme.get(path).await;
+            unknown.refused(404, "not_found").says(&["your own."]);
+        }
+        for path in ["/v1/policies/firm", "/v1/policies/firm/versions"] {
+            let library = acme.get(path).await;
+            library.refused(404, "not_found");
+            library.says(&["of the library", "/v1/policy-templates"]);
         }
     })
     .await;
