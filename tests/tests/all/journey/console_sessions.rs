@@ -168,7 +168,7 @@ async fn a_link_signs_one_person_in_whom_the_audit_names() {
         for record in &records {
             assert_eq!(record["actor"]["keyId"], acme.key_id.as_str());
             let of_its_kind = format!("/v1/audit?action={}", record.text("action"));
-            assert_eq!(acme.rows(&of_its_kind).await, std::slice::from_ref(&record));
+            assert_eq!(acme.rows(&of_its_kind).await, std::slice::from_ref(record));
         }
         let id = started.console_session_id.to_string();
         assert_eq!(records[2]["subject"], json!({"consoleSessionId": id}));
