@@ -91,13 +91,12 @@ const NO_TOOL: [(&str, &[&str]); 7] = [
 
 /// Operations whose paths no page names: they list or read what a page explains, or the page explains their command instead.
 /// They are in the interface document and on the page of commands.
-const NO_PAGE: [&str; 7] = [
+const NO_PAGE: [&str; 6] = [
     "getResolution",
     "listBookingWebhookEvents",
     "listPolicies",
     "listPolicyVersions",
     "listWebhookRecoveries",
-    "retryWebhookEvent",
     "revokeApiKey",
 ];
 
