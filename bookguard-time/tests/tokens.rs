@@ -297,6 +297,11 @@ fn wrong_certificates_are_refused() {
             |chain| chain.unknown = true,
         ),
         (
+            "an authority for certificates",
+            "is one of an authority for certificates",
+            |chain| chain.authority = true,
+        ),
+        (
             "a signer that expired",
             "was not valid at 2026-06-01",
             |chain| chain.valid.1 = NOW - 1000,

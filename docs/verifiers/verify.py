@@ -543,8 +543,10 @@ class Stamp:
         purpose = self.certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage)
         need(purpose.critical and list(purpose.value) == [x509.ExtendedKeyUsageOID.TIME_STAMPING],
              "its certificate is not for time-stamps alone")
-        uses = [one.value for one in self.certificate.extensions if isinstance(one.value, x509.KeyUsage)]
-        need(not any(use.key_encipherment or use.data_encipherment or use.key_agreement or use.key_cert_sign or use.crl_sign for use in uses),
+        constraints, uses = (extension_of(self.certificate, kind) for kind in (x509.BasicConstraints, x509.KeyUsage))
+        need(not (constraints and constraints.ca), "its certificate is one of an authority for certificates")
+        need(not uses or (uses.digital_signature or uses.content_commitment) and not (
+            uses.key_encipherment or uses.data_encipherment or uses.key_agreement or uses.key_cert_sign or uses.crl_sign),
              "its certificate is not for signatures alone")
         need(self.time <= until + timedelta(minutes=5), "it is of a later time than it can be")
         for at in (self.time, max(self.time, until)):

@@ -62,11 +62,13 @@ id=${id%%+*}
 { raw 302a300506032b6570032100; raw "$key"; } >"$scratch/key"
 
 # --- The roots
+# vouches FILE: whether a certificate is one of an authority for certificates.
+vouches() { openssl x509 -in "$1" -noout -ext basicConstraints 2>/dev/null | grep -q CA:TRUE; }
 if [[ $roots ]]; then
     awk -v to="$scratch/root." '/-----BEGIN CERTIFICATE-----/ { n++ } n { print >(to n) }' "$roots"
     [[ -e $scratch/root.1 ]] || usage "$roots holds no certificate"
     for root in "$scratch"/root.*; do
-        openssl x509 -in "$root" -noout -ext basicConstraints 2>/dev/null | grep -q CA:TRUE || usage "a certificate in $roots is not one of an authority"
+        vouches "$root" || usage "a certificate in $roots is not one of an authority"
     done
 fi
 
@@ -726,6 +728,7 @@ if [[ $policy ]]; then
     jq -en -L "$scratch" --arg have "$cosigned" --slurpfile policy "$scratch/policy.json" 'include "format";
         $policy[0] as $policy | $policy.quorum[0] | . == "none" or reached($have | split("\n"); $policy.members)' >/dev/null ||
         refuse "witnesses: too few witnesses of the policy have cosigned the ledger: ${cosigned//$'\n'/, }"
+        ! vouches "$scratch/token$i.pem" || refuse "timestamps: the signer's certificate is one of an authority for certificates"
     said+=$'\n'"Cosigned as the policy demands: ${cosigned//$'\n'/, }."
 fi
 complete=$(jq -r 'if has("completeness") then .completeness.entry.disclosures | map(.value | tostring)
