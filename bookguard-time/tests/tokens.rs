@@ -293,7 +293,7 @@ fn wrong_certificates_are_refused() {
         ),
         (
             "a critical extension",
-            "do not lead to a trusted root",
+            "the signer's certificate has a critical extension",
             |chain| chain.unknown = true,
         ),
         (
