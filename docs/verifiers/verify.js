@@ -716,7 +716,7 @@
     return elements;
   }
   const inside = (element, expected = 0x30) => (must(element?.tag === expected, "The time-stamp is not one of RFC 3161."), der(element.content));
-  const digestOf = (algorithm) => DIGESTS[inside(algorithm)[0].hex] ?? fail("The time-stamp names a hash function that is not taken.");
+  const digestOf = (algorithm) => DIGESTS[inside(algorithm)[0].hex] ?? fail("A digest of the time-stamp is too weak or not supported.");
 
   /** The fields of a certificate, after its version. */
   const fieldsOf = (certificate) => inside(inside(der(certificate)[0])[0]).filter(({ tag }) => tag !== 0xa0);
