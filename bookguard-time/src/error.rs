@@ -27,6 +27,8 @@ pub enum Error {
     Attributes(&'static str),
     /// The signature is not the signer's.
     Signature,
+    /// The signer's certificate cannot be read, or has a critical extension that is not known.
+    Certificate(String),
     /// The signer's certificate is not one of a time-stamp authority.
     Purpose(&'static str),
     /// No trusted root vouches for the signer.
@@ -39,6 +41,18 @@ pub enum Error {
     Future(i64),
     /// The file of roots holds none, or something else.
     Roots(String),
+}
+
+impl Error {
+    /// Why no key was taken from the signer's certificate. Whether a root vouches for it is another question.
+    pub(crate) fn unread(why: webpki::Error) -> Self {
+        Self::Certificate(match why {
+            webpki::Error::UnsupportedCriticalExtension => {
+                "has a critical extension that is not known".to_owned()
+            }
+            other => format!("cannot be read: {other}"),
+        })
+    }
 }
 
 impl fmt::Display for Error {
@@ -63,6 +77,7 @@ impl fmt::Display for Error {
                 write!(f, "{what}")
             }
             Self::Signature => write!(f, "the signature is wrong"),
+            Self::Certificate(what) => write!(f, "the signer's certificate {what}"),
             Self::UnknownRoot => write!(f, "no trusted root vouches for the signer"),
             Self::NotValidAt(at) => write!(
                 f,

@@ -90,7 +90,8 @@ impl Roots {
     /// Finds a path from the signer to a root that is valid at `at`, in milliseconds, and says until when it is.
     ///
     /// # Errors
-    /// [`Error::UnknownRoot`], [`Error::NotValidAt`]; [`Error::Path`] for any other rule that the path breaks;
+    /// [`Error::UnknownRoot`], [`Error::NotValidAt`]; [`Error::Purpose`] for a signer that is an authority for certificates;
+    /// [`Error::Path`] for any other rule that the path breaks;
     /// [`Error::Malformed`] for a certificate on it that cannot be read.
     pub fn path(
         &self,
@@ -180,6 +181,9 @@ fn refusal(why: &webpki::Error, at: i64) -> Error {
             Error::NotValidAt(at.div_euclid(1000))
         }
         webpki::Error::UnknownIssuer => Error::UnknownRoot,
+        webpki::Error::CaUsedAsEndEntity => {
+            Error::Purpose("the signer's certificate is one of an authority for certificates")
+        }
         webpki::Error::EndEntityUsedAsCa => {
             Error::Path("one of an authority may not sign certificates".to_owned())
         }

@@ -27,7 +27,7 @@ impl<'a> Signed<'a> {
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Signer`], [`Error::Attributes`], [`Error::Algorithm`], [`Error::Signature`];
-    /// [`Error::Path`] for a certificate with which no signature can be checked.
+    /// [`Error::Certificate`] for a certificate with which no signature can be checked.
     pub fn read(token: &'a [u8]) -> Result<Self, Error> {
         let mut outer = Elements::new(token, MESSAGE);
         let mut info = outer.inside(der::SEQUENCE)?;
@@ -117,7 +117,7 @@ fn check<'a>(
     let mut message = attributes.raw.to_vec();
     message[0] = der::SET;
     let key = CertificateDer::from(signer.der);
-    let key = EndEntityCert::try_from(&key).map_err(|why| Error::Path(why.to_string()))?;
+    let key = EndEntityCert::try_from(&key).map_err(Error::unread)?;
     for verifier in verifiers {
         match key.verify_signature(verifier, &message, signature) {
             Ok(()) => return Ok(signer),

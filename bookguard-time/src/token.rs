@@ -80,7 +80,7 @@ pub fn verify(response: &[u8], imprint: &[u8; 32], roots: &Roots, at: i64) -> Re
         return Err(Error::Future(info.time));
     }
     let signer = CertificateDer::from(signed.signer.der);
-    let signer = EndEntityCert::try_from(&signer).map_err(|why| Error::Path(why.to_string()))?;
+    let signer = EndEntityCert::try_from(&signer).map_err(Error::unread)?;
     roots.path(&signer, &signed.certificates, info.time)?;
     let valid_until = roots.path(&signer, &signed.certificates, at.max(info.time))?;
     Ok(Stamp {

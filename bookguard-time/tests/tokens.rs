@@ -293,8 +293,13 @@ fn wrong_certificates_are_refused() {
         ),
         (
             "a critical extension",
-            "do not lead to a trusted root",
+            "the signer's certificate has a critical extension",
             |chain| chain.unknown = true,
+        ),
+        (
+            "an authority for certificates",
+            "is one of an authority for certificates",
+            |chain| chain.authority = true,
         ),
         (
             "a signer that expired",

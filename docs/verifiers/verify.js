@@ -716,7 +716,7 @@
     return elements;
   }
   const inside = (element, expected = 0x30) => (must(element?.tag === expected, "The time-stamp is not one of RFC 3161."), der(element.content));
-  const digestOf = (algorithm) => DIGESTS[inside(algorithm)[0].hex] ?? fail("The time-stamp names a hash function that is not taken.");
+  const digestOf = (algorithm) => DIGESTS[inside(algorithm)[0].hex] ?? fail("A digest of the time-stamp is too weak or not supported.");
 
   /** The fields of a certificate, after its version. */
   const fieldsOf = (certificate) => inside(inside(der(certificate)[0])[0]).filter(({ tag }) => tag !== 0xa0);
@@ -819,9 +819,12 @@
     const purpose = extension(certificate.raw, PURPOSES);
     must(purpose?.critical && inside(purpose.value).map((one) => one.hex).join() === TIME_STAMPING,
       "The certificate of a time-stamp's signer is not for time-stamps alone.");
+    const constraints = extension(certificate.raw, CONSTRAINTS);
+    must(!constraints || !inside(constraints.value).some(({ tag, hex: flag }) => tag === 1 && flag !== "00"),
+      "The certificate of a time-stamp's signer is one of an authority for certificates.");
     // After the number of unused bits: the first two are for signatures, the others for something else.
     const uses = extension(certificate.raw, USES)?.value.content;
-    must(!uses || !(uses[1] & 0x3e), "The certificate of a time-stamp's signer is not for signatures alone.");
+    must(!uses || (uses.length === 2 && uses[1] && !(uses[1] & 0x3f)), "The certificate of a time-stamp's signer is not for signatures alone.");
     must(time <= until + 5 * 60 * 1000, "A time-stamp is of a later time than it can be.");
     for (const at of [time, Math.max(time, until)]) {
       must(leads(certificate, others, roots, at, 0), `No root that you trust vouches for the certificate of a time-stamp at ${new Date(at).toISOString()}.`);

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -115,9 +116,11 @@ def check(name):
     """Gives a refusal the name of the check. Whatever else goes wrong is a refusal too: the packet is not as it must be."""
     try:
         yield
+    except InvalidSignature:
+        raise Refused(name, "a signature is wrong") from None
     except Exception as why:
         named = isinstance(why, Refused) and len(why.args) == 2
-        raise why if named else Refused(name, str(why) if isinstance(why, Refused) else repr(why)) from None
+        raise why if named else Refused(name, str(why) if isinstance(why, Refused) else f"this part does not have its form ({why!r})") from None
 
 
 # --- JSON, hashes and base64
@@ -240,7 +243,7 @@ def url64(data):
 def hmac_of(salt, text):
     key = base64.urlsafe_b64decode(salt + "=")
     if len(key) != 32 or url64(key) != salt:
-        raise ValueError("a salt has 32 bytes")
+        raise Refused("a salt has 32 bytes")
     return url64(hmac.new(key, text, "sha256").digest())
 
 
@@ -259,7 +262,7 @@ class Key:
         key = base64_of(key, 33)
         self.id = sha256(self.name.encode() + b"\n" + key)[:4]
         if key[0] != kind or is_small(key[1:]) or self.id.hex() != key_id or not re.fullmatch(NAME, self.name) or len(self.name.encode()) > 255:
-            raise ValueError("the key is not an Ed25519 key of the right kind, or its id is not its own")
+            raise Refused("the key is not an Ed25519 key of the right kind, or its id is not its own")
         self.public = Ed25519PublicKey.from_public_bytes(key[1:])
 
     def find(self, note):
@@ -267,11 +270,11 @@ class Key:
         text, end, lines = note.rpartition("\n\n")
         lines = lines.removesuffix("\n").split("\n")
         if not end or note[-1] != "\n" or re.search(r"[\0-\x09\x0b-\x1f]", text):
-            raise ValueError("not a signed note")
+            raise Refused("not a signed note")
         signatures = [re.fullmatch(rf"— ({NAME}) (\S+)", line).groups() for line in lines]
         signatures = [(name, base64_of(line)) for name, line in signatures]
         if len(note.encode()) > 256 << 10 or len(lines) > 100 or any(len(line) <= 4 or len(name.encode()) > 255 for name, line in signatures):
-            raise ValueError("not a signed note, or too long")
+            raise Refused("not a signed note, or too long")
         return text + "\n", [line[4:] for name, line in signatures if (name, line[:4]) == (self.name, self.id)], len(lines)
 
     def verify(self, signature, text):
@@ -280,8 +283,9 @@ class Key:
 
     def open(self, note):
         """The text of a note that this key has signed, and how many have signed it."""
-        text, [own], count = self.find(note)
-        self.verify(own, text)
+        text, own, count = self.find(note)
+        need(len(own) == 1, f"{self.name} has not signed it with this key, or twice")
+        self.verify(own[0], text)
         return text, count
 
     def cosigned(self, note):
@@ -352,7 +356,7 @@ def head_of(checkpoint, key):
     lines = key.open(checkpoint)[0].split("\n")[:-1]
     origin, size, root = lines[:3]
     if origin != key.name or not all(lines):
-        raise ValueError("not a checkpoint, or of another log")
+        raise Refused("not a checkpoint, or of another log")
     size = int(re.fullmatch("0|[1-9][0-9]{0,19}", size)[0])
     need(size < 2**64, "the log has more entries than it can have")
     return size, base64_of(root, 32)
@@ -390,12 +394,12 @@ def prove(proof, leaf, key):
     index = int(re.fullmatch("index (0|[1-9][0-9]{0,19})", index)[1])
     size, root = head_of(checkpoint, key)
     if first != "c2sp.org/tlog-proof@v1" or index >= size or len(path) > 64:
-        raise ValueError("not a proof")
+        raise Refused("not a proof")
     node, at, last = sha256(b"\0" + leaf), index, size - 1
     for sibling in path:  # RFC 9162, 2.1.3.2
         sibling = base64_of(sibling, 32)
         if last == 0:
-            raise ValueError("the path is too long")
+            raise Refused("the path is too long")
         if at % 2 or at == last:
             node = sha256(b"\1" + sibling + node)
             while at % 2 == 0 and at > 0:
@@ -404,7 +408,7 @@ def prove(proof, leaf, key):
             node = sha256(b"\1" + node + sibling)
         at, last = at >> 1, last >> 1
     if last != 0 or node != root:
-        raise ValueError("the path does not lead to the root")
+        raise Refused("the path does not lead to the root")
     return index, checkpoint
 
 
@@ -446,7 +450,9 @@ def inside(element, tag=0x30):
 
 
 def digest_of(algorithm):
-    return DIGESTS[inside(algorithm)[0][1].hex()]()
+    kind = inside(algorithm)[0][1].hex()
+    need(kind in DIGESTS, "a digest of the time-stamp is too weak or not supported")
+    return DIGESTS[kind]()
 
 
 def hash_of(algorithm, data):
@@ -492,7 +498,9 @@ class Stamp:
         digest = digest_of(algorithm)
         need(signed[PKCS + "0903"][1].hex() == TST_INFO and signed[PKCS + "0904"][1] == hash_of(digest, info),
              "the time-stamp's signature is of another content")
-        [own] = {one for one in certificates if self.names(version[1], name, one)}
+        own = {one for one in certificates if self.names(version[1], name, one)}
+        need(len(own) == 1, "the time-stamp does not hold one certificate of its signer")
+        [own] = own
         ids = [(signed[oid], kind) for oid, kind in ((PKCS + "0910020c", hashes.SHA1), (PKCS + "0910022f", hashes.SHA256))
                if oid in signed]
         need(ids, "the certificate is not signed")
@@ -543,8 +551,10 @@ class Stamp:
         purpose = self.certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage)
         need(purpose.critical and list(purpose.value) == [x509.ExtendedKeyUsageOID.TIME_STAMPING],
              "its certificate is not for time-stamps alone")
-        uses = [one.value for one in self.certificate.extensions if isinstance(one.value, x509.KeyUsage)]
-        need(not any(use.key_encipherment or use.data_encipherment or use.key_agreement or use.key_cert_sign or use.crl_sign for use in uses),
+        constraints, uses = (extension_of(self.certificate, kind) for kind in (x509.BasicConstraints, x509.KeyUsage))
+        need(not (constraints and constraints.ca), "its certificate is one of an authority for certificates")
+        need(not uses or (uses.digital_signature or uses.content_commitment) and not (
+            uses.key_encipherment or uses.data_encipherment or uses.key_agreement or uses.key_cert_sign or uses.crl_sign),
              "its certificate is not for signatures alone")
         need(self.time <= until + timedelta(minutes=5), "it is of a later time than it can be")
         for at in (self.time, max(self.time, until)):

@@ -62,11 +62,13 @@ id=${id%%+*}
 { raw 302a300506032b6570032100; raw "$key"; } >"$scratch/key"
 
 # --- The roots
+# vouches FILE: whether a certificate is one of an authority for certificates.
+vouches() { openssl x509 -in "$1" -noout -ext basicConstraints 2>/dev/null | grep -q CA:TRUE; }
 if [[ $roots ]]; then
     awk -v to="$scratch/root." '/-----BEGIN CERTIFICATE-----/ { n++ } n { print >(to n) }' "$roots"
     [[ -e $scratch/root.1 ]] || usage "$roots holds no certificate"
     for root in "$scratch"/root.*; do
-        openssl x509 -in "$root" -noout -ext basicConstraints 2>/dev/null | grep -q CA:TRUE || usage "a certificate in $roots is not one of an authority"
+        vouches "$root" || usage "a certificate in $roots is not one of an authority"
     done
 fi
 
@@ -465,6 +467,19 @@ strong() {
         [[ $key =~ 'ASN1 OID: '(prime256v1|secp384r1)($|[[:space:]]) ]]
     fi
 }
+# hashed_well STAMP: whether each digest that its signer names is SHA-256, SHA-384 or SHA-512: that of what is signed, and that of the
+# certificate where RFC 5035 lets it be named.
+hashed_well() {
+    openssl ts -reply -in "$scratch/stamp$1" -token_out | od -An -v -tu1 | jq -se '
+        def der: if . == [] then [] else
+            (if .[1] < 128 then [2, .[1]] else (.[1] - 126) as $start | [$start, (reduce .[2:$start][] as $digit (0; . * 256 + $digit))] end)
+            as [$start, $size] | [{tag: .[0], of: .[$start:$start + $size]}] + (.[$start + $size:] | der) end;
+        def field($n): der[$n].of;
+        field(0) | field(1) | field(0) | field(-1) | field(0)
+        | [field(2), (field(3) | der[].of | select(field(0) == [42, 134, 72, 134, 247, 13, 1, 9, 16, 2, 47]) | field(1)
+            | field(0) | field(0) | field(0) | der[0] | select(.tag == 48).of)]
+        | all(field(0) | IN([96, 134, 72, 1, 101, 3, 4, 2] + ([1], [2], [3])))'
+}
 # stamped STAMP: whether the response is a granted one over the text, and its one signature that of the certificate in it. Whose
 # certificate that is, only a path to a root shows. -cades checks that the signature names the certificate. Of a critical extension,
 # openssl says nothing. Nor does it mind what is not DER: that has no zero at the end of a fraction, and leaves out what is false. So
@@ -535,6 +550,7 @@ while IFS= read -r line; do
             openssl base64 -d -A <<<"$text" >"$scratch/stamped$stamps"
             openssl base64 -d -A <<<"$response" >"$scratch/stamp$stamps"
             stamped "$stamps" >"$scratch/why" 2>&1 || refuse "timestamps: one is not a time-stamp of its checkpoint"
+            hashed_well "$stamps" >"$scratch/why" 2>&1 || refuse "timestamps: a digest of the time-stamp is too weak or not supported"
             strong "$scratch/token$stamps.pem" || refuse "timestamps: the signer's key is too weak or not supported"
             [[ $anchored == - || $anchored == "sha256:$(sha256 <"$scratch/stamp$stamps")" ]] || refuse "timestamps: an anchor commits to something else" ;;
         cosigned)
@@ -712,6 +728,7 @@ elif [[ ! $roots ]]; then
 else
     for ((i = 1; i <= stamps; i++)); do
         at=$(<"$scratch/token$i.time")
+        ! vouches "$scratch/token$i.pem" || refuse "timestamps: the signer's certificate is one of an authority for certificates"
         serves "$scratch/token$i.pem" || refuse "timestamps: the signer's certificate is for something else, or has a critical extension that is not judged here"
         between "$i"
         until=$(if ((i < stamps)); then cat "$scratch/token$((i + 1)).time"; else date +%s; fi)

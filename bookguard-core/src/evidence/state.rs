@@ -224,7 +224,7 @@ impl BookingState {
     /// Adds a resolution: the first is the cancellation's, the second is the decision of what the first left open.
     fn resolve(&mut self, resolution: Resolution, place: LeafPlace) -> Result<(), String> {
         let (id, evaluation) = (resolution.resolution_id, resolution.evaluation.clone());
-        let expected = match (self.resolutions.last(), &self.cancellation) {
+        let mut expected = match (self.resolutions.last(), &self.cancellation) {
             (None, Some(cancellation)) => {
                 let Booking {
                     partner_id,
@@ -248,12 +248,21 @@ impl BookingState {
             }
             _ => None,
         };
+        // The sentence is the one member made anew here, so a difference in it is told as such.
+        let summary = expected
+            .as_mut()
+            .map(|expected| std::mem::replace(&mut expected.summary, resolution.summary.clone()));
         let own = resolution.evaluation.booking_id == self.booking.booking_id;
         if !own || expected.as_ref() != Some(&resolution) {
             return Err(
                 "The resolution neither results from the booking's cancellation nor decides what the cancellation left open."
                     .to_owned(),
             );
+        }
+        if summary.as_ref() != Some(&resolution.summary) {
+            return Err(format!(
+                "The summary of resolution {id} is not the sentence that its evaluation gives."
+            ));
         }
         self.resolve_as(place, resolution);
         Ok(())

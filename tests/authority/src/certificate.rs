@@ -25,6 +25,8 @@ pub struct Chain {
     pub usage: u8,
     /// From when until when the signer's certificate is valid, in milliseconds since 1970.
     pub valid: (i64, i64),
+    /// Whether it says that it may vouch for others.
+    pub authority: bool,
     /// An extension that nobody knows, marked critical.
     pub unknown: bool,
 }
@@ -73,6 +75,7 @@ impl Default for Chain {
             critical: true,
             usage: 0x80,
             valid: (START, START + 10 * YEAR),
+            authority: false,
             unknown: false,
         }
     }
@@ -96,10 +99,8 @@ pub fn serial(public: &[u8]) -> Vec<u8> {
 }
 
 pub fn issuer(subject: &str, key: &Key, issuer: &str, signer: &Key, how: &Issuer) -> Vec<u8> {
-    let authority: &[u8] = if how.authority { &[0x01, 1, 0xff] } else { &[] };
-    let path = how.path.map(integer).unwrap_or_default();
     let mut extensions = vec![
-        extension("2.5.29.19", true, &sequence(&[authority, &path])),
+        constraints(how.authority, how.path),
         extension("2.5.29.14", false, &octets(&key_id(&key.public()))),
     ];
     if let Some(bits) = how.usage {
@@ -119,10 +120,19 @@ pub fn signer(subject: &str, key: &Key, issuer: &str, issuer_key: &Key, chain: &
     if !chain.purposes.is_empty() {
         extensions.push(purposes(&chain.purposes, chain.critical));
     }
+    if chain.authority {
+        extensions.push(constraints(true, None));
+    }
     if chain.unknown {
         extensions.push(extension("1.3.6.1.4.1.1.1", true, &[0x05, 0]));
     }
     certificate(subject, key, issuer, issuer_key, chain.valid, &extensions)
+}
+
+fn constraints(authority: bool, path: Option<u8>) -> Vec<u8> {
+    let authority: &[u8] = if authority { &[0x01, 1, 0xff] } else { &[] };
+    let path = path.map(integer).unwrap_or_default();
+    extension("2.5.29.19", true, &sequence(&[authority, &path]))
 }
 
 fn usage(bits: u8) -> Vec<u8> {

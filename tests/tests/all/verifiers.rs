@@ -20,7 +20,9 @@ use bookguard_server::config::Config;
 use bookguard_tests::engine::Engine;
 use bookguard_tests::receiver::{Received, Receiver};
 use bookguard_tests::test_server::TestServer;
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::json;
+use sha2::Sha256;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
@@ -175,6 +177,16 @@ fn malformed(genuine: &Case) -> Vec<Case> {
             case.set("x-service-signature", digest);
         }),
     );
+    cases.push(genuine.but("a time with a sign", old, |case| {
+        let sent = format!("+{}", case.header("webhook-timestamp"));
+        let key = STANDARD.decode(case.secret.replace("whsec_", "")).unwrap();
+        let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
+        mac.update(format!("{}.{sent}.", case.header("webhook-id")).as_bytes());
+        mac.update(&case.body);
+        let signature = STANDARD.encode(mac.finalize().into_bytes());
+        case.set("webhook-timestamp", sent);
+        case.set("webhook-signature", format!("v1,{signature}"));
+    }));
     cases.push(genuine.but("bytes that are no text", (true, true), |case| {
         case.body = vec![0xff, 0, b'\r', b'\n', 0xc3, b'\n', b'\n'];
         case.sent(0);

@@ -153,4 +153,10 @@ fn every_event_and_every_failure_of_a_delivery_is_explained() {
             "docs/reference/events.md has no row for {word}"
         );
     }
+    // A verifier is written from this page alone.
+    let page = std::fs::read_to_string(repository().join("docs/evidence-format.md")).unwrap();
+    for word in failures {
+        let named = page.contains(&format!("`{word}`"));
+        assert!(named, "docs/evidence-format.md does not name {word}");
+    }
 }

@@ -67,11 +67,13 @@ fn openssl(folder: &Path, line: &str) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// Returns a time-stamp of the text, signed with an RSA key of `bits` bits.
-fn stamped_with_rsa(folder: &Path, bits: u32, text: &str) -> Vec<u8> {
-    const SETTINGS: &str = "[tsa]\nserial = serial\nsigner_cert = signer.pem\nsigner_key = key.pem\nsigner_digest = sha256\n\
-                            ess_cert_id_alg = sha256\ndefault_policy = 1.2.3\ndigests = sha256\n";
-    for (file, content) in [("text", text), ("serial", "01\n"), ("settings", SETTINGS)] {
+/// Returns a time-stamp of the text, signed with an RSA key of `bits` bits over this digest.
+fn stamped_with_rsa(folder: &Path, bits: u32, digest: &str, text: &str) -> Vec<u8> {
+    let settings = format!(
+        "[tsa]\nserial = serial\nsigner_cert = signer.pem\nsigner_key = key.pem\nsigner_digest = {digest}\n\
+         ess_cert_id_alg = sha256\ndefault_policy = 1.2.3\ndigests = sha256\n"
+    );
+    for (file, content) in [("text", text), ("serial", "01\n"), ("settings", &*settings)] {
         std::fs::write(folder.join(file), content).unwrap();
     }
     let line = format!(
@@ -98,6 +100,22 @@ fn signed_again(mut packet: Value) -> String {
     let note = signer.sign(&(lines.join("\n") + "\n")).unwrap();
     packet["signature"] = note.into();
     jcs::to_canonical(&packet).unwrap()
+}
+
+/// 2026-06-01T12:00:00Z
+const STAMPED_MS: i64 = 1_780_315_200_000;
+/// The DER of a request that names no digest and wants no nonce, as far as the imprint.
+const BEFORE_THE_IMPRINT: [u8; 11] = [0x30, 41, 0x02, 1, 1, 0x30, 36, 0x30, 0, 0x04, 32];
+
+/// The vector with a time-stamp, with the response that `stamp` gives for the text of its checkpoint.
+fn stamped_again(stamp: impl FnOnce(&str) -> Vec<u8>) -> String {
+    let genuine = std::fs::read(vectors().join("good/timestamped.json")).unwrap();
+    let mut packet: Value = serde_json::from_slice(&genuine).unwrap();
+    let note = packet["timestamps"][0]["checkpoint"].as_str().unwrap();
+    let (text, _) = note.split_once("\n\n").unwrap();
+    let response = stamp(&format!("{text}\n"));
+    packet["timestamps"][0]["response"] = STANDARD.encode(response).into();
+    signed_again(packet)
 }
 
 /// A verifier as it is called, without the packet and the key.
@@ -189,8 +207,8 @@ impl Verifier {
         }
     }
 
-    /// Judges time-stamps that are signed with a short RSA key and with a longer one, as we do.
-    async fn judges_keys_by_their_length(&self) {
+    /// Judges time-stamps that are signed with a short RSA key, with a longer one, and over a weak digest, as we do.
+    async fn judges_keys_and_digests_by_their_strength(&self) {
         if !is_there("openssl", &["version"]).await {
             return;
         }
@@ -198,22 +216,52 @@ impl Verifier {
         let file = folder.path().join("packet.json");
         let key = vectors().join("ledger.vkey");
         let vkey = std::fs::read_to_string(&key).unwrap();
-        let genuine = std::fs::read(vectors().join("good/timestamped.json")).unwrap();
-        for (bits, code) in [(1024, 1), (2048, 0)] {
-            let mut packet: Value = serde_json::from_slice(&genuine).unwrap();
-            let note = packet["timestamps"][0]["checkpoint"].as_str().unwrap();
-            let (text, _) = note.split_once("\n\n").unwrap();
-            let response = stamped_with_rsa(folder.path(), bits, &format!("{text}\n"));
-            packet["timestamps"][0]["response"] = STANDARD.encode(response).into();
-            let packet = signed_again(packet);
+        for (bits, digest, weak) in [
+            (1024, "sha256", Some("signer's key")),
+            (2048, "sha256", None),
+            (2048, "sha1", Some("digest of the time-stamp")),
+        ] {
+            let packet = stamped_again(|text| stamped_with_rsa(folder.path(), bits, digest, text));
             let report = evidence::verify(packet.as_bytes(), vkey.trim());
-            assert_eq!(report.verified(), code == 0, "{bits}: {report:?}");
+            assert_eq!(report.verified(), weak.is_none(), "{bits}: {report:?}");
             std::fs::write(&file, packet).unwrap();
             let (judged, printed) = self.run(&[&file, &key]).await;
-            assert_eq!(judged, Some(code), "{bits}: {printed}");
-            let weak = "signer's key is too weak or not supported";
-            assert_eq!(printed.contains(weak), code == 1, "{bits}: {printed}");
+            let code = i32::from(weak.is_some());
+            assert_eq!(judged, Some(code), "{bits}, {digest}: {printed}");
+            let told = weak.map(|what| format!("{what} is too weak or not supported"));
+            assert!(told.is_none_or(|told| printed.contains(&told)), "{printed}");
         }
+    }
+
+    /// Judges a time-stamp whose signer may also vouch for others: right if nobody asks who made it.
+    async fn judges_what_a_signer_may_do(&self) {
+        let authority = bookguard_test_authority::Authority::new(&Chain {
+            authority: true,
+            ..Chain::default()
+        });
+        let stamped = stamped_again(|text| {
+            let imprint: [u8; 32] = Sha256::digest(text).into();
+            let request = [&BEFORE_THE_IMPRINT[..], &imprint].concat();
+            authority.answer(&request, STAMPED_MS)
+        });
+        let folder = TempDir::new().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        let (packet, roots, key) = (
+            place("packet.json"),
+            place("roots"),
+            vectors().join("ledger.vkey"),
+        );
+        std::fs::write(&packet, stamped).unwrap();
+        std::fs::write(&roots, authority.root_pem()).unwrap();
+        let (judged, printed) = self.run(&[&packet, &key]).await;
+        assert_eq!(judged, Some(0), "{printed}");
+        let flag = Path::new("--timestamp-roots");
+        let (judged, printed) = self.run(&[&packet, &key, flag, &roots]).await;
+        assert_eq!(judged, Some(1), "{printed}");
+        assert!(
+            printed.contains("one of an authority for certificates"),
+            "{printed}"
+        );
     }
 
     /// Requires that a root of the machine, which the reader did not name, makes nothing trusted.
@@ -323,7 +371,8 @@ impl Verifier {
             self.judges_what_no_vector_is(),
             self.judges_long_packets_in_time(),
             self.judges_whom_to_trust(),
-            self.judges_keys_by_their_length(),
+            self.judges_keys_and_digests_by_their_strength(),
+            self.judges_what_a_signer_may_do(),
             self.judges_with_keys_and_policies_as_we_do(),
         );
         let nowhere = key.with_file_name("nowhere");
