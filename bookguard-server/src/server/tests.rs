@@ -168,6 +168,18 @@ async fn a_second_server_on_the_same_database_or_port_is_refused_in_one_sentence
     Server::start(config(&folder)).await.unwrap().stop().await;
 }
 
+/// Whether a lock that was let go is free. A process that another test begins meanwhile keeps it until its program runs.
+#[cfg(unix)]
+fn is_free(db: &Path) -> bool {
+    (0..200).any(|_| {
+        let is_held = runs_on(db);
+        if is_held {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        !is_held
+    })
+}
+
 #[cfg(unix)]
 #[test]
 fn a_database_has_one_lock_by_whatever_links_it_is_named() {
@@ -189,7 +201,7 @@ fn a_database_has_one_lock_by_whatever_links_it_is_named() {
                 assert!(runs_on(other), "{held:?} {other:?}");
             }
             drop(lock);
-            assert!(!names.iter().any(|name| runs_on(name)));
+            assert!(names.iter().all(|name| is_free(name)));
         }
     }
 }
