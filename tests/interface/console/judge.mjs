@@ -9,7 +9,7 @@ import { differences, outline } from "./outline.mjs";
 import { barriers, complaints } from "../pages/watched.mjs";
 
 const WIDTHS = [320, 768, 1280];
-const { PICTURES } = process.env;
+const { LONG, PICTURES } = process.env;
 const MOST_REQUESTS = 4;
 const MOST_BYTES = 40_000; // html, style sheet, script and icon, with gzip
 
@@ -49,11 +49,13 @@ export function judging(origins) {
     for (const file of files) bytes += await weight(file);
     if (bytes > MOST_BYTES) found.push(`${bytes} bytes`);
     if ([400, 401, 409].includes(status)) await page.until("document.activeElement.getAttribute('role') === 'alert'", `${name}: the refusal has the focus`);
+    // axe-core takes most of the time. Each page is shown to it at one width, the widths in turn, and with LONG=1 at all.
+    const shown = LONG ? WIDTHS : [WIDTHS[judged % WIDTHS.length]];
     for (const width of WIDTHS) {
       await page.call("Emulation.setDeviceMetricsOverride", { width, height: 800, deviceScaleFactor: 1, mobile: false });
       const needed = await page.evaluate("document.documentElement.scrollWidth");
       if (needed > width) found.push(`${needed} px wide on a screen of ${width} px`);
-      found.push(...(await barriers(page)).map((barrier) => `${width} px, ${barrier}`));
+      if (shown.includes(width)) found.push(...(await barriers(page)).map((barrier) => `${width} px, ${barrier}`));
       if (PICTURES) await pictures(page, name, width);
     }
     outlines.set(name, await outline(page));
