@@ -54,7 +54,7 @@ struct FollowArgs {
     /// The log's verifier key, or @ and a file that holds it; needed the first time. Get it from the operator of the log
     #[arg(long, value_name = "VKEY|@FILE")]
     key: Option<String>,
-    /// A file with a trust policy (C2SP tlog-policy): follow only what its witnesses have cosigned (exit code 6 if there is nothing)
+    /// A file with a trust policy (C2SP tlog-policy): follow only what its witnesses have cosigned (without --every, exit code 6 if there is nothing)
     #[arg(long, value_name = "FILE")]
     witness_policy: Option<PathBuf>,
     /// Follow the log until stopped, and look this often, such as 10m
@@ -102,14 +102,20 @@ pub(super) fn seen(folder: PathBuf, key: VerifierKey, note: &str) -> Result<(), 
 
 /// What one look at the log found.
 struct Looked {
+    /// How far the log was followed; `None` if it shows nothing that the witnesses of the policy have cosigned.
+    followed: Option<Followed>,
+    /// Whether the witnesses of the policy, if there is one, have cosigned what it shows, and lately.
+    witnessed: Result<(), Failure>,
+}
+
+/// How far a log was followed before a look, and is now.
+struct Followed {
     before: u64,
     log: Checkpoint,
-    /// Whether the witnesses of the policy, if there is one, have cosigned it lately.
-    recent: Result<(), Failure>,
 }
 
 /// # Errors
-/// [`Failure::NotVerified`] for a log that is forked or changed, and without --every if its witnesses have not cosigned it lately;
+/// [`Failure::NotVerified`] for a log that is forked or changed, and without --every if its witnesses have not cosigned it, or not lately;
 /// [`Failure::Unreachable`] without --every if it does not answer, [`Failure::Usage`] and [`Failure::Unexpected`] for the folder.
 async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
     let FollowArgs {
@@ -136,11 +142,13 @@ async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
         };
         match looked {
             Ok(looked) => {
-                lines.show(&looked.json(), |_| looked.in_words())?;
-                match looked.recent {
+                if let Some(followed) = &looked.followed {
+                    lines.show(&followed.json(), |_| followed.in_words())?;
+                }
+                match looked.witnessed {
                     // Witnesses may come back.
                     Err(failure) if every.is_some() => tell(&failure),
-                    recent => recent?,
+                    witnessed => witnessed?,
                 }
             }
             // It may answer again; what it said wrong it would say again.
@@ -159,7 +167,7 @@ fn tell(failure: &Failure) {
     say(&failure.text(Format::Table).unwrap_or_default());
 }
 
-impl Looked {
+impl Followed {
     fn json(&self) -> serde_json::Value {
         json!({
             "origin": self.log.origin,
@@ -261,27 +269,47 @@ impl FollowedLog {
     async fn look(&self, place: &str) -> Result<Looked, Failure> {
         let (source, newest) = public_log::open(place).await?;
         let Some(policy) = &self.policy else {
-            return self.look_at(place, (source, newest)).await;
+            return Ok(Looked {
+                followed: Some(self.look_at(place, (source, newest)).await?),
+                witnessed: Ok(()),
+            });
         };
         let known = self.known()?;
-        let opened = |note: &str| Checkpoint::open(note, &self.key).ok();
+        let log = self.opened(place, &newest);
         // Whatever is cosigned, the newest checkpoint may show that entries were lost or the log is forked.
-        if let Some(log) = opened(&newest)
-            && let Err(why) = Walk::since(known.clone(), log)
+        if let Ok(log) = &log
+            && let Err(why) = Walk::since(known.clone(), log.clone())
         {
             return Err(self.refused(place, &newest, &why.into()));
         }
-        let note = public_log::cosigned(place, (&source, &newest), policy).await?;
-        let looked = match opened(&note) {
-            Some(log) if log.size < known.size => Looked {
+        let note = match public_log::cosigned(place, (&source, &newest), policy).await? {
+            Ok(note) => note,
+            // If its key signed neither, it is another log, and waiting does not help.
+            Err(why) => {
+                return log.map(|_| Looked {
+                    followed: None,
+                    witnessed: Err(why),
+                });
+            }
+        };
+        let followed = match self.opened(place, &note) {
+            Ok(log) if log.size < known.size => Followed {
                 before: known.size,
                 log: known,
-                recent: Ok(()),
             },
             _ => self.look_at(place, (source, note.clone())).await?,
         };
-        let recent = public_log::require_recent(place, &note, policy, Clock::System.now());
-        Ok(Looked { recent, ..looked })
+        Ok(Looked {
+            followed: Some(followed),
+            witnessed: public_log::require_recent(place, &note, policy, Clock::System.now()),
+        })
+    }
+
+    /// The checkpoint in a note of this log.
+    fn opened(&self, place: &str, note: &str) -> Result<Checkpoint, Failure> {
+        Checkpoint::open(note, &self.key).map_err(|why| {
+            Failure::NotVerified(format!("The log at {place} cannot be relied on: {why}."))
+        })
     }
 
     /// Looks at the checkpoint that was found there.
@@ -289,10 +317,8 @@ impl FollowedLog {
         &self,
         place: &str,
         (source, note): (Source, String),
-    ) -> Result<Looked, Failure> {
-        let log = Checkpoint::open(&note, &self.key).map_err(|why| {
-            Failure::NotVerified(format!("The log at {place} cannot be relied on: {why}."))
-        })?;
+    ) -> Result<Followed, Failure> {
+        let log = self.opened(place, &note)?;
         // The key is kept only once it has verified a checkpoint, so a mistyped one does not bind the folder.
         if !self.folder.join(KEY).exists() {
             replace(&self.folder, KEY, format!("{}\n", self.key).as_bytes())
@@ -369,11 +395,7 @@ impl FollowedLog {
             // It only takes room.
             let _ = fs::remove_dir_all(folder);
         }
-        Ok(Looked {
-            before,
-            log,
-            recent: Ok(()),
-        })
+        Ok(Followed { before, log })
     }
 
     /// The checkpoint seen last; that of an empty log at first.

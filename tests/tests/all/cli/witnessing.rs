@@ -566,6 +566,46 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     assert_eq!(kept, cosigned(30));
 }
 
+/// Whoever follows a log for good is told, goes on, and notices a fork also while nothing is cosigned.
+#[tokio::test]
+async fn a_log_without_a_quorum_is_followed_again_once_it_has_one() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let log = Log::new("log.example", 40, 99);
+    let witness = Cosigner::from_seed("witness.example.com/w", &[3; 32]).unwrap();
+    let policy = format!("witness w {}\nquorum w\n", witness.verifier());
+    fs::write(at("policy"), policy).unwrap();
+    let line = |key: &str| {
+        let line = follow("monitor", &at("log"), &at("m"), Some(key));
+        line.arg("--witness-policy").arg(at("policy"))
+    };
+    let key = log.key();
+    let without = "is not cosigned as the trust policy demands";
+    log.publish(30, &at("log"));
+    line(&key).run().await.refused(6, &[without]);
+    // Of another log, waiting does not help.
+    let other = Log::new("other.example", 1, 99).key();
+    let ran = line(&other).args("--every 1s").run().await;
+    ran.refused(6, &["cannot be relied on"]);
+    let mut following = line(&key).args("--every 1s --output json").start();
+    for _ in 0..2 {
+        let said = following.complaint().await;
+        assert!(said.contains(without), "{said}");
+    }
+    let note = log.note(30);
+    let (text, _) = note.split_once("\n\n").unwrap();
+    let now = Clock::System.now().unix_seconds().cast_unsigned();
+    let cosigned = format!("{note}{}", witness.cosign(&format!("{text}\n"), now));
+    fs::write(at("log").join("checkpoint"), cosigned).unwrap();
+    let looked: Value = serde_json::from_str(&following.line().await).unwrap();
+    assert_eq!(looked["size"], 30);
+    assert_eq!(looked["added"], 30);
+    assert_eq!(following.terminate().await, Some(0));
+    Log::new("log.example", 40, 10).publish(30, &at("log"));
+    let ran = line(&key).args("--every 1s").run().await;
+    ran.refused(6, &["the log is forked"]);
+}
+
 /// A fork that shows its signed checkpoint, and no entries, may never be proven; what it signed is kept.
 #[tokio::test]
 async fn a_checkpoint_whose_entries_cannot_be_read_is_kept() {
