@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use super::backup::{duration, ended};
 use super::declare::{Call, CliCommand, alone};
 use super::map_audit::{LogAudit, Unaudited};
-use super::public_log::{self, Source};
+use super::public_log::{self, Lately, Source};
 use super::verify::{trust_policy, verifier_key};
 use crate::args::Format;
 use crate::failure::Failure;
@@ -41,6 +41,9 @@ const KEY: &str = "key";
 const CONTRADICTION: &str = "contradiction";
 /// The last checkpoint whose entries could not be read. It is signed, and may be all that a forked log ever shows of itself.
 const UNREAD: &str = "unread";
+/// The longest time since a quorum of witnesses cosigned what they are shown. They cosign a log at rest again, and a week is time enough to
+/// bring them back.
+const COSIGNED_WITHIN: &str = "7d";
 /// What was audited.
 pub(super) const AUDIT: &str = ".audit";
 
@@ -54,9 +57,14 @@ struct FollowArgs {
     /// The log's verifier key, or @ and a file that holds it; needed the first time. Get it from the operator of the log
     #[arg(long, value_name = "VKEY|@FILE")]
     key: Option<String>,
-    /// A file with a trust policy (C2SP tlog-policy): follow only what its witnesses have cosigned (without --every, exit code 6 if there is nothing)
+    /// A file with a trust policy (C2SP tlog-policy): follow only what its witnesses have cosigned (without --every, exit code 6 if there is
+    /// nothing)
     #[arg(long, value_name = "FILE")]
     witness_policy: Option<PathBuf>,
+    /// The longest time since these witnesses cosigned it (beyond that, exit code 6 without --every) [default: 7d]. Allow more for a log
+    /// whose program does not have it cosigned again while it does not grow
+    #[arg(long, value_name = "TIME", requires = "witness_policy")]
+    cosigned_within: Option<String>,
     /// Follow the log until stopped, and look this often, such as 10m
     #[arg(long, value_name = "TIME")]
     every: Option<String>,
@@ -123,15 +131,22 @@ async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
         folder,
         key,
         witness_policy,
+        cosigned_within,
         every,
     } = call.args()?;
     let mut lines = call.screen.lines()?;
+    let typed = cosigned_within.unwrap_or_else(|| COSIGNED_WITHIN.to_owned());
+    let lately = Lately {
+        time: duration("--cosigned-within", &typed)?,
+        typed,
+    };
     let policy = witness_policy.as_deref().map(trust_policy).transpose()?;
-    let every = every.as_deref().map(duration).transpose()?;
+    let every = every.as_deref().map(|time| duration("--every", time));
+    let every = every.transpose()?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let key = key.as_deref().map(verifier_key).transpose()?;
     let copy = FollowedLog {
-        policy,
+        policy: policy.map(|policy| (policy, lately)),
         ..FollowedLog::open(folder, key, keeps)?
     };
     let mut wait = Duration::ZERO;
@@ -207,8 +222,8 @@ struct FollowedLog {
     keeps: bool,
     /// Whether its maps are audited.
     audits: bool,
-    /// The witnesses that must have cosigned a checkpoint.
-    policy: Option<TrustPolicy>,
+    /// The witnesses that must have cosigned a checkpoint, and how lately.
+    policy: Option<(TrustPolicy, Lately)>,
     _lock: File,
 }
 
@@ -268,7 +283,7 @@ impl FollowedLog {
     /// Reads what was added to the log, checks it, and keeps it.
     async fn look(&self, place: &str) -> Result<Looked, Failure> {
         let (source, newest) = public_log::open(place).await?;
-        let Some(policy) = &self.policy else {
+        let Some((policy, lately)) = &self.policy else {
             return Ok(Looked {
                 followed: Some(self.look_at(place, (source, newest)).await?),
                 witnessed: Ok(()),
@@ -301,7 +316,12 @@ impl FollowedLog {
         };
         Ok(Looked {
             followed: Some(followed),
-            witnessed: public_log::require_recent(place, &note, policy, Clock::System.now()),
+            witnessed: public_log::require_recent(
+                place,
+                &note,
+                (policy, lately),
+                Clock::System.now(),
+            ),
         })
     }
 

@@ -16,7 +16,7 @@ use bookguard_core::ledger::note::MAX_NOTE_BYTES;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle, parse_bundle};
 use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::walk::most_bytes;
-use bookguard_core::limits::{CLOCK_SKEW_MS, COSIGNED_OLD_MS, DAY_MS};
+use bookguard_core::limits::CLOCK_SKEW_MS;
 use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
 use reqwest::header::{LOCATION, RETRY_AFTER};
@@ -125,20 +125,27 @@ pub(super) async fn cosigned(
     }))
 }
 
-/// Fails if too few witnesses have cosigned this checkpoint lately for the policy. Each cosigns a log that does not grow again and again,
-/// so it has stopped, or what is newer is withheld: a checkpoint stays cosigned for ever.
+/// How long ago witnesses may have cosigned a checkpoint, and how that was typed.
+pub(super) struct Lately {
+    pub time: Duration,
+    pub typed: String,
+}
+
+/// Fails if too few witnesses have cosigned this checkpoint lately for the policy. A log at rest is shown to witnesses again and again,
+/// so it has stopped, or what is newer is withheld: a checkpoint stays cosigned for ever. That it is the newest which the log shows
+/// proves nothing, because whoever withholds what is newer shows it as that.
 ///
 /// # Errors
 /// [`Failure::NotVerified`].
 pub(super) fn require_recent(
     place: &str,
     note: &str,
-    policy: &TrustPolicy,
+    (policy, lately): (&TrustPolicy, &Lately),
     now: Timestamp,
 ) -> Result<(), Failure> {
     let seconds = |ms| u64::try_from(now.plus_ms(ms).unix_seconds()).unwrap_or_default();
     // A time that has not come yet would stay recent for as long as somebody likes.
-    let recent = seconds(-COSIGNED_OLD_MS)..=seconds(CLOCK_SKEW_MS);
+    let recent = seconds(0).saturating_sub(lately.time.as_secs())..=seconds(CLOCK_SKEW_MS);
     let cosigned = policy.check_known(note).unwrap_or_default();
     let is_reached = policy.is_reached_by(|witness| {
         let mut times = cosigned.iter().filter(|(name, _)| *name == witness.name);
@@ -147,10 +154,10 @@ pub(super) fn require_recent(
     match is_reached {
         true => Ok(()),
         false => Err(Failure::NotVerified(format!(
-            "The log at {place} shows no checkpoint that enough of its witnesses have cosigned within {} days, although they cosign a log \
-             again that does not grow. Newer ones are withheld from you, or the log or its witnesses have stopped: ask their operators, and \
-             compare what others see.",
-            COSIGNED_OLD_MS / DAY_MS
+            "The log at {place} shows no checkpoint that enough of its witnesses have cosigned within {}. Newer ones are withheld from you, or \
+             the log or its witnesses have stopped: ask their operators, and compare what others see. If its program does not have a log at \
+             rest cosigned again, give --cosigned-within more time.",
+            lately.typed
         ))),
     }
 }

@@ -532,11 +532,23 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     // It is the known one, and nobody vouches any more that there is none after it, nor can vouch today for tomorrow.
     for days in [8, -1] {
         fs::write(at("log").join("checkpoint"), cosigned_before(30, days)).unwrap();
-        let old = "enough of its witnesses have cosigned within 7 days";
+        let old = "enough of its witnesses have cosigned within 7d";
         let ran = look().await;
         ran.ended(6, &[old]);
         let looked: Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(looked["size"], 30);
+    }
+    // Whoever knows that nobody cosigns it while it rests allows more time; but tomorrow is not yet.
+    let more = line().args("--cosigned-within 9d").run().await;
+    more.ended(6, &["within 9d"]);
+    fs::write(at("log").join("checkpoint"), cosigned_before(30, 8)).unwrap();
+    for (time, code, said) in [
+        ("9d", 0, ""),
+        ("8h", 6, "within 8h"),
+        ("9", 2, "it must be a time such as"),
+    ] {
+        let ran = line().args(["--cosigned-within", time]).run().await;
+        ran.ended(code, &[said]);
     }
     // Whoever follows it goes on.
     let mut following = line().args("--every 1s --output json").start();
