@@ -262,7 +262,7 @@ mod tests {
         ("SUBNET", "trusted-proxy webhook-allow-subnet"),
         ("TAGS", "security-languages"),
         ("TEXT", "search templates:time-zone validate:time-zone"),
-        ("TIME", "every overlap"),
+        ("TIME", "cosigned-within every overlap"),
         ("TYPE", "event_type"),
         ("URL", "timestamp-authority"),
         ("URL|DIR", "init:audit verify:log mirror:log monitor:log"),

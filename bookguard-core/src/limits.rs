@@ -471,9 +471,6 @@ pub const WITNESS_GAP_MS: i64 = 10_000;
 pub const COSIGNATURE_FRESH_MS: i64 = HOUR_MS;
 /// Milliseconds after its last cosignature at which a witness counts as silent: twice the time after which it is asked for a fresh one.
 pub const WITNESS_SILENT_MS: i64 = 2 * COSIGNATURE_FRESH_MS;
-/// Milliseconds after which a cosigned checkpoint is too old for those who follow a log by a trust policy. Witnesses also cosign a
-/// log that does not grow, again and again, and a week is time enough to bring them back.
-pub const COSIGNED_OLD_MS: i64 = 7 * DAY_MS;
 /// Seconds in which a witness must have answered, all requests of one turn together.
 pub const WITNESS_TURN_S: u64 = 15;
 /// Milliseconds for which a node alone asks a witness: longer than its turn.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -251,8 +251,10 @@ impl CommandLine {
     pub fn start(self) -> Printing {
         let mut child = self.spawn(Stdio::null());
         let stdout = child.stdout.take().expect("standard output is piped");
+        let stderr = child.stderr.take().expect("standard error is piped");
         Printing {
             lines: BufReader::new(stdout).lines(),
+            complaints: BufReader::new(stderr).lines(),
             child,
         }
     }
@@ -369,6 +371,7 @@ impl Ran {
 /// A running command that prints lines.
 pub struct Printing {
     lines: Lines<BufReader<ChildStdout>>,
+    complaints: Lines<BufReader<ChildStderr>>,
     child: Child,
 }
 
@@ -381,6 +384,16 @@ impl Printing {
         let line = line.expect("a line within the bound");
         line.expect("its output can be read")
             .expect("it goes on printing")
+    }
+
+    /// The next line on its standard error.
+    ///
+    /// Panics after the bound, and if the command ends first.
+    pub async fn complaint(&mut self) -> String {
+        let line = timeout(BOUND, self.complaints.next_line()).await;
+        let line = line.expect("a complaint within the bound");
+        line.expect("its standard error can be read")
+            .expect("it goes on")
     }
 
     /// Asks it to stop (SIGTERM) and waits. Returns its exit code.

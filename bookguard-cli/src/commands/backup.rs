@@ -37,8 +37,8 @@ use crate::text::plain;
 const KEEP: u32 = 14;
 /// How long to wait after a backup that failed.
 const AGAIN: Duration = Duration::from_secs(15 * 60);
-/// The longest time between two backups, in seconds: a year.
-const EVERY_MAX: u64 = 366 * 24 * 60 * 60;
+/// The longest time that a flag may give, in seconds: a year.
+const DURATION_MAX: u64 = 366 * 24 * 60 * 60;
 
 #[derive(Debug, Args)]
 struct BackupArgs {
@@ -76,7 +76,8 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     let Where::Database { config, .. } = settings::place(call.place, &environment)? else {
         return Err(only_here());
     };
-    let every = every.as_deref().map(duration).transpose()?;
+    let every = every.as_deref().map(|time| duration("--every", time));
+    let every = every.transpose()?;
     let mut ending = Ending::new()?;
     if let (None, None, Some(file)) = (keep, every, &to) {
         return into_file(&config, file, &mut ending, call.screen).await;
@@ -267,15 +268,15 @@ pub(super) async fn ended(signals: &mut UnboundedReceiver<Signal>) {
     }
 }
 
-/// A time such as `24h`, from a second to a year.
-pub(super) fn duration(text: &str) -> Result<Duration, Failure> {
+/// A time that this flag gives, such as `24h`, from a second to a year.
+pub(super) fn duration(flag: &str, text: &str) -> Result<Duration, Failure> {
     let seconds = period_ms(text).and_then(|ms| u64::try_from(ms / 1000).ok());
     seconds
-        .filter(|seconds| (1..=EVERY_MAX).contains(seconds))
+        .filter(|seconds| (1..=DURATION_MAX).contains(seconds))
         .map(Duration::from_secs)
         .ok_or_else(|| {
             Failure::Usage(format!(
-                "--every is \"{}\"; it must be a time such as 24h, 30m or 7d, 366d at most",
+                "{flag} is \"{}\"; it must be a time such as 24h, 30m or 7d, 366d at most",
                 plain(text)
             ))
         })
@@ -389,7 +390,7 @@ mod tests {
             ("1s", Some(1)),
             ("30m", Some(1_800)),
             ("24h", Some(86_400)),
-            ("366d", Some(EVERY_MAX)),
+            ("366d", Some(DURATION_MAX)),
             ("367d", None),
             ("0h", None),
             ("24", None),
@@ -401,7 +402,7 @@ mod tests {
             ("99999999999999999999d", None),
             ("9999999999999999d", None),
         ] {
-            let read = duration(text).ok().map(|time| time.as_secs());
+            let read = duration("--every", text).ok().map(|time| time.as_secs());
             assert_eq!(read, seconds, "{text}");
         }
     }

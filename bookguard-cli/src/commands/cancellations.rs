@@ -1,9 +1,11 @@
 //! `bookings cancel`: shows what will happen, asks, and cancels exactly that; and `resolutions`.
 //!
-//! The result that was shown is sent as `expected`, so that nobody agrees to one figure and gets another.
+//! The result that was shown is sent as `expected`, so that nobody agrees to one figure and gets another. A server that is too old for
+//! a part of it is held to the rest, if the user agrees to that too.
 
 use std::path::Path;
 
+use bookguard_core::FieldError;
 use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::cancellations::{
     CancelBooking, DecideResolution, GetResolution, ListResolutions,
@@ -21,7 +23,7 @@ use crate::failure::{ErrorBody, Failure};
 use crate::files::{self, DOCUMENT_BYTES};
 use crate::output::Answer;
 use crate::output::table::{Style, fields, pages, record};
-use bookguard_core::input::quoted;
+use bookguard_core::input::{JsonObject, quoted};
 
 /// The flags that name the expected result.
 const EXPECTED: [&str; 4] = [
@@ -29,6 +31,12 @@ const EXPECTED: [&str; 4] = [
     "expect-penalty",
     "expect-compensation",
     "expect-policy",
+];
+
+/// The members of `expected` that servers of 0.1.0 do not know, and the flags that name them.
+const LATER: [(&str, &str); 2] = [
+    ("/expected/penaltyMinorUnits", "expect-penalty"),
+    ("/expected/compensationMinorUnits", "expect-compensation"),
 ];
 
 /// What is said of a cancellation beside what the operation takes.
@@ -114,10 +122,18 @@ async fn cancel(call: Call<'_>) -> Result<(), Failure> {
         }
     }
     let said = EXPECTED.iter().any(|flag| call.typed(flag).is_some());
+    let insists = LATER.iter().any(|(_, flag)| call.typed(flag).is_some());
+    let mut is_older = false;
     loop {
-        let request = request(call, &evidence, shown.as_ref())?;
+        let shown_now = shown.as_ref().map(|shown| (shown, is_older));
+        let request = request(call, &evidence, shown_now)?;
         match call.target().call::<CancelBooking>(request).await {
             Err(Failure::Refused(refusal)) if shown.is_some() => {
+                if !is_older && !insists && is_too_old(&refusal.body) {
+                    consent::ask(TOO_OLD, false)?;
+                    is_older = true;
+                    continue;
+                }
                 let Some(fresh) = to_agree_to(said, &refusal.body).cloned() else {
                     return Err(Failure::Refused(refusal));
                 };
@@ -138,6 +154,18 @@ fn to_agree_to(said: bool, refused: &ErrorBody) -> Option<&Evaluation> {
     let changed = refused.code == "quote_changed";
     let fresh = refused.evaluation.as_ref();
     fresh.filter(|_| changed && !said && refused.obstacle.resolution_id.is_none())
+}
+
+/// What is asked before an older server is held to less than was shown.
+const TOO_OLD: &str = "This server is older than this program. It cancels only with the refund, the path and the policy that were shown, but \
+                       cannot be held to what is kept or owed, which may be more if a deadline passes meanwhile. Nothing has been recorded.";
+
+/// Whether nothing is wrong with a cancellation but what an older server does not know of `expected`.
+fn is_too_old(refused: &ErrorBody) -> bool {
+    let is_later = |fault: &FieldError| {
+        fault.code == "unknown_field" && LATER.iter().any(|(at, _)| *at == fault.pointer)
+    };
+    !refused.details.is_empty() && refused.details.iter().all(is_later)
 }
 
 /// Reads the booking's status. The evaluation does not tell: while a resolution waits for a decision, it evaluates like a
@@ -174,37 +202,49 @@ fn consent(shown: &Evaluation, style: Style) -> Result<(), Failure> {
     consent::ask(&question, false)
 }
 
-/// The cancellation as it was typed, with the result that was shown as `expected`.
+/// The cancellation as it was typed, with the result that was shown as `expected`; the flag beside it says whether the server is too old
+/// for all of it.
 fn request(
     call: Call<'_>,
     evidence: &[NamedDocument],
-    shown: Option<&Evaluation>,
+    shown: Option<(&Evaluation, bool)>,
 ) -> Result<Request, Failure> {
     let mut body = call.members()?;
     let items = || serde_json::to_string(evidence).expect("text always serializes");
     body.put("evidence", (!evidence.is_empty()).then(items));
-    if let Some(shown) = shown {
-        let policy = shown.policy.as_ref();
-        for (member, amount) in [
-            ("expected.refundMinorUnits", shown.refund),
-            ("expected.penaltyMinorUnits", shown.penalty),
-            ("expected.compensationMinorUnits", shown.compensation),
-        ] {
-            body.put(member, amount.map(|amount| amount.minor().to_string()));
-        }
-        body.put(
-            "expected.resolutionPath",
-            Some(quoted(shown.resolution_path.word())),
-        );
-        body.put(
-            "expected.policyHash",
-            policy.map(|policy| quoted(&policy.policy_hash)),
-        );
+    if let Some((shown, is_older)) = shown {
+        expect(&mut body, shown, is_older);
     }
     Ok(Request {
         body: body.to_string().into_bytes(),
         ..call.request()?
     })
+}
+
+/// Adds the result that was shown as `expected`.
+fn expect(body: &mut JsonObject, shown: &Evaluation, is_older: bool) {
+    let policy = shown.policy.as_ref();
+    for (member, amount) in [
+        ("expected.refundMinorUnits", shown.refund),
+        (
+            "expected.penaltyMinorUnits",
+            shown.penalty.filter(|_| !is_older),
+        ),
+        (
+            "expected.compensationMinorUnits",
+            shown.compensation.filter(|_| !is_older),
+        ),
+    ] {
+        body.put(member, amount.map(|amount| amount.minor().to_string()));
+    }
+    body.put(
+        "expected.resolutionPath",
+        Some(quoted(shown.resolution_path.word())),
+    );
+    body.put(
+        "expected.policyHash",
+        policy.map(|policy| quoted(&policy.policy_hash)),
+    );
 }
 
 /// Reads a piece of evidence from `KIND=FILE`.
@@ -332,6 +372,46 @@ mod tests {
         for refused in [canceled, other] {
             assert_eq!(to_agree_to(false, &refused), None);
         }
+    }
+
+    #[test]
+    fn an_older_server_is_held_to_what_it_knows() {
+        let fault = |pointer, code| FieldError::new(pointer, code, "is wrong", "Mend it.");
+        let [penalty, compensation] = LATER.map(|(pointer, _)| fault(pointer, "unknown_field"));
+        let refused = |details: &[FieldError]| ErrorBody {
+            error: "Bad Request".to_owned(),
+            message: "Something else.".to_owned(),
+            code: "invalid_request".to_owned(),
+            details: details.to_vec(),
+            obstacle: Obstacle::default(),
+            evaluation: None,
+        };
+        assert!(is_too_old(&refused(std::slice::from_ref(&penalty))));
+        assert!(is_too_old(&refused(&[penalty.clone(), compensation])));
+        for other in [
+            fault("/expected/penaltyMinorUnits", "wrong_type"),
+            fault("/expected/refundMinorUnits", "unknown_field"),
+        ] {
+            assert!(!is_too_old(&refused(&[penalty.clone(), other])));
+        }
+        assert!(!is_too_old(&refused(&[])));
+
+        let mut shown = evaluation();
+        assert!(shown.refund.is_some());
+        (shown.penalty, shown.compensation) = (shown.refund, shown.refund);
+        let body = |is_older| {
+            let mut body = JsonObject::default();
+            expect(&mut body, &shown, is_older);
+            let body: serde_json::Value = serde_json::from_str(&body.to_string()).unwrap();
+            body["expected"].as_object().unwrap().clone()
+        };
+        let mut all = body(false);
+        for (pointer, _) in LATER {
+            let name = pointer.trim_start_matches("/expected/");
+            assert!(all.remove(name).is_some(), "{name}");
+        }
+        assert_eq!(body(true), all);
+        assert!(all.contains_key("refundMinorUnits") && all.contains_key("policyHash"));
     }
 
     #[test]

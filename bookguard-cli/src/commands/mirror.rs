@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use super::backup::{duration, ended};
 use super::declare::{Call, CliCommand, alone};
 use super::map_audit::{LogAudit, Unaudited};
-use super::public_log::{self, Source};
+use super::public_log::{self, Lately, Source};
 use super::verify::{trust_policy, verifier_key};
 use crate::args::Format;
 use crate::failure::Failure;
@@ -41,6 +41,9 @@ const KEY: &str = "key";
 const CONTRADICTION: &str = "contradiction";
 /// The last checkpoint whose entries could not be read. It is signed, and may be all that a forked log ever shows of itself.
 const UNREAD: &str = "unread";
+/// The longest time since a quorum of witnesses cosigned what they are shown. They cosign a log at rest again, and a week is time enough to
+/// bring them back.
+const COSIGNED_WITHIN: &str = "7d";
 /// What was audited.
 pub(super) const AUDIT: &str = ".audit";
 
@@ -54,9 +57,14 @@ struct FollowArgs {
     /// The log's verifier key, or @ and a file that holds it; needed the first time. Get it from the operator of the log
     #[arg(long, value_name = "VKEY|@FILE")]
     key: Option<String>,
-    /// A file with a trust policy (C2SP tlog-policy): follow only what its witnesses have cosigned (exit code 6 if there is nothing)
+    /// A file with a trust policy (C2SP tlog-policy): follow only what its witnesses have cosigned (without --every, exit code 6 if there is
+    /// nothing)
     #[arg(long, value_name = "FILE")]
     witness_policy: Option<PathBuf>,
+    /// The longest time since these witnesses cosigned it (beyond that, exit code 6 without --every) [default: 7d]. Allow more for a log
+    /// whose program does not have it cosigned again while it does not grow
+    #[arg(long, value_name = "TIME", requires = "witness_policy")]
+    cosigned_within: Option<String>,
     /// Follow the log until stopped, and look this often, such as 10m
     #[arg(long, value_name = "TIME")]
     every: Option<String>,
@@ -102,14 +110,20 @@ pub(super) fn seen(folder: PathBuf, key: VerifierKey, note: &str) -> Result<(), 
 
 /// What one look at the log found.
 struct Looked {
+    /// How far the log was followed; `None` if it shows nothing that the witnesses of the policy have cosigned.
+    followed: Option<Followed>,
+    /// Whether the witnesses of the policy, if there is one, have cosigned what it shows, and lately.
+    witnessed: Result<(), Failure>,
+}
+
+/// How far a log was followed before a look, and is now.
+struct Followed {
     before: u64,
     log: Checkpoint,
-    /// Whether the witnesses of the policy, if there is one, have cosigned it lately.
-    recent: Result<(), Failure>,
 }
 
 /// # Errors
-/// [`Failure::NotVerified`] for a log that is forked or changed, and without --every if its witnesses have not cosigned it lately;
+/// [`Failure::NotVerified`] for a log that is forked or changed, and without --every if its witnesses have not cosigned it, or not lately;
 /// [`Failure::Unreachable`] without --every if it does not answer, [`Failure::Usage`] and [`Failure::Unexpected`] for the folder.
 async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
     let FollowArgs {
@@ -117,15 +131,22 @@ async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
         folder,
         key,
         witness_policy,
+        cosigned_within,
         every,
     } = call.args()?;
     let mut lines = call.screen.lines()?;
+    let typed = cosigned_within.unwrap_or_else(|| COSIGNED_WITHIN.to_owned());
+    let lately = Lately {
+        time: duration("--cosigned-within", &typed)?,
+        typed,
+    };
     let policy = witness_policy.as_deref().map(trust_policy).transpose()?;
-    let every = every.as_deref().map(duration).transpose()?;
+    let every = every.as_deref().map(|time| duration("--every", time));
+    let every = every.transpose()?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let key = key.as_deref().map(verifier_key).transpose()?;
     let copy = FollowedLog {
-        policy,
+        policy: policy.map(|policy| (policy, lately)),
         ..FollowedLog::open(folder, key, keeps)?
     };
     let mut wait = Duration::ZERO;
@@ -136,11 +157,13 @@ async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
         };
         match looked {
             Ok(looked) => {
-                lines.show(&looked.json(), |_| looked.in_words())?;
-                match looked.recent {
+                if let Some(followed) = &looked.followed {
+                    lines.show(&followed.json(), |_| followed.in_words())?;
+                }
+                match looked.witnessed {
                     // Witnesses may come back.
                     Err(failure) if every.is_some() => tell(&failure),
-                    recent => recent?,
+                    witnessed => witnessed?,
                 }
             }
             // It may answer again; what it said wrong it would say again.
@@ -159,7 +182,7 @@ fn tell(failure: &Failure) {
     say(&failure.text(Format::Table).unwrap_or_default());
 }
 
-impl Looked {
+impl Followed {
     fn json(&self) -> serde_json::Value {
         json!({
             "origin": self.log.origin,
@@ -199,8 +222,8 @@ struct FollowedLog {
     keeps: bool,
     /// Whether its maps are audited.
     audits: bool,
-    /// The witnesses that must have cosigned a checkpoint.
-    policy: Option<TrustPolicy>,
+    /// The witnesses that must have cosigned a checkpoint, and how lately.
+    policy: Option<(TrustPolicy, Lately)>,
     _lock: File,
 }
 
@@ -260,28 +283,53 @@ impl FollowedLog {
     /// Reads what was added to the log, checks it, and keeps it.
     async fn look(&self, place: &str) -> Result<Looked, Failure> {
         let (source, newest) = public_log::open(place).await?;
-        let Some(policy) = &self.policy else {
-            return self.look_at(place, (source, newest)).await;
+        let Some((policy, lately)) = &self.policy else {
+            return Ok(Looked {
+                followed: Some(self.look_at(place, (source, newest)).await?),
+                witnessed: Ok(()),
+            });
         };
         let known = self.known()?;
-        let opened = |note: &str| Checkpoint::open(note, &self.key).ok();
+        let log = self.opened(place, &newest);
         // Whatever is cosigned, the newest checkpoint may show that entries were lost or the log is forked.
-        if let Some(log) = opened(&newest)
-            && let Err(why) = Walk::since(known.clone(), log)
+        if let Ok(log) = &log
+            && let Err(why) = Walk::since(known.clone(), log.clone())
         {
             return Err(self.refused(place, &newest, &why.into()));
         }
-        let note = public_log::cosigned(place, (&source, &newest), policy).await?;
-        let looked = match opened(&note) {
-            Some(log) if log.size < known.size => Looked {
+        let note = match public_log::cosigned(place, (&source, &newest), policy).await? {
+            Ok(note) => note,
+            // If its key signed neither, it is another log, and waiting does not help.
+            Err(why) => {
+                return log.map(|_| Looked {
+                    followed: None,
+                    witnessed: Err(why),
+                });
+            }
+        };
+        let followed = match self.opened(place, &note) {
+            Ok(log) if log.size < known.size => Followed {
                 before: known.size,
                 log: known,
-                recent: Ok(()),
             },
             _ => self.look_at(place, (source, note.clone())).await?,
         };
-        let recent = public_log::require_recent(place, &note, policy, Clock::System.now());
-        Ok(Looked { recent, ..looked })
+        Ok(Looked {
+            followed: Some(followed),
+            witnessed: public_log::require_recent(
+                place,
+                &note,
+                (policy, lately),
+                Clock::System.now(),
+            ),
+        })
+    }
+
+    /// The checkpoint in a note of this log.
+    fn opened(&self, place: &str, note: &str) -> Result<Checkpoint, Failure> {
+        Checkpoint::open(note, &self.key).map_err(|why| {
+            Failure::NotVerified(format!("The log at {place} cannot be relied on: {why}."))
+        })
     }
 
     /// Looks at the checkpoint that was found there.
@@ -289,10 +337,8 @@ impl FollowedLog {
         &self,
         place: &str,
         (source, note): (Source, String),
-    ) -> Result<Looked, Failure> {
-        let log = Checkpoint::open(&note, &self.key).map_err(|why| {
-            Failure::NotVerified(format!("The log at {place} cannot be relied on: {why}."))
-        })?;
+    ) -> Result<Followed, Failure> {
+        let log = self.opened(place, &note)?;
         // The key is kept only once it has verified a checkpoint, so a mistyped one does not bind the folder.
         if !self.folder.join(KEY).exists() {
             replace(&self.folder, KEY, format!("{}\n", self.key).as_bytes())
@@ -369,11 +415,7 @@ impl FollowedLog {
             // It only takes room.
             let _ = fs::remove_dir_all(folder);
         }
-        Ok(Looked {
-            before,
-            log,
-            recent: Ok(()),
-        })
+        Ok(Followed { before, log })
     }
 
     /// The checkpoint seen last; that of an empty log at first.

@@ -16,7 +16,7 @@ use bookguard_core::ledger::note::MAX_NOTE_BYTES;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle, parse_bundle};
 use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::walk::most_bytes;
-use bookguard_core::limits::{CLOCK_SKEW_MS, COSIGNED_OLD_MS, DAY_MS};
+use bookguard_core::limits::CLOCK_SKEW_MS;
 use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
 use reqwest::header::{LOCATION, RETRY_AFTER};
@@ -101,44 +101,51 @@ fn absent(path: &TilePath) -> String {
 /// Where our server shows the newest checkpoint that its witnesses have cosigned; the newest of all often is not yet.
 const COSIGNED: &str = "cosigned-checkpoint";
 
-/// The checkpoint of an open log that the policy's witnesses have cosigned: the newest one, or that which the log shows beside it.
+/// The checkpoint of an open log that the policy's witnesses have cosigned: the newest one, or that which the log shows beside it. The
+/// inner error, [`Failure::NotVerified`], says that there is none.
 ///
 /// # Errors
-/// [`Failure::NotVerified`] if there is none; those of the log if it does not say.
+/// Those of the log if it does not say.
 pub(super) async fn cosigned(
     place: &str,
     (source, newest): (&Source, &str),
     policy: &TrustPolicy,
-) -> Result<String, Failure> {
+) -> Result<Result<String, Failure>, Failure> {
     let Err(why) = policy.check_known(newest) else {
-        return Ok(newest.to_owned());
+        return Ok(Ok(newest.to_owned()));
     };
     let other = source.get(COSIGNED, MAX_NOTE_BYTES).await?.ok();
     let other = other.and_then(|bytes| String::from_utf8(bytes).ok());
-    other
-        .filter(|note| policy.check_known(note).is_ok())
-        .ok_or_else(|| {
-            Failure::NotVerified(format!(
-                "The log at {place} is not cosigned as the trust policy demands: {why}. If its witnesses were only away for a while, look \
-                 again later."
-            ))
-        })
+    let cosigned = other.filter(|note| policy.check_known(note).is_ok());
+    Ok(cosigned.ok_or_else(|| {
+        Failure::NotVerified(format!(
+            "The log at {place} is not cosigned as the trust policy demands: {why}. If its witnesses were only away for a while, look \
+             again later."
+        ))
+    }))
 }
 
-/// Fails if too few witnesses have cosigned this checkpoint lately for the policy. Each cosigns a log that does not grow again and again,
-/// so it has stopped, or what is newer is withheld: a checkpoint stays cosigned for ever.
+/// How long ago witnesses may have cosigned a checkpoint, and how that was typed.
+pub(super) struct Lately {
+    pub time: Duration,
+    pub typed: String,
+}
+
+/// Fails if too few witnesses have cosigned this checkpoint lately for the policy. A log at rest is shown to witnesses again and again,
+/// so it has stopped, or what is newer is withheld: a checkpoint stays cosigned for ever. That it is the newest which the log shows
+/// proves nothing, because whoever withholds what is newer shows it as that.
 ///
 /// # Errors
 /// [`Failure::NotVerified`].
 pub(super) fn require_recent(
     place: &str,
     note: &str,
-    policy: &TrustPolicy,
+    (policy, lately): (&TrustPolicy, &Lately),
     now: Timestamp,
 ) -> Result<(), Failure> {
     let seconds = |ms| u64::try_from(now.plus_ms(ms).unix_seconds()).unwrap_or_default();
     // A time that has not come yet would stay recent for as long as somebody likes.
-    let recent = seconds(-COSIGNED_OLD_MS)..=seconds(CLOCK_SKEW_MS);
+    let recent = seconds(0).saturating_sub(lately.time.as_secs())..=seconds(CLOCK_SKEW_MS);
     let cosigned = policy.check_known(note).unwrap_or_default();
     let is_reached = policy.is_reached_by(|witness| {
         let mut times = cosigned.iter().filter(|(name, _)| *name == witness.name);
@@ -147,10 +154,10 @@ pub(super) fn require_recent(
     match is_reached {
         true => Ok(()),
         false => Err(Failure::NotVerified(format!(
-            "The log at {place} shows no checkpoint that enough of its witnesses have cosigned within {} days, although they cosign a log \
-             again that does not grow. Newer ones are withheld from you, or the log or its witnesses have stopped: ask their operators, and \
-             compare what others see.",
-            COSIGNED_OLD_MS / DAY_MS
+            "The log at {place} shows no checkpoint that enough of its witnesses have cosigned within {}. Newer ones are withheld from you, or \
+             the log or its witnesses have stopped: ask their operators, and compare what others see. If its program does not have a log at \
+             rest cosigned again, give --cosigned-within more time.",
+            lately.typed
         ))),
     }
 }
@@ -428,7 +435,7 @@ mod tests {
         assert!(matches!(failed, Err(Failure::BadAnswer(_))));
         for _ in 0..2 {
             let missing = cosigned("here", (&source, "a newer one"), &policy).await;
-            assert!(matches!(missing, Err(Failure::NotVerified(_))));
+            assert!(matches!(missing, Ok(Err(Failure::NotVerified(_)))));
         }
         server.join().unwrap();
     }

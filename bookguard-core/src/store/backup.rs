@@ -324,18 +324,15 @@ pub(super) fn remove(draft: &Path) {
     }
 }
 
-/// Removes the drafts of this file that are left over.
-fn sweep(file: &Path, is_left_over: impl Fn(&Path) -> bool) {
-    let Ok(entries) = fs::read_dir(private::folder(file)) else {
-        return;
-    };
-    for entry in entries.flatten() {
+/// The drafts of this file, whoever made them.
+fn drafts_of(file: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(private::folder(file));
+    let drafts = entries.into_iter().flatten().flatten().filter(|entry| {
         let name = entry.file_name();
         let of = name.to_str().and_then(Draft::finished);
-        if of.map(AsRef::as_ref) == file.file_name() && is_left_over(&entry.path()) {
-            remove(&entry.path());
-        }
-    }
+        of.map(AsRef::as_ref) == file.file_name()
+    });
+    drafts.map(|entry| entry.path()).collect()
 }
 
 /// Removes the drafts of killed backups into this file. Another process may be making one, so only its age tells.
@@ -343,11 +340,13 @@ fn forget_old(file: &Path) {
     let written = |path: &Path| path.metadata().and_then(|it| it.modified()).ok();
     // The clock of the disk, which may be another machine's.
     let now = written(file);
-    sweep(file, |draft| {
+    let is_left_over = |draft: &PathBuf| {
         let silent = now.zip(written(draft));
         let silent = silent.and_then(|(now, then)| now.duration_since(then).ok());
         silent.is_some_and(|silent| silent.as_secs() > DRAFT_LEFT_OVER_S)
-    });
+    };
+    let drafts = drafts_of(file).into_iter().filter(is_left_over);
+    drafts.for_each(|draft| remove(&draft));
 }
 
 /// The file while it is being made, beside its final place. It is removed unless it gets another name.
@@ -367,14 +366,19 @@ impl Draft {
     }
 
     fn make(to: &Path) -> io::Result<(Self, File)> {
-        let random = hex::encode(entropy::bytes::<{ DRAFT_CHARS / 2 }>());
-        let path = with_end(to, &format!(".{random}.part"));
+        let path = Self::name(to);
         let mut drafts = Drafts::held()?;
         let mut options = private::options();
         let new = options.write(true).create_new(true).open(&path)?;
         drafts.paths.push(path.clone());
         drafts.is_named = false;
         Ok((Self(path), new))
+    }
+
+    /// A name for a new draft of this file.
+    fn name(to: &Path) -> PathBuf {
+        let random = hex::encode(entropy::bytes::<{ DRAFT_CHARS / 2 }>());
+        with_end(to, &format!(".{random}.part"))
     }
 
     /// The name for which this is the name of a draft, if it is one.

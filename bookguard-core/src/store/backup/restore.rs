@@ -7,15 +7,15 @@
 //! The old one stays under another name. The caller keeps servers away.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::check::{contradictions, unreadable};
 use super::replaced::Learned;
 use super::{
-    BackedUp, BackupCheck, BackupError, Draft, Drafts, cannot_write, draft_of, file_of, in_name,
-    refused, replaced, require_room, sweep, sync_folder, with_end,
+    BackedUp, BackupCheck, BackupError, Draft, Drafts, cannot_write, draft_of, drafts_of, file_of,
+    in_name, refused, remove, replaced, require_room, sync_folder, with_end,
 };
 use crate::clock::Clock;
 use crate::error::Error;
@@ -30,6 +30,8 @@ use crate::store::{Database, Store, losses_noted};
 
 /// What the replaced database is called: its name, this, and the time.
 const REPLACED: &str = ".replaced-";
+/// Two files are compared by so many bytes at a time.
+const COMPARED: usize = 64 * 1024;
 
 /// A backup that is the database now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,7 +178,7 @@ pub fn restore(
 }
 
 /// Removes what killed restores of this database left beside it: copies of backups, with what was erased since, and a second name of
-/// the database, which gives back what it took. The caller keeps restores away.
+/// the database, or a copy of it, which gives back what it took. The caller keeps restores away.
 pub fn forget_killed(database: &Database) {
     if let Some(file) = database.file() {
         forget_left(&private::resolved(file));
@@ -185,20 +187,45 @@ pub fn forget_killed(database: &Database) {
 
 /// As [`forget_killed`].
 fn forget_left(to: &Path) {
-    sweep(to, |_| true);
+    let drafts = drafts_of(to);
     let itself = private::identity(to).filter(|_| private::has_other_names(to));
-    let (Some(itself), Ok(entries)) = (itself, fs::read_dir(private::folder(to))) else {
-        return;
-    };
+    let is_itself = |name: &Path| itself.is_some() && private::identity(name) == itself;
+    // While the draft is there, it has not replaced the database. So what holds the same bytes is what was put aside.
+    let is_copy = |name: &Path| !drafts.is_empty() && hold_the_same(name, to).unwrap_or(false);
     let begins = with_end(to, REPLACED);
-    for name in entries.flatten().map(|entry| entry.path()) {
+    let entries = fs::read_dir(private::folder(to));
+    for entry in entries.into_iter().flatten().flatten() {
+        let name = entry.path();
         let [begins, whole] = [&begins, &name].map(|it| it.as_os_str().as_encoded_bytes());
-        if whole.starts_with(begins) && private::identity(&name) == Some(itself) {
+        if whole.starts_with(begins) && (is_itself(&name) || is_copy(&name)) {
             give_back(&name, to);
             // What it could not give back belongs to the database too.
             if sqlite::is_at_rest(&name) {
                 let _ = fs::remove_file(&name);
             }
+        }
+    }
+    // Last, because they tell that a copy is one.
+    drafts.iter().for_each(|draft| remove(draft));
+}
+
+/// Whether two files hold the same bytes.
+fn hold_the_same(one: &Path, other: &Path) -> io::Result<bool> {
+    let [len, other_len] = [one, other].map(|file| file.metadata().map(|it| it.len()));
+    if len? != other_len? {
+        return Ok(false);
+    }
+    let (mut one, mut other) = (File::open(one)?, File::open(other)?);
+    let mut parts = [vec![0; COMPARED], vec![0; COMPARED]];
+    loop {
+        let [part, other_part] = &mut parts;
+        let read = one.read(part)?;
+        if read == 0 {
+            return Ok(true);
+        }
+        other.read_exact(&mut other_part[..read])?;
+        if part[..read] != other_part[..read] {
+            return Ok(false);
         }
     }
 }
@@ -275,6 +302,14 @@ fn guarded(log: &Log, draft: &Draft) -> Result<Guarded, StoreError> {
 
 /// Gives the draft the database's name, and what had it another. Returns that.
 fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError> {
+    put_in_place_by(draft, to, |to, aside| fs::hard_link(to, aside))
+}
+
+fn put_in_place_by(
+    draft: &Draft,
+    to: &Path,
+    link: impl FnOnce(&Path, &Path) -> io::Result<()>,
+) -> Result<Option<PathBuf>, BackupError> {
     let at = in_name(Clock::System.now());
     let mut aside = with_end(to, &format!("{REPLACED}{at}"));
     // Another one of the same millisecond stays.
@@ -290,11 +325,13 @@ fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError
     let mut replaced = None;
     if was_there {
         // Some file systems have no hard links.
-        if fs::hard_link(to, &aside).is_err() {
+        if link(to, &aside).is_err() {
             let from = replaced.insert(File::open(to).map_err(cannot)?);
-            if let Err(e) = copy(from, &aside) {
-                // Half a copy must not be mistaken for a database.
-                let _ = fs::remove_file(&aside);
+            // Half a copy must not be mistaken for a database.
+            let part = Draft::name(to);
+            let copied = copy(from, &part).and_then(|()| fs::rename(&part, &aside));
+            if let Err(e) = copied {
+                let _ = fs::remove_file(&part);
                 return Err(cannot(e));
             }
         }
@@ -338,6 +375,13 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+
+    type Link = fn(&Path, &Path) -> io::Result<()>;
+
+    /// What happens on a file system without hard links.
+    fn without_links(_: &Path, _: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// A folder with these files, each with its contents.
     fn folder(files: &[(&str, &str)]) -> TempDir {
@@ -386,7 +430,11 @@ mod tests {
 
     #[test]
     fn what_lies_beside_the_old_database_goes_with_it_or_stays() {
-        for is_whole in [true, false] {
+        let links: [Link; 2] = [|to, aside| fs::hard_link(to, aside), without_links];
+        for (is_whole, link) in [true, false]
+            .into_iter()
+            .flat_map(|it| links.map(|link| (it, link)))
+        {
             let folder = folder(&[("b.db", "old"), ("b.db-wal", "log")]);
             let to = folder.path().join("b.db");
             let draft = Draft::new(&to).unwrap();
@@ -396,7 +444,7 @@ mod tests {
                 fs::remove_file(&draft.0).unwrap();
                 fs::create_dir(&draft.0).unwrap();
             }
-            let log = match put_in_place(&draft, &to) {
+            let log = match put_in_place_by(&draft, &to, link) {
                 Ok(aside) => with_end(&aside.unwrap(), "-wal"),
                 Err(_) => with_end(&to, "-wal"),
             };
@@ -440,6 +488,38 @@ mod tests {
         forget_left(&to);
         let left = files(&folder).into_iter().map(|(name, _)| name);
         assert_eq!(left.collect::<Vec<_>>(), ["b.db", "b.db-wal", "kept"]);
+    }
+
+    #[test]
+    fn a_restore_that_is_killed_is_undone_also_without_hard_links() {
+        let draft = "b.db.0123456789ab.part";
+        for moved in 0..=2 {
+            let folder = folder(&[("b.db", "old"), ("b.db-wal", "log"), ("b.db-shm", "index")]);
+            let at = |name: &str| folder.path().join(name);
+            // One of an earlier restore stays.
+            fs::write(at("b.db.replaced-20260301T020000.000Z"), "older").unwrap();
+            let before = files(&folder);
+            let second = at("b.db.replaced-20260302T020000.000Z");
+            fs::copy(at("b.db"), &second).unwrap();
+            fs::write(at(draft), "new").unwrap();
+            for end in &sqlite::BESIDE[..moved] {
+                fs::rename(with_end(&at("b.db"), end), with_end(&second, end)).unwrap();
+            }
+            forget_left(&at("b.db"));
+            assert_eq!(files(&folder), before, "{moved} moved");
+        }
+        // Nothing is given to a database that is another one, or that was written since: it would not fit.
+        let aside = "b.db.replaced-20260302T020000.000Z";
+        let log = "b.db.replaced-20260302T020000.000Z-wal";
+        for (database, has_draft) in [("old", false), ("now", true), ("older", true)] {
+            let folder = folder(&[("b.db", database), (aside, "old"), (log, "log")]);
+            let before = files(&folder);
+            if has_draft {
+                fs::write(folder.path().join(draft), "new").unwrap();
+            }
+            forget_left(&folder.path().join("b.db"));
+            assert_eq!(files(&folder), before, "{database}");
+        }
     }
 
     #[test]

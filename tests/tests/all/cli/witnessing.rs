@@ -532,11 +532,23 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     // It is the known one, and nobody vouches any more that there is none after it, nor can vouch today for tomorrow.
     for days in [8, -1] {
         fs::write(at("log").join("checkpoint"), cosigned_before(30, days)).unwrap();
-        let old = "enough of its witnesses have cosigned within 7 days";
+        let old = "enough of its witnesses have cosigned within 7d";
         let ran = look().await;
         ran.ended(6, &[old]);
         let looked: Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(looked["size"], 30);
+    }
+    // Whoever knows that nobody cosigns it while it rests allows more time; but tomorrow is not yet.
+    let more = line().args("--cosigned-within 9d").run().await;
+    more.ended(6, &["within 9d"]);
+    fs::write(at("log").join("checkpoint"), cosigned_before(30, 8)).unwrap();
+    for (time, code, said) in [
+        ("9d", 0, ""),
+        ("8h", 6, "within 8h"),
+        ("9", 2, "it must be a time such as"),
+    ] {
+        let ran = line().args(["--cosigned-within", time]).run().await;
+        ran.ended(code, &[said]);
     }
     // Whoever follows it goes on.
     let mut following = line().args("--every 1s --output json").start();
@@ -564,6 +576,46 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     }
     let kept = fs::read_to_string(at("m").join("checkpoint")).unwrap();
     assert_eq!(kept, cosigned(30));
+}
+
+/// Whoever follows a log for good is told, goes on, and notices a fork also while nothing is cosigned.
+#[tokio::test]
+async fn a_log_without_a_quorum_is_followed_again_once_it_has_one() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let log = Log::new("log.example", 40, 99);
+    let witness = Cosigner::from_seed("witness.example.com/w", &[3; 32]).unwrap();
+    let policy = format!("witness w {}\nquorum w\n", witness.verifier());
+    fs::write(at("policy"), policy).unwrap();
+    let line = |key: &str| {
+        let line = follow("monitor", &at("log"), &at("m"), Some(key));
+        line.arg("--witness-policy").arg(at("policy"))
+    };
+    let key = log.key();
+    let without = "is not cosigned as the trust policy demands";
+    log.publish(30, &at("log"));
+    line(&key).run().await.refused(6, &[without]);
+    // Of another log, waiting does not help.
+    let other = Log::new("other.example", 1, 99).key();
+    let ran = line(&other).args("--every 1s").run().await;
+    ran.refused(6, &["cannot be relied on"]);
+    let mut following = line(&key).args("--every 1s --output json").start();
+    for _ in 0..2 {
+        let said = following.complaint().await;
+        assert!(said.contains(without), "{said}");
+    }
+    let note = log.note(30);
+    let (text, _) = note.split_once("\n\n").unwrap();
+    let now = Clock::System.now().unix_seconds().cast_unsigned();
+    let cosigned = format!("{note}{}", witness.cosign(&format!("{text}\n"), now));
+    fs::write(at("log").join("checkpoint"), cosigned).unwrap();
+    let looked: Value = serde_json::from_str(&following.line().await).unwrap();
+    assert_eq!(looked["size"], 30);
+    assert_eq!(looked["added"], 30);
+    assert_eq!(following.terminate().await, Some(0));
+    Log::new("log.example", 40, 10).publish(30, &at("log"));
+    let ran = line(&key).args("--every 1s").run().await;
+    ran.refused(6, &["the log is forked"]);
 }
 
 /// A fork that shows its signed checkpoint, and no entries, may never be proven; what it signed is kept.
