@@ -314,9 +314,14 @@ async fn on_a_database_alone_what_is_due_is_left_to_the_server_that_starts() {
         let server = Serving::start(&database, &["--dev"]).await;
         delivered(&target, &id).await;
         server.terminate().await;
-        let deleted = target
-            .json(format!("webhook-endpoints delete {endpoint}"))
+        let delete = format!("webhook-endpoints delete {endpoint}");
+        let unasked = target.run(&delete).await;
+        unasked.refused(2, &["for good", "not sent", "--yes"]);
+        let kept = target
+            .json(format!("webhook-endpoints get {endpoint}"))
             .await;
+        assert_eq!(kept["enabled"], true, "nothing was deleted");
+        let deleted = target.json(format!("{delete} --yes")).await;
         assert_eq!(deleted["enabled"], false);
         database.verify(3).await;
     })
