@@ -201,6 +201,10 @@ async fn evidence(target: &Target<'_>, id: &str, folder: &Path) {
     no_key.ended(2, &["the verifier key cannot be read", "or @ and the file"]);
     let page = verify_packet(folder, "page.html", "<!doctype html>", "@log.vkey").await;
     page.refused(2, &["page.html is a page", "packet.json"]);
+    let empty = verify_packet(folder, "empty.json", "", "@log.vkey").await;
+    empty.refused(2, &["empty.json is empty", "evidence get"]);
+    let made = bookguard("evidence pdf empty.json --out made.pdf").in_folder(folder);
+    made.run().await.refused(2, &["empty.json is empty"]);
     let from_pipe = bookguard(format!("evidence verify - --key {vkey}"));
     let from_pipe = from_pipe.input(packet.stdout).run().await;
     from_pipe.ended(0, &[]);
