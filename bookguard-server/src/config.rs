@@ -49,6 +49,11 @@ impl Settings {
     /// # Errors
     /// One sentence for each fault, that names the setting, the rule and what to write.
     pub fn resolve(self) -> Result<Config, String> {
+        self.checked(Faults::default())
+    }
+
+    /// Does the same as [`Self::resolve`], after these faults were found when the settings were read.
+    fn checked(self, unread: Faults) -> Result<Config, String> {
         let mut faults = Faults::default();
         self.check(&mut faults);
         let burst = self.rate_limit_burst;
@@ -170,7 +175,7 @@ impl Settings {
             clock: Clock::System,
             commit_delay: Duration::ZERO,
         };
-        faults.none().map(|()| config)
+        unread.and(faults).none().map(|()| config)
     }
 }
 
@@ -508,22 +513,31 @@ impl Config {
         }
     }
 
-    /// Reads the configuration file, if one is named, and overrides it with the environment and the flags.
+    /// Reads the configuration file, if one is named, and overrides it with the environment and the flags, of which these faults
+    /// are known.
     ///
     /// # Errors
-    /// As [`Settings::load`] and [`Settings::resolve`].
+    /// One sentence for each fault of any source, and for each that [`Settings::resolve`] finds.
     pub fn load(
         file: Option<&Path>,
         flags: Settings,
         environment: Settings,
+        mut faults: Faults,
     ) -> Result<Self, String> {
-        let file = file.map(Settings::load).transpose()?.unwrap_or_default();
+        let file = match file {
+            Some(file) => Settings::load(file, &mut faults),
+            None => Some(Settings::default()),
+        };
+        // Without the file, nothing can be said about the whole.
+        let Some(file) = file else {
+            return Err(faults.in_words());
+        };
         let in_force = Settings::in_force([
             ("flag", flags.clone()),
             ("environment", environment.clone()),
             ("file", file.clone()),
         ]);
-        let config = flags.merge(environment).merge(file).resolve()?;
+        let config = flags.merge(environment).merge(file).checked(faults)?;
         Ok(Self { in_force, ..config })
     }
 

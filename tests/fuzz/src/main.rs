@@ -68,7 +68,9 @@ mod config {
     pub mod settings;
 
     pub fn parse(text: &str) -> Result<settings::Settings, String> {
-        settings::Settings::parse(text)
+        let mut faults = settings::Faults::default();
+        let read = settings::Settings::parse(text, "", &mut faults);
+        faults.none().map(|()| read.unwrap_or_default())
     }
 }
 #[path = "../../../bookguard-server/src/mcp"]
