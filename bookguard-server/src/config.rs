@@ -14,6 +14,7 @@ mod witnesses;
 
 use std::fs::File;
 use std::io::Read as _;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,11 +70,14 @@ impl Settings {
         let rate = it.rate_limit_per_second.unwrap_or_default();
         let rate_limit_burst = faults.note(burst_for(rate, burst)).unwrap_or_default();
         let db = faults.note(database(it.db, it.db_file));
-        faults.note(apart([
+        let places = [
             ("listen", it.listen.as_deref()),
             ("metrics_listen", it.metrics_listen.as_deref()),
             ("operator_listen", it.operator_listen.as_deref()),
-        ]));
+        ];
+        for (at, place) in places.iter().enumerate() {
+            faults.note(apart(*place, &places[..at]));
+        }
         let config = Config {
             changed,
             in_force,
@@ -276,21 +280,42 @@ fn listened(setting: &str, text: String) -> Result<String, String> {
     }
 }
 
-/// Fails if two of these settings name one address, unless the system picks the ports.
-fn apart(places: [(&str, Option<&str>); 3]) -> Result<(), String> {
-    for (at, (setting, place)) in places.iter().enumerate() {
-        let Some(place) = place.filter(|place| !place.ends_with(":0")) else {
+/// A setting that says where to listen, and what it says.
+type Place<'a> = (&'static str, Option<&'a str>);
+
+/// Fails if this setting takes the port of one of the others, unless the system picks the ports.
+fn apart((setting, place): Place<'_>, others: &[Place<'_>]) -> Result<(), String> {
+    let Some(place) = place.filter(|place| !place.ends_with(":0")) else {
+        return Ok(());
+    };
+    for (other, there) in others {
+        let Some(there) = there.filter(|there| share_port(place, there)) else {
             continue;
         };
-        let mut before = places[..at].iter();
-        if let Some((other, _)) = before.find(|(_, other)| *other == Some(place)) {
-            return Err(format!(
-                "{setting} and {other} are both {}; give each a port of its own",
-                quoted(place)
-            ));
-        }
+        let are = match place == there {
+            true => format!("both {}", quoted(place)),
+            false => format!(
+                "{} and {}, which take the same port",
+                quoted(place),
+                quoted(there)
+            ),
+        };
+        return Err(format!(
+            "{setting} and {other} are {are}; give each a port of its own"
+        ));
     }
     Ok(())
+}
+
+/// Whether nobody can listen at both places. What a name stands for is known only once the server listens.
+fn share_port(one: &str, other: &str) -> bool {
+    let (Ok(a), Ok(b)) = (one.parse::<SocketAddr>(), other.parse::<SocketAddr>()) else {
+        return one == other;
+    };
+    // `0.0.0.0` is every IPv4 address, and `[::]` every address.
+    let holds = |all: IpAddr, one: IpAddr| all.is_unspecified() && (all.is_ipv6() || one.is_ipv4());
+    let (at, there) = (a.ip(), b.ip());
+    a.port() == b.port() && (at == there || holds(at, there) || holds(there, at))
 }
 
 /// A setting that is a base URL, as a text without a trailing slash.

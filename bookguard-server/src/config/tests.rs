@@ -279,7 +279,19 @@ fn every_wrong_value_is_refused_with_its_name() {
         ("operator_listen = \"[::1]\"", "operator_listen"),
         (
             "listen = \"h:1\"\nmetrics_listen = \"h:1\"",
+            "metrics_listen and listen are both \"h:1\"; give",
+        ),
+        (
+            "listen = \"0.0.0.0:1\"\noperator_listen = \"127.0.0.1:1\"",
+            "operator_listen and listen are \"127.0.0.1:1\" and \"0.0.0.0:1\", which take the same port; give each",
+        ),
+        (
+            "listen = \"10.0.0.1:1\"\nmetrics_listen = \"[::]:1\"",
             "metrics_listen and listen",
+        ),
+        (
+            "metrics_listen = \"[::1]:1\"\noperator_listen = \"[0::1]:1\"",
+            "operator_listen and metrics_listen",
         ),
         ("quota_endpoints = 21", "quota_endpoints"),
         ("quota_bytes = \"1000 TiB\"", "quota_bytes"),
@@ -384,6 +396,22 @@ fn where_to_listen_is_a_host_and_a_port() {
     for text in ["0.0.0.0:0", "[::1]:8080", "bookings.example.com:443"] {
         let config = parse(&format!("listen = \"{text}\"")).unwrap();
         assert_eq!(config.resolve().unwrap().listen, text);
+    }
+}
+
+#[test]
+fn listeners_may_have_one_port_at_addresses_that_differ() {
+    for (place, other) in [
+        ("127.0.0.1:1", "127.0.0.2:1"),
+        ("127.0.0.1:1", "[::1]:1"),
+        ("0.0.0.0:1", "[::1]:1"),
+        ("0.0.0.0:1", "127.0.0.1:2"),
+        ("0.0.0.0:0", "127.0.0.1:0"),
+        ("127.0.0.1:1", "b.example:1"),
+    ] {
+        let text = format!("listen = \"{place}\"\noperator_listen = \"{other}\"");
+        let config = parse(&text).unwrap().resolve().unwrap();
+        assert_eq!(config.operator_listen.as_deref(), Some(other));
     }
 }
 
