@@ -404,7 +404,7 @@ pub struct Config {
     /// Every setting, without secrets, and where it came from. A configuration that was not loaded by [`Config::load`] calls the source
     /// of what was set `file`.
     pub in_force: Vec<SettingInForce>,
-    /// What looks like a setting and is none, in a sentence each: see [`Settings::ignored`].
+    /// The environment variables that look like settings and are not, in a sentence each: see [`Settings::ignored`].
     pub ignored: Vec<String>,
     /// The database.
     pub db: Database,

@@ -410,7 +410,7 @@ const TESTS_BEGIN: [&str; 2] = ["BENCH_", "TEST_"];
 const OF_SERVICES: [&str; 2] = ["_SERVICE_", "_PORT_"];
 
 impl Settings {
-    /// Which of these environment variables look like settings and are none, in a sentence each.
+    /// Which of these environment variables look like settings and are not, in a sentence each.
     #[must_use]
     pub fn ignored(variables: impl IntoIterator<Item = OsString>) -> Vec<String> {
         let names = Self::ALL.iter().map(|setting| setting.name);
@@ -538,7 +538,7 @@ fn told(text: &str, file: &str, error: &toml::de::Error, setting: Option<&Settin
     format!("{file}, line {}{place}: {why}", line + 1)
 }
 
-/// The sentence about a variable that looks like one of these and is none.
+/// The sentence about a variable that looks like one of these and is not.
 fn ignored(variable: &str, known: &[&str]) -> Option<String> {
     let name = variable.strip_prefix("BOOKGUARD_")?;
     let is_known = known.iter().any(|known| known.to_uppercase() == name);

@@ -135,7 +135,7 @@ static TARGET: LazyLock<Target> = LazyLock::new(|| {
     let asked = std::env::var("TARGET").unwrap_or_default();
     let found = TARGETS.iter().find(|(name, _)| *name == asked);
     found
-        .unwrap_or_else(|| panic!("TARGET={asked} is no target"))
+        .unwrap_or_else(|| panic!("TARGET={asked} is not a target"))
         .1
 });
 
