@@ -55,6 +55,14 @@ pub struct GlobalArgs {
     pub curl: bool,
 }
 
+/// The flag of a command that asks before it does something that cannot be undone.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct ConsentArgs {
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
 const WHERE: &str = "Where";
 const SETTINGS: &str = "Settings of the service";
 

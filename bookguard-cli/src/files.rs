@@ -75,8 +75,16 @@ fn is_stdin(path: &Path) -> bool {
 /// # Errors
 /// As [`bytes`], and for text that is not UTF-8.
 pub fn text(path: &Path, most: u64) -> Result<String, Failure> {
-    String::from_utf8(bytes(path, most)?)
-        .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))
+    utf8(path, bytes(path, most)?)
+}
+
+/// The bytes of this file as text.
+///
+/// # Errors
+/// [`Failure::Usage`] that names the file, for bytes that are not UTF-8.
+pub fn utf8(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", name(path))))
 }
 
 fn read_at_most(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
@@ -108,7 +116,7 @@ mod tests {
     fn a_secret_in_place_of_a_file_is_not_shown() {
         for begin in SECRETS_BEGIN {
             let Err(Failure::Usage(why)) = text(Path::new(&format!("{begin}s3cret")), 1) else {
-                panic!("{begin} is no file")
+                panic!("{begin} is not a file")
             };
             assert!(
                 why.contains("not shown") && !why.contains("s3cret"),

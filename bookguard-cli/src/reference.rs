@@ -1,5 +1,7 @@
 //! Checks that docs/reference/settings.md matches the table of settings, or rewrites the page with `UPDATE=1`. Also checks
-//! that docs/cli.md names every command.
+//! that docs/cli.md names every command, and which of them ask.
+
+use std::collections::BTreeSet;
 
 use bookguard_server::config::Settings;
 use bookguard_server::config::settings::Setting;
@@ -57,10 +59,41 @@ fn the_page_of_settings_says_what_their_table_says() {
     );
 }
 
+fn page_of_the_command_line() -> String {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
+    std::fs::read_to_string(page).unwrap()
+}
+
+/// The commands that have `--yes`.
+fn asking(command: &clap::Command, path: &str, found: &mut BTreeSet<String>) {
+    for inner in command.get_subcommands() {
+        let path = format!("{path} {}", inner.get_name());
+        let path = path.trim_start();
+        let mut flags = inner.get_arguments();
+        if flags.any(|arg| arg.get_long() == Some("yes")) {
+            found.insert(path.to_owned());
+        }
+        asking(inner, path, found);
+    }
+}
+
+#[test]
+fn the_page_of_the_command_line_lists_the_commands_that_ask() {
+    let page = page_of_the_command_line();
+    let (_, section) = page.split_once("## What asks first\n\n").unwrap();
+    let (list, _) = section.split_once("\n\n").unwrap();
+    let quoted = list.split('`').skip(1).step_by(2);
+    let listed = quoted.filter(|text| !text.starts_with("--"));
+    // `transfer` asks only with `--reopen`.
+    let listed = listed.map(|text| text.split(" --").next().unwrap().to_owned());
+    let mut found = BTreeSet::new();
+    asking(&shape(&declared()), "", &mut found);
+    assert_eq!(listed.collect::<BTreeSet<_>>(), found);
+}
+
 #[test]
 fn every_command_is_in_the_page_of_the_command_line() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
-    let page = std::fs::read_to_string(page).unwrap();
+    let page = page_of_the_command_line();
     let (_, table) = page.split_once("## Commands").unwrap();
     let cli = shape(&declared());
     for command in cli.get_subcommands() {

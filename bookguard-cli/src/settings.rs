@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use bookguard_core::model::PartnerId;
-use bookguard_server::config::settings::Source;
+use bookguard_server::config::settings::{Faults, Source};
 use bookguard_server::config::{Config, Settings};
 
 use crate::args::{GlobalArgs, SettingFlags, Var};
@@ -220,8 +220,10 @@ pub fn config(
     var: Var<'_>,
 ) -> Result<Config, Failure> {
     let load = || -> Result<Config, String> {
-        let [flags, variables] = typed(place, serve, var)?;
-        let config = Config::load(config_file(place, var).as_deref(), flags, variables)?;
+        let mut faults = Faults::default();
+        let [flags, variables] = typed(place, serve, var, &mut faults);
+        let file = config_file(place, var);
+        let config = Config::load(file.as_deref(), flags, variables, faults)?;
         let set = std::env::vars_os().filter(|(_, value)| !value.is_empty());
         Ok(Config {
             ignored: Settings::ignored(set.map(|(name, _)| name)),
@@ -236,13 +238,14 @@ fn typed(
     place: &GlobalArgs,
     serve: Option<&SettingFlags<false>>,
     var: Var<'_>,
-) -> Result<[Settings; 2], String> {
-    let flags = Settings::read(Source::Flag, |setting| {
+    faults: &mut Faults,
+) -> [Settings; 2] {
+    let flags = Settings::read(Source::Flag, faults, |setting| {
         let said = place.settings.said(setting);
         said.or_else(|| serve?.said(setting))
     });
-    let variables = Settings::read(Source::Variable, |setting| var(&setting.variable()));
-    Ok([flags?, variables?])
+    let variables = Settings::read(Source::Variable, faults, |setting| var(&setting.variable()));
+    [flags, variables]
 }
 
 /// The configuration file, if one is named.
@@ -324,7 +327,11 @@ mod tests {
     }
 
     fn of_environment(var: Var<'_>) -> Result<Settings, String> {
-        Settings::read(Source::Variable, |setting| var(&setting.variable()))
+        let mut faults = Faults::default();
+        let read = Settings::read(Source::Variable, &mut faults, |setting| {
+            var(&setting.variable())
+        });
+        faults.none().map(|()| read)
     }
 
     fn vars<'a>(pairs: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<OsString> + 'a {

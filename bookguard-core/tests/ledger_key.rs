@@ -161,6 +161,37 @@ fn a_node_without_the_log_s_key_refuses_and_leaves_no_key_behind() {
 }
 
 #[test]
+fn a_key_or_a_guard_that_cannot_be_used_makes_no_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let db = folder.path().join("b.db");
+    let text = key_text(elsewhere.path());
+    let nonsense = elsewhere.path().join("nonsense");
+    std::fs::write(&nonsense, "This is something else.").unwrap();
+    let guarded = ServiceConfig {
+        guard_file: Some(nonsense.clone()),
+        ..ServiceConfig::of(db.as_path().into())
+    };
+    for (refused, words) in [
+        (
+            open(&db, as_text(&text[..text.len() - 9])).err(),
+            "BOOKGUARD_LEDGER_KEY does not hold a complete ledger key",
+        ),
+        (
+            open(&db, as_file(&nonsense)).err(),
+            "nonsense is not a ledger key",
+        ),
+        (Service::open(guarded).err(), "nonsense is not a guard file"),
+    ] {
+        let refused = refused.unwrap();
+        assert!(refused.contains(words), "{refused}");
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 0, "{refused}");
+    }
+    assert!(open(&db, as_text(&text)).is_ok());
+}
+
+#[test]
 fn two_nodes_that_begin_at_once_with_one_key_both_come_up() {
     for _ in 0..20 {
         let folder = tempfile::tempdir().unwrap();

@@ -14,6 +14,7 @@ mod witnesses;
 
 use std::fs::File;
 use std::io::Read as _;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +50,11 @@ impl Settings {
     /// # Errors
     /// One sentence for each fault, that names the setting, the rule and what to write.
     pub fn resolve(self) -> Result<Config, String> {
+        self.checked(Faults::default())
+    }
+
+    /// Does the same as [`Self::resolve`], after these faults were found when the settings were read.
+    fn checked(self, unread: Faults) -> Result<Config, String> {
         let mut faults = Faults::default();
         self.check(&mut faults);
         let burst = self.rate_limit_burst;
@@ -64,11 +70,14 @@ impl Settings {
         let rate = it.rate_limit_per_second.unwrap_or_default();
         let rate_limit_burst = faults.note(burst_for(rate, burst)).unwrap_or_default();
         let db = faults.note(database(it.db, it.db_file));
-        faults.note(apart([
+        let places = [
             ("listen", it.listen.as_deref()),
             ("metrics_listen", it.metrics_listen.as_deref()),
             ("operator_listen", it.operator_listen.as_deref()),
-        ]));
+        ];
+        for (at, place) in places.iter().enumerate() {
+            faults.note(apart(*place, &places[..at]));
+        }
         let config = Config {
             changed,
             in_force,
@@ -170,7 +179,7 @@ impl Settings {
             clock: Clock::System,
             commit_delay: Duration::ZERO,
         };
-        faults.none().map(|()| config)
+        unread.and(faults).none().map(|()| config)
     }
 }
 
@@ -271,21 +280,42 @@ fn listened(setting: &str, text: String) -> Result<String, String> {
     }
 }
 
-/// Fails if two of these settings name one address, unless the system picks the ports.
-fn apart(places: [(&str, Option<&str>); 3]) -> Result<(), String> {
-    for (at, (setting, place)) in places.iter().enumerate() {
-        let Some(place) = place.filter(|place| !place.ends_with(":0")) else {
+/// A setting that says where to listen, and what it says.
+type Place<'a> = (&'static str, Option<&'a str>);
+
+/// Fails if this setting takes the port of one of the others, unless the system picks the ports.
+fn apart((setting, place): Place<'_>, others: &[Place<'_>]) -> Result<(), String> {
+    let Some(place) = place.filter(|place| !place.ends_with(":0")) else {
+        return Ok(());
+    };
+    for (other, there) in others {
+        let Some(there) = there.filter(|there| share_port(place, there)) else {
             continue;
         };
-        let mut before = places[..at].iter();
-        if let Some((other, _)) = before.find(|(_, other)| *other == Some(place)) {
-            return Err(format!(
-                "{setting} and {other} are both {}; give each a port of its own",
-                quoted(place)
-            ));
-        }
+        let are = match place == there {
+            true => format!("both {}", quoted(place)),
+            false => format!(
+                "{} and {}, which take the same port",
+                quoted(place),
+                quoted(there)
+            ),
+        };
+        return Err(format!(
+            "{setting} and {other} are {are}; give each a port of its own"
+        ));
     }
     Ok(())
+}
+
+/// Whether nobody can listen at both places. What a name stands for is known only once the server listens.
+fn share_port(one: &str, other: &str) -> bool {
+    let (Ok(a), Ok(b)) = (one.parse::<SocketAddr>(), other.parse::<SocketAddr>()) else {
+        return one == other;
+    };
+    // `0.0.0.0` is every IPv4 address, and `[::]` every address.
+    let holds = |all: IpAddr, one: IpAddr| all.is_unspecified() && (all.is_ipv6() || one.is_ipv4());
+    let (at, there) = (a.ip(), b.ip());
+    a.port() == b.port() && (at == there || holds(at, there) || holds(there, at))
 }
 
 /// A setting that is a base URL, as a text without a trailing slash.
@@ -374,7 +404,7 @@ pub struct Config {
     /// Every setting, without secrets, and where it came from. A configuration that was not loaded by [`Config::load`] calls the source
     /// of what was set `file`.
     pub in_force: Vec<SettingInForce>,
-    /// What looks like a setting and is none, in a sentence each: see [`Settings::ignored`].
+    /// The environment variables that look like settings and are not, in a sentence each: see [`Settings::ignored`].
     pub ignored: Vec<String>,
     /// The database.
     pub db: Database,
@@ -508,22 +538,31 @@ impl Config {
         }
     }
 
-    /// Reads the configuration file, if one is named, and overrides it with the environment and the flags.
+    /// Reads the configuration file, if one is named, and overrides it with the environment and the flags, of which these faults
+    /// are known.
     ///
     /// # Errors
-    /// As [`Settings::load`] and [`Settings::resolve`].
+    /// One sentence for each fault of any source, and for each that [`Settings::resolve`] finds.
     pub fn load(
         file: Option<&Path>,
         flags: Settings,
         environment: Settings,
+        mut faults: Faults,
     ) -> Result<Self, String> {
-        let file = file.map(Settings::load).transpose()?.unwrap_or_default();
+        let file = match file {
+            Some(file) => Settings::load(file, &mut faults),
+            None => Some(Settings::default()),
+        };
+        // Without the file, nothing can be said about the whole.
+        let Some(file) = file else {
+            return Err(faults.in_words());
+        };
         let in_force = Settings::in_force([
             ("flag", flags.clone()),
             ("environment", environment.clone()),
             ("file", file.clone()),
         ]);
-        let config = flags.merge(environment).merge(file).resolve()?;
+        let config = flags.merge(environment).merge(file).checked(faults)?;
         Ok(Self { in_force, ..config })
     }
 

@@ -327,7 +327,7 @@ fn wrong_certificates_are_refused() {
             |chain| chain.root.valid.0 = NOW + 1000,
         ),
         (
-            "an authority that is none",
+            "an issuer that is not an authority",
             "do not lead to a trusted root",
             |chain| chain.intermediate.authority = false,
         ),

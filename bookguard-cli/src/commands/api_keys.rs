@@ -3,12 +3,10 @@
 use bookguard_core::features::api_keys::rotation::{RotateApiKey, RotatedApiKey};
 use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, NewApiKey, RevokeApiKey};
 use bookguard_core::model::{ApiKey, Page};
-use clap::Args;
 
 use super::declare::{Call, Declared, Flags, carried, group, operation};
 use super::partner_export::pages;
-use crate::args::{self, period_ms};
-use crate::consent;
+use crate::args::{self, ConsentArgs, period_ms};
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, or_dash, page, record};
 use crate::target::Target;
@@ -27,25 +25,18 @@ pub(super) fn commands() -> Declared {
     });
     let about = "Replace a key; the new one is shown only once, and both work for a while";
     let rotate = operation::<RotateApiKey>("rotate", about, rotated).flags(overlap);
-    let revoke = revoke.with::<RevokeArgs>().into();
+    let revoke = revoke.with::<ConsentArgs>().into();
     let commands = [create.into(), list.into(), rotate.into(), revoke];
     group("api-keys", "A partner's API keys", commands)
-}
-
-#[derive(Debug, Args)]
-struct RevokeArgs {
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
 }
 
 /// # Errors
 /// [`Failure::Usage`] if nobody can be asked; those of the call.
 async fn revoke(call: Call<'_>) -> Result<(), Failure> {
-    let RevokeArgs { yes } = call.args()?;
+    let ConsentArgs { yes } = call.args()?;
     if !yes && is_in_use(call).await? {
         let question = "This is the key that the command itself uses: with it, nothing more can be done here, nor by whatever else uses it.";
-        consent::ask(question, yes)?;
+        call.ask(question)?;
     }
     call.screen.show(&call.answer::<RevokeApiKey>().await?, key)
 }

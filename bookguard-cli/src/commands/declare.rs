@@ -11,7 +11,8 @@ use bookguard_core::input::JsonObject;
 use bookguard_core::operation::{Operation, Request};
 use clap::{ArgMatches, Args};
 
-use crate::args::GlobalArgs;
+use crate::args::{ConsentArgs, GlobalArgs};
+use crate::consent;
 use crate::failure::Failure;
 use crate::output::table::Style;
 use crate::output::{Answer, ROWS, Screen};
@@ -319,6 +320,15 @@ impl<'a> Call<'a> {
     /// The value that was typed for a flag of the operation.
     pub(super) fn typed(&self, flag: &str) -> Option<String> {
         self.matches.get_one::<String>(flag).cloned()
+    }
+
+    /// Asks before the command goes on, unless `--yes` was typed or nothing is sent anyway (`--curl`). The command needs [`ConsentArgs`].
+    ///
+    /// # Errors
+    /// As [`consent::ask`].
+    pub(super) fn ask(&self, what: &str) -> Result<(), Failure> {
+        let ConsentArgs { yes } = self.args()?;
+        consent::ask(what, yes || self.place.curl)
     }
 
     /// Calls the operation and returns its answer.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::declare::{Call, CliCommand, alone, carried};
 use super::verify;
 use crate::failure::Failure;
-use crate::files::{self, DOCUMENT_BYTES};
+use crate::files;
 use crate::output::say;
 use crate::settings::{self, environment};
 use crate::target::{self, Purpose, Target};
@@ -103,7 +103,7 @@ fn maker(call: Call<'_>, args: &DocumentArgs) -> Result<Maker, Failure> {
 async fn source(call: Call<'_>, args: &DocumentArgs) -> Result<(String, String), Failure> {
     let packet = match args.of.to_str().and_then(BookingId::parse) {
         Some(booking_id) => fetch(call, &booking_id.to_string()).await?,
-        None => files::text(&args.of, DOCUMENT_BYTES)?,
+        None => files::utf8(&args.of, verify::packet_bytes(&args.of)?)?,
     };
     let key = match &args.key {
         Some(key) => verify::verifier_key(key)?.to_string(),

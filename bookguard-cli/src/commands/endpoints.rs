@@ -11,6 +11,7 @@ use bookguard_core::model::{Endpoint, Page};
 use super::api_keys::overlap;
 use super::declare::{Call, Declared, carried, group, listing, operation};
 use super::events;
+use crate::args::ConsentArgs;
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, joined, page, record};
 use crate::target::Purpose;
@@ -60,8 +61,8 @@ pub(super) fn commands() -> Declared {
     let about = "Replace an endpoint's own signing secret; the new one is shown only once";
     let rotate =
         operation::<RotateEndpointSecret>("rotate-secret", about, rotated_secret).flags(overlap);
-    let about = "Delete an endpoint; deliveries that wait for it are dropped";
-    let delete = operation::<DeleteEndpoint>("delete", about, endpoint);
+    let about = "Delete an endpoint for good, and drop the deliveries that wait for it; asks first";
+    let delete = carried::<DeleteEndpoint>("delete", about, |call| Box::pin(delete(call)));
     group(
         "webhook-endpoints",
         "Where a partner receives its events",
@@ -74,7 +75,7 @@ pub(super) fn commands() -> Declared {
             disable.into(),
             test.purpose(Purpose::Wait).into(),
             rotate.into(),
-            delete.into(),
+            delete.with::<ConsentArgs>().into(),
         ],
     )
 }
@@ -88,6 +89,16 @@ async fn test(call: Call<'_>) -> Result<(), Failure> {
             "The endpoint did not accept the test.".to_owned(),
         )),
     }
+}
+
+async fn delete(call: Call<'_>) -> Result<(), Failure> {
+    let id = call.path()?.path.concat();
+    call.ask(&format!(
+        "Webhook endpoint {id} is deleted for good, and so is its own signing secret if it has one. Deliveries that wait for it \
+         are not sent. To stop it for a while: bookguard webhook-endpoints disable {id}"
+    ))?;
+    let answer = call.answer::<DeleteEndpoint>().await?;
+    call.screen.show(&answer, endpoint)
 }
 
 fn endpoint(endpoint: &Endpoint, style: Style) -> String {

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::declare::{Call, Declared, carried, group, operation};
 use super::documents::deliver;
+use crate::args::ConsentArgs;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::say;
@@ -55,8 +56,8 @@ pub(super) fn commands() -> Declared {
     let send = carried::<PutItemFile>("send", about, |call| Box::pin(send(call)));
     let about = "Fetch the file of an item";
     let file = carried::<GetItemFile>("file", about, |call| Box::pin(fetch(call)));
-    let about = "Delete the stored file of an item, for every item that names it; the record stays";
-    let delete = operation::<DeleteItemFile>("delete-file", about, deleted);
+    let about = "Delete the stored file of an item, for every item that names it; the record stays; asks first";
+    let delete = carried::<DeleteItemFile>("delete-file", about, |call| Box::pin(delete(call)));
     group(
         "items",
         "What a partner adds to a booking's evidence, and its files",
@@ -65,7 +66,7 @@ pub(super) fn commands() -> Declared {
             list.into(),
             send.with::<SendArgs>().into(),
             file.with::<FetchArgs>().into(),
-            delete.into(),
+            delete.with::<ConsentArgs>().into(),
         ],
     )
 }
@@ -144,6 +145,17 @@ async fn fetch(call: Call<'_>) -> Result<(), Failure> {
     let FetchArgs { out } = call.args()?;
     let file = call.target().file::<GetItemFile>(call.path()?).await?;
     deliver(call, out.as_deref(), &file)
+}
+
+async fn delete(call: Call<'_>) -> Result<(), Failure> {
+    let path = call.path()?.path;
+    let item = path.last().map_or("", String::as_str);
+    call.ask(&format!(
+        "The stored file of item {item} is deleted, also for every other item that names the same SHA-256, in whatever booking. \
+         Only somebody who has a copy can send it again."
+    ))?;
+    let answer = call.answer::<DeleteItemFile>().await?;
+    call.screen.show(&answer, deleted)
 }
 
 fn deleted(answer: &ItemWithoutFile, style: Style) -> String {

@@ -35,7 +35,7 @@ use tokio::time::sleep;
 
 use super::backup::Ending;
 use super::declare::{Call, CliCommand, carried, special};
-use crate::consent;
+use crate::args::ConsentArgs;
 use crate::failure::Failure;
 use crate::output::say;
 use crate::output::table::{Style, fields, record};
@@ -57,13 +57,6 @@ struct ExportArgs {
     out: PathBuf,
 }
 
-#[derive(Debug, Args)]
-struct EndArgs {
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
-}
-
 pub(super) fn export_command() -> CliCommand {
     let about = "Write all data of a partner into one archive: the partner that the key belongs to, or that --partner names";
     special("export", about, |call| Box::pin(export(call)))
@@ -75,18 +68,17 @@ pub(super) fn end_command() -> CliCommand {
     let about = "End a partner's contract: revoke its keys, delete its endpoints and erase its personal data, for good (for the operator)";
     carried::<EndContract>("end", about, |call| Box::pin(end(call)))
         .purpose(Purpose::Many)
-        .with::<EndArgs>()
+        .with::<ConsentArgs>()
 }
 
 async fn end(call: Call<'_>) -> Result<(), Failure> {
-    let EndArgs { yes } = call.args()?;
     let first = call.request()?;
     let partner_id = first.path.first().cloned().unwrap_or_default();
     let question = format!(
         "Its keys are revoked, its endpoints deleted, and the personal data of all bookings of {partner_id} erased. None of this \
          can be undone. Export it first: bookguard partners export."
     );
-    consent::ask(&question, yes)?;
+    call.ask(&question)?;
     let mut asked: Value = serde_json::from_slice(&first.body).unwrap_or_else(|_| json!({}));
     let (mut erased, mut held, mut changes) = (0, Vec::new(), 0);
     loop {

@@ -236,6 +236,7 @@ fn known_port(listen: &str) -> Result<String, Failure> {
 mod tests {
     use bookguard_core::key_file::LedgerKeySource;
     use bookguard_server::config::Settings;
+    use bookguard_server::config::settings::Faults;
 
     use super::*;
 
@@ -246,7 +247,7 @@ mod tests {
                 db,
                 ..Settings::default()
             };
-            let config = Config::load(None, typed, Settings::default()).unwrap();
+            let config = Config::load(None, typed, Settings::default(), Faults::default()).unwrap();
             let demo = Demo::new(&config).unwrap();
             assert_eq!(demo.scratch.is_some(), is_scratch);
         }
@@ -260,7 +261,7 @@ mod tests {
             rate_limit_per_second: Some(7),
             ..Settings::default()
         };
-        let config = Config::load(None, typed, Settings::default()).unwrap();
+        let config = Config::load(None, typed, Settings::default(), Faults::default()).unwrap();
         let demo = Demo::new(&config).unwrap();
         let adjusted = demo.adjusted(config);
         let of = |name: &str| {

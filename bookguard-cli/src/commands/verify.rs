@@ -134,8 +134,9 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
 /// The bytes of a packet in a file.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a file that cannot be read, and for a document that only contains a packet, or was made from one.
-fn packet_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
+/// [`Failure::Usage`] for a file that cannot be read or is empty, and for a document that only contains a packet, or was made
+/// from one.
+pub(super) fn packet_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
     let bytes = files::bytes(file, DOCUMENT_BYTES)?;
     match document(&bytes) {
         Some(what) => Err(Failure::Usage(format!("{} is {what}", files::name(file)))),
@@ -143,23 +144,28 @@ fn packet_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// What kind of document these bytes are, and how to get the packet; `None` if that is for the verifier to judge.
+/// What these bytes are, and how to get the packet; `None` if that is for the verifier to judge.
 fn document(bytes: &[u8]) -> Option<&'static str> {
     let kinds: [(&[u8], &str); 3] = [
         (
             b"<",
-            "a page and no packet: open it in a browser and save its packet.json, then verify that; or drop the page on /verify of the service",
+            "a page and not a packet: open it in a browser and save its packet.json, then verify that; or drop the page on /verify of the service",
         ),
         (
             b"%PDF",
-            "a PDF and no packet: save the packet.json attached to it (form=archive), or get that from whoever made the PDF, then verify that",
+            "a PDF and not a packet: save the packet.json attached to it (form=archive), or get that from whoever made the PDF, then verify that",
         ),
         (
             b"PK\x03\x04",
-            "a ZIP archive and no packet: take packet.json out of it, then verify that",
+            "a ZIP archive and not a packet: take packet.json out of it, then verify that",
         ),
     ];
     let text = bytes.trim_ascii_start();
+    if text.is_empty() {
+        return Some(
+            "empty, and so not a packet: get the packet again, such as with `bookguard evidence get`",
+        );
+    }
     let kind = kinds.into_iter().find(|(begin, _)| text.starts_with(begin));
     kind.map(|(_, what)| what)
 }
@@ -406,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_made_of_a_packet_is_no_packet() {
+    fn an_empty_file_or_a_document_made_of_a_packet_is_not_a_packet() {
         for (bytes, is_other) in [
             ("<!doctype html>", true),
             ("\n<html>", true),
@@ -414,8 +420,9 @@ mod tests {
             ("PK\u{3}\u{4}", true),
             ("{\"type\":\"bookguard.evidence/1\"}", false),
             ("bookings.example/log\n7\n", false),
-            // A packet of which everything was cut off.
-            ("", false),
+            // What a command that failed left in a pipe, or a full disk in a file.
+            ("", true),
+            ("\n", true),
         ] {
             assert_eq!(document(bytes.as_bytes()).is_some(), is_other, "{bytes}");
         }

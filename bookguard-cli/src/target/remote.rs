@@ -701,7 +701,7 @@ mod tests {
             while socket.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {}
         });
         let Err(Failure::Unreachable(why)) = remote.text("/readyz").await else {
-            panic!("it is no TLS")
+            panic!("it is not TLS")
         };
         assert!(why.contains("begins with http://"), "{why}");
         server.join().unwrap();

@@ -147,7 +147,7 @@ impl fmt::Display for MapFault {
         match self {
             Self::Map { index, covered } => write!(
                 f,
-                "the log's map in entry {index} is not true: it is the map of no number of entries from {} to {index}",
+                "the log's map in entry {index} is not true: it is not the map of any number of entries from {} to {index}",
                 covered + 1
             ),
             Self::Chain { index } => write!(

@@ -35,7 +35,7 @@ impl Zone {
         name.parse().ok().map(Self::Named)
     }
 
-    /// What to do about a name that is none of IANA's.
+    /// What to do about a name that is not one of IANA's.
     pub(crate) fn fix(typed: &str) -> String {
         match Self::nearest_iana(typed) {
             Some(near) => format!("Did you mean \"{near}\"?"),

@@ -42,7 +42,6 @@ impl Service {
         if config.upgrade {
             schema::upgrade(&config.db).map_err(at)?;
         }
-        let store = Store::open(&config.db, config.create).map_err(at)?;
         let source = config
             .ledger_key
             .clone()
@@ -51,6 +50,8 @@ impl Service {
             .guard_file
             .clone()
             .unwrap_or_else(|| guard::default_path(source.path(), config.db.file()));
+        try_for_new(&config, &source, &guard_file)?;
+        let store = Store::open(&config.db, config.create).map_err(at)?;
         let guard = Guard::open(guard_file)?;
         let (key, made_key) =
             open_key(&store, &source, &guard).map_err(|why| format!("{}: {why}", config.db))?;
@@ -151,6 +152,22 @@ impl Service {
             );
         }
     }
+}
+
+/// Tries the key and the guard of a database file that is made next, because one that cannot be used must not leave an empty file
+/// behind. Both are read again once the file is there: another process may have begun the log meanwhile. Of a database that is
+/// there, its own faults are told first.
+fn try_for_new(
+    config: &ServiceConfig,
+    source: &LedgerKeySource,
+    guard_file: &Path,
+) -> Result<(), String> {
+    let is_absent = |file: &Path| matches!(file.try_exists(), Ok(false));
+    if !config.create || !config.db.file().is_some_and(is_absent) {
+        return Ok(());
+    }
+    LedgerKey::find(source).map_err(|why| format!("{}: {why}", config.db))?;
+    Guard::open(guard_file.to_owned()).map(drop)
 }
 
 fn unguarded(store: &Store, guard: &Guard) -> Option<String> {

@@ -41,7 +41,7 @@ impl Reader<'_> {
         row.map_or(Ok(Sweep::default()), |row| sweep(&row))
     }
 
-    /// The events from `from` up to but not including `to`, ordered by id. One whose id is none is left out, so that it does not keep
+    /// The events from `from` up to but not including `to`, ordered by id. One whose id cannot be read is left out, so that it does not keep
     /// others from being pruned.
     pub fn old_events(&mut self, from: &EventId, to: &EventId, rows: u32) -> Read<Vec<OldEvent>> {
         let args = vec![from.into(), to.into(), i64::from(rows).into()];

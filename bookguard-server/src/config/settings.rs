@@ -20,6 +20,8 @@ use bookguard_core::limits::{
 use bookguard_core::service::SettingInForce;
 use bookguard_core::store::Database;
 use serde::Deserialize;
+use toml::Spanned;
+use toml::de::DeTable;
 
 use super::authority::AuthorityUrl;
 use super::bytes::Bytes;
@@ -179,26 +181,57 @@ impl Setting {
 
 /// What is wrong with settings: all of it, so that nobody has to try again for each fault.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Vec<String>);
+pub struct Faults {
+    told: Vec<String>,
+    /// The settings that a source has, and that could not be read.
+    unread: Vec<&'static str>,
+}
 
 impl Faults {
     /// The value, or `None` after noting what is wrong with it.
     pub(super) fn note<T>(&mut self, value: Result<T, String>) -> Option<T> {
-        value.map_err(|why| self.0.push(why)).ok()
+        value.map_err(|why| self.told.push(why)).ok()
     }
 
-    /// Fails with everything that was noted, numbered if it is more than one fault.
-    pub(super) fn none(mut self) -> Result<(), String> {
-        let count = self.0.len();
-        if count > 1 {
-            let faults = self.0.iter_mut().enumerate();
-            faults.for_each(|(at, why)| *why = format!("({}) {why}", at + 1));
-            return Err(format!(
-                "the settings have {count} faults: {}",
-                self.0.join("; ")
-            ));
+    /// The value of a setting, or `None` after noting why it could not be read.
+    fn read<T>(&mut self, setting: Option<&Setting>, value: Result<T, String>) -> Option<T> {
+        if value.is_err() {
+            self.unread.extend(setting.map(|setting| setting.name));
         }
-        self.0.pop().map_or(Ok(()), Err)
+        self.note(value)
+    }
+
+    /// Adds the faults of the settings as a whole, except those about a setting that could not be read: it only seems to be missing.
+    pub(super) fn and(mut self, whole: Self) -> Self {
+        let unread = &self.unread;
+        let is_new = |why: &String| {
+            let mut words = why.split(|c: char| !(c.is_ascii_lowercase() || c == '_'));
+            !words.any(|word| unread.contains(&word))
+        };
+        self.told.extend(whole.told.into_iter().filter(is_new));
+        self
+    }
+
+    /// Fails with everything that was noted.
+    ///
+    /// # Errors
+    /// One sentence for each fault.
+    pub fn none(self) -> Result<(), String> {
+        match self.told.is_empty() {
+            true => Ok(()),
+            false => Err(self.in_words()),
+        }
+    }
+
+    /// Everything that was noted, numbered if it is more than one fault.
+    pub(super) fn in_words(mut self) -> String {
+        let count = self.told.len();
+        if count > 1 {
+            let faults = self.told.iter_mut().enumerate();
+            faults.for_each(|(at, why)| *why = format!("({}) {why}", at + 1));
+            return format!("the settings have {count} faults: {}", self.told.join("; "));
+        }
+        self.told.pop().unwrap_or_default()
     }
 }
 
@@ -232,20 +265,16 @@ macro_rules! settings {
                 Self { $($name: self.$name.or(weaker.$name),)* }
             }
 
-            /// Reads the settings of one source. `text` returns the text of a setting, if the source has one.
-            ///
-            /// # Errors
-            /// One sentence for each fault, that names the flag or the variable, the rule and what to write.
-            pub fn read(source: Source, text: impl Fn(&Setting) -> Option<OsString>) -> Result<Self, String> {
-                let mut faults = Faults::default();
+            /// Reads the settings of one source. `text` returns the text of a setting, if the source has one. Notes a sentence for
+            /// each fault, that names the flag or the variable, the rule and what to write.
+            pub fn read(source: Source, faults: &mut Faults, text: impl Fn(&Setting) -> Option<OsString>) -> Self {
                 let mut all = Self::ALL.iter();
                 let mut next = || all.next().and_then(|setting| Some((text(setting)?, setting)));
-                let read = Self {
+                Self {
                     $($name: next().and_then(|(text, setting)| {
-                        faults.note(Value::read(text, &setting.place(source), source))
+                        faults.read(Some(setting), Value::read(text, &setting.place(source), source))
                     }),)*
-                };
-                faults.none().map(|()| read)
+                }
             }
 
             /// The names of the settings that are not at their defaults.
@@ -381,7 +410,7 @@ const TESTS_BEGIN: [&str; 2] = ["BENCH_", "TEST_"];
 const OF_SERVICES: [&str; 2] = ["_SERVICE_", "_PORT_"];
 
 impl Settings {
-    /// Which of these environment variables look like settings and are none, in a sentence each.
+    /// Which of these environment variables look like settings and are not, in a sentence each.
     #[must_use]
     pub fn ignored(variables: impl IntoIterator<Item = OsString>) -> Vec<String> {
         let names = Self::ALL.iter().map(|setting| setting.name);
@@ -408,9 +437,11 @@ impl Settings {
     /// # Errors
     /// Only if a default does not parse as its setting's type, which a test would catch.
     pub(super) fn defaults() -> Result<Self, String> {
-        Self::read(Source::Variable, |setting| {
+        let mut faults = Faults::default();
+        let defaults = Self::read(Source::Variable, &mut faults, |setting| {
             setting.default.map(|default| default.to_string().into())
-        })
+        });
+        faults.none().map(|()| defaults)
     }
 
     /// What applies of these sources, the strongest first.
@@ -455,44 +486,59 @@ impl Settings {
                 .is_some_and(Proxy::holds_password)
     }
 
-    /// Reads a configuration file (TOML).
-    ///
-    /// # Errors
-    /// One sentence that names the file and, if a value is at fault, its line and key.
-    pub fn load(file: &Path) -> Result<Self, String> {
-        let text = fs::read_to_string(file).map_err(|e| {
-            format!(
-                "the configuration file {} cannot be read: {e}",
-                file.display()
-            )
-        })?;
-        Self::parse(&text).map_err(|why| format!("{}{why}", file.display()))
+    /// Reads a configuration file (TOML). Notes a sentence for each fault, that names the file and, if a value is at fault, its
+    /// line and key. `None` if nothing of the file can be read.
+    pub fn load(file: &Path, faults: &mut Faults) -> Option<Self> {
+        let shown = file.display();
+        let text = fs::read_to_string(file)
+            .map_err(|e| format!("the configuration file {shown} cannot be read: {e}"));
+        let text = faults.note(text)?;
+        Self::parse(&text, &shown.to_string(), faults)
     }
 
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| {
-            let Some(span) = error.span() else {
-                return format!(": {}", error.message());
-            };
-            let before = text.get(..span.start).unwrap_or_default();
-            let line = before.matches('\n').count();
-            let key = text
-                .lines()
-                .nth(line)
-                .and_then(|line| line.split_once('='))
-                .map(|(key, _)| key.trim());
-            // What stands before an equals sign may be part of an address with a password.
-            let known = |key: &str| Self::ALL.iter().find(|setting| setting.name == key);
-            let setting = key.and_then(known);
-            let place = setting.filter(|it| !error.message().contains(&format!("`{}`", it.name)));
-            let place = place.map_or_else(String::new, |it| format!(" ({})", it.name));
-            let why = in_our_words(error.message(), setting);
-            format!(", line {}{place}: {why}", line + 1)
-        })
+    pub(super) fn parse(text: &str, file: &str, faults: &mut Faults) -> Option<Self> {
+        let table = DeTable::parse(text).map_err(|error| told(text, file, &error, None));
+        let mut entries: Vec<_> = faults.note(table)?.into_inner().into_iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        let mut all = Self::default();
+        // One by one: a reader of the whole would end at the first that is wrong.
+        for (key, value) in entries {
+            let name: &str = key.get_ref();
+            let setting = Self::ALL.iter().find(|setting| setting.name == name);
+            let span = key.span();
+            let alone: DeTable<'_> = [(key, value)].into_iter().collect();
+            let read = Self::deserialize(toml::Deserializer::from(Spanned::new(span, alone)))
+                .map_err(|error| told(text, file, &error, setting));
+            if let Some(read) = faults.read(setting, read) {
+                all = all.or(read);
+            }
+        }
+        Some(all)
     }
 }
 
-/// The sentence about a variable that looks like one of these and is none.
+/// What is wrong with the text of a file, with its line and, if it is known, the setting.
+fn told(text: &str, file: &str, error: &toml::de::Error, setting: Option<&Setting>) -> String {
+    let Some(span) = error.span() else {
+        return format!("{file}: {}", error.message());
+    };
+    let before = text.get(..span.start).unwrap_or_default();
+    let line = before.matches('\n').count();
+    let key = text
+        .lines()
+        .nth(line)
+        .and_then(|line| line.split_once('='))
+        .map(|(key, _)| key.trim());
+    // What stands before an equals sign may be part of an address with a password.
+    let known = |key: &str| Settings::ALL.iter().find(|setting| setting.name == key);
+    let setting = setting.or_else(|| key.and_then(known));
+    let place = setting.filter(|it| !error.message().contains(&format!("`{}`", it.name)));
+    let place = place.map_or_else(String::new, |it| format!(" ({})", it.name));
+    let why = in_our_words(error.message(), setting);
+    format!("{file}, line {}{place}: {why}", line + 1)
+}
+
+/// The sentence about a variable that looks like one of these and is not.
 fn ignored(variable: &str, known: &[&str]) -> Option<String> {
     let name = variable.strip_prefix("BOOKGUARD_")?;
     let is_known = known.iter().any(|known| known.to_uppercase() == name);

@@ -4,14 +4,19 @@ use bookguard_core::ledger::cosignature::Cosigner;
 
 use super::*;
 
+fn parse(text: &str) -> Result<Settings, String> {
+    let mut faults = Faults::default();
+    let read = Settings::parse(text, "", &mut faults);
+    faults.none().map(|()| read.unwrap_or_default())
+}
+
 #[test]
 fn the_stronger_source_wins_and_defaults_fill_the_rest() {
     let flags = Settings {
         listen: Some("0.0.0.0:1".to_owned()),
         ..Settings::default()
     };
-    let file = Settings::parse("listen = \"0.0.0.0:2\"\ndb = \"a.db\"\nrate_limit_per_second = 0")
-        .unwrap();
+    let file = parse("listen = \"0.0.0.0:2\"\ndb = \"a.db\"\nrate_limit_per_second = 0").unwrap();
     let config = flags.merge(file).resolve().unwrap();
     assert_eq!(
         (config.listen.as_str(), config.db),
@@ -123,10 +128,12 @@ fn a_fault_in_the_file_names_line_and_key() {
             ", line 2 (webhook_proxy): webhook_proxy must be",
         ),
     ] {
-        let why = Settings::parse(text).unwrap_err();
+        let why = parse(text).unwrap_err();
         assert!(why.starts_with(expected), "{text}: {why}");
     }
-    let why = Settings::load(Path::new("/nowhere/b.toml")).unwrap_err();
+    let file = Path::new("/nowhere/b.toml");
+    let nothing = Settings::default;
+    let why = Config::load(Some(file), nothing(), nothing(), Faults::default()).unwrap_err();
     assert!(
         why.starts_with("the configuration file /nowhere/b.toml cannot be read"),
         "{why}"
@@ -136,14 +143,14 @@ fn a_fault_in_the_file_names_line_and_key() {
 #[test]
 fn a_file_names_the_ledger_key_s_file_and_never_holds_the_key() {
     let text = "ledger_key = \"/run/secrets/ledger.key\"";
-    let source = Settings::parse(text).unwrap().ledger_key.unwrap();
+    let source = parse(text).unwrap().ledger_key.unwrap();
     assert_eq!(source.path(), Some(Path::new("/run/secrets/ledger.key")));
     for value in [
         "\"PRIVATE+KEY+b+0123abcd+ASECRET\"",
         "PRIVATE+KEY+b+0123abcd+ASECRET",
         "[\"PRIVATE+KEY+b+0123abcd+ASECRET\"]",
     ] {
-        let why = Settings::parse(&format!("\nledger_key = {value}\n")).unwrap_err();
+        let why = parse(&format!("\nledger_key = {value}\n")).unwrap_err();
         assert!(why.starts_with(", line 2"), "{why}");
         assert!(why.contains("ledger_key"), "{why}");
         assert!(!why.contains("SECRET") && !why.contains("0123"), "{why}");
@@ -198,15 +205,13 @@ fn the_database_s_address_may_be_in_a_file() {
 
 #[test]
 fn a_proxy_s_password_is_never_shown() {
-    let settings =
-        Settings::parse("webhook_proxy = \"http://user:hunter2@proxy.example:3128\"").unwrap();
+    let settings = parse("webhook_proxy = \"http://user:hunter2@proxy.example:3128\"").unwrap();
     let shown = format!("{settings:?}{:?}", settings.clone().resolve().unwrap());
     assert!(
         shown.contains("http://…@proxy.example:3128") && !shown.contains("hunter2"),
         "{shown}"
     );
-    let why =
-        Settings::parse("postgres://user:hunter2@db.example/b?sslmode=require\n").unwrap_err();
+    let why = parse("postgres://user:hunter2@db.example/b?sslmode=require\n").unwrap_err();
     assert!(
         why.starts_with(", line 1: ") && !why.contains("hunter2"),
         "{why}"
@@ -216,7 +221,7 @@ fn a_proxy_s_password_is_never_shown() {
         "http://user:hunter2@",
         "user:hunter2",
     ] {
-        let why = Settings::parse(&format!("webhook_proxy = \"{value}\"")).unwrap_err();
+        let why = parse(&format!("webhook_proxy = \"{value}\"")).unwrap_err();
         assert!(
             why.contains("webhook_proxy") && !why.contains("hunter2"),
             "{why}"
@@ -232,7 +237,7 @@ fn endpoints_are_verified_unless_the_operator_or_a_developer_says_otherwise() {
         ("dev = true\nwebhook_verification = \"first_success\"", true),
         ("webhook_verification = \"off\"", false),
     ] {
-        let config = Settings::parse(text).unwrap().resolve().unwrap();
+        let config = parse(text).unwrap().resolve().unwrap();
         assert_eq!(config.verifies_endpoints, verifies, "{text}");
     }
 }
@@ -274,17 +279,29 @@ fn every_wrong_value_is_refused_with_its_name() {
         ("operator_listen = \"[::1]\"", "operator_listen"),
         (
             "listen = \"h:1\"\nmetrics_listen = \"h:1\"",
+            "metrics_listen and listen are both \"h:1\"; give",
+        ),
+        (
+            "listen = \"0.0.0.0:1\"\noperator_listen = \"127.0.0.1:1\"",
+            "operator_listen and listen are \"127.0.0.1:1\" and \"0.0.0.0:1\", which take the same port; give each",
+        ),
+        (
+            "listen = \"10.0.0.1:1\"\nmetrics_listen = \"[::]:1\"",
             "metrics_listen and listen",
+        ),
+        (
+            "metrics_listen = \"[::1]:1\"\noperator_listen = \"[0::1]:1\"",
+            "operator_listen and metrics_listen",
         ),
         ("quota_endpoints = 21", "quota_endpoints"),
         ("quota_bytes = \"1000 TiB\"", "quota_bytes"),
     ] {
-        let why = Settings::parse(text).unwrap().resolve().unwrap_err();
+        let why = parse(text).unwrap().resolve().unwrap_err();
         assert!(why.starts_with(named), "{text}: {why}");
         assert!(!why.contains("s3cret"), "{why}");
         assert!(!why.contains("without a base"), "{why}");
     }
-    let bare = Settings::parse("public_url = \"bookings.example\"").unwrap();
+    let bare = parse("public_url = \"bookings.example\"").unwrap();
     assert_eq!(
         bare.resolve().unwrap_err(),
         "public_url is \"bookings.example\", which does not begin with http:// or https://; write it like \
@@ -309,10 +326,11 @@ fn a_number_that_is_none_or_too_large_is_told_from_one_out_of_range() {
         ),
         ("0", "map_interval_seconds is 0; it must be at least 1"),
     ] {
-        let read = Settings::read(settings::Source::Flag, |setting| {
+        let mut faults = Faults::default();
+        let read = Settings::read(settings::Source::Flag, &mut faults, |setting| {
             (setting.name == "map_interval_seconds").then(|| value.into())
         });
-        let why = read.and_then(Settings::resolve).unwrap_err();
+        let why = read.checked(faults).unwrap_err();
         assert_eq!(why, told);
     }
 }
@@ -321,7 +339,7 @@ fn a_number_that_is_none_or_too_large_is_told_from_one_out_of_range() {
 fn every_fault_is_told_at_once() {
     let text = "retention_days = 36501\nlisten = \"127.0.0.1:1\"\noperator_listen = \"127.0.0.1:1\"\n\
                 log_level = \"loud\"\npublic_url = \"x\"\nwebhook_allow_subnets = [\"x\"]";
-    let why = Settings::parse(text).unwrap().resolve().unwrap_err();
+    let why = parse(text).unwrap().resolve().unwrap_err();
     assert!(
         why.starts_with("the settings have 5 faults: (1) retention_days is 36501"),
         "{why}"
@@ -334,23 +352,66 @@ fn every_fault_is_told_at_once() {
     ] {
         assert!(why.contains(named), "{why}");
     }
-    let read = Settings::read(settings::Source::Variable, |setting| {
-        ["dev", "console"]
+}
+
+#[test]
+fn the_faults_of_all_sources_are_told_with_those_of_the_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("b.toml");
+    let text = "db = \"a.db\"\nlisten = 5\nconsole = 3\nport = \"x\"\npublic_url = \"x\"\ntimestamp_roots = 1\n\
+                timestamp_authorities = [\"http://t.example.com\"]\npdf_fonts = [\n  \"a.ttf\",\n  7,\n]";
+    std::fs::write(&file, text).unwrap();
+    let mut faults = Faults::default();
+    let variables = Settings::read(settings::Source::Variable, &mut faults, |setting| {
+        ["dev", "library_policies"]
             .contains(&setting.name)
             .then(|| "maybe".into())
     });
-    let why = read.unwrap_err();
+    // It would be the address at which the server listens by default, which it does not say.
+    let flags = Settings {
+        operator_listen: Some("127.0.0.1:8080".to_owned()),
+        ..Settings::default()
+    };
+    let why = Config::load(Some(&file), flags, variables, faults).unwrap_err();
+    let why = why.replace(file.to_str().unwrap(), "b.toml");
     assert!(
-        why.contains("BOOKGUARD_DEV") && why.contains("BOOKGUARD_CONSOLE"),
+        why.starts_with("the settings have 8 faults: (1) BOOKGUARD_DEV is"),
         "{why}"
     );
+    for told in [
+        "; (2) BOOKGUARD_LIBRARY_POLICIES is",
+        "; (3) b.toml, line 2 (listen): it must be a text in quotes",
+        "; (4) b.toml, line 3 (console): it must be true or false, without quotes",
+        "; (5) b.toml, line 4: there is no setting \"port\"; ",
+        "; (6) b.toml, line 6 (timestamp_roots): it must be a text in quotes",
+        "; (7) b.toml, line 10 (pdf_fonts): it must be a list of texts in quotes",
+        "; (8) public_url is \"x\"",
+    ] {
+        assert!(why.contains(told), "{told}: {why}");
+    }
 }
 
 #[test]
 fn where_to_listen_is_a_host_and_a_port() {
     for text in ["0.0.0.0:0", "[::1]:8080", "bookings.example.com:443"] {
-        let config = Settings::parse(&format!("listen = \"{text}\"")).unwrap();
+        let config = parse(&format!("listen = \"{text}\"")).unwrap();
         assert_eq!(config.resolve().unwrap().listen, text);
+    }
+}
+
+#[test]
+fn listeners_may_have_one_port_at_addresses_that_differ() {
+    for (place, other) in [
+        ("127.0.0.1:1", "127.0.0.2:1"),
+        ("127.0.0.1:1", "[::1]:1"),
+        ("0.0.0.0:1", "[::1]:1"),
+        ("0.0.0.0:1", "127.0.0.1:2"),
+        ("0.0.0.0:0", "127.0.0.1:0"),
+        ("127.0.0.1:1", "b.example:1"),
+    ] {
+        let text = format!("listen = \"{place}\"\noperator_listen = \"{other}\"");
+        let config = parse(&text).unwrap().resolve().unwrap();
+        assert_eq!(config.operator_listen.as_deref(), Some(other));
     }
 }
 
@@ -362,18 +423,18 @@ fn a_size_is_a_number_or_a_text_in_the_file() {
         ("min_free_disk = 4096", 4096),
         ("min_free_disk = \"2 GiB\"", 2 << 30),
     ] {
-        let config = Settings::parse(text).unwrap().resolve().unwrap();
+        let config = parse(text).unwrap().resolve().unwrap();
         assert_eq!(config.min_free_disk, bytes, "{text}");
     }
     for text in ["min_free_disk = -1", "min_free_disk = \"lots\""] {
-        let why = Settings::parse(text).unwrap_err();
+        let why = parse(text).unwrap_err();
         assert!(why.contains("min_free_disk"), "{why}");
     }
 }
 
 #[test]
 fn a_quota_that_is_not_said_is_generous() {
-    let config = Settings::parse("quota_bookings = 0\nquota_bytes = \"1GiB\"");
+    let config = parse("quota_bookings = 0\nquota_bytes = \"1GiB\"");
     let expected = Quota {
         bookings: Some(0),
         bytes: Some(1 << 30),
@@ -405,7 +466,7 @@ fn witnesses_are_named_by_a_trust_policy_and_can_be_asked() {
     let read = |text: &str| {
         std::fs::write(&file, text).unwrap();
         let settings = format!("witnesses = {file:?}");
-        Settings::parse(&settings).unwrap().resolve()
+        parse(&settings).unwrap().resolve()
     };
     let policy = line(1, "https://w.example/base/") + "quorum w1\n";
     let config = read(&policy).unwrap();
@@ -459,14 +520,14 @@ fn witnesses_are_named_by_a_trust_policy_and_can_be_asked() {
     }
     std::fs::remove_file(&file).unwrap();
     let settings = format!("witnesses = {file:?}");
-    let why = Settings::parse(&settings).unwrap().resolve().unwrap_err();
+    let why = parse(&settings).unwrap().resolve().unwrap_err();
     assert!(why.contains("which cannot be read: "), "{why}");
 }
 
 #[test]
 fn a_token_in_an_authority_s_address_is_never_shown() {
     let text = "timestamp_authorities = [\"http://t.example.com:8080/tsr?token=s3cret\", \"http://t.example.org/tsr\"]";
-    let settings = Settings::parse(text).unwrap();
+    let settings = parse(text).unwrap();
     let shown = "[\"http://t.example.com:8080/…\", \"http://t.example.org/tsr\"]";
     assert!(format!("{settings:?}").contains(shown), "{settings:?}");
     let [flag, environment] = ["flag", "environment"].map(|from| (from, Settings::default()));

@@ -110,7 +110,7 @@ impl Claimed {
             Ok(written) => self.deliveries += count(&written),
             Err(error) => {
                 self.failed = true;
-                // A fault of what one claim needs is none of the next one's.
+                // A fault of what one claim needs does not concern the next one.
                 self.store_failed |= error.kind != Kind::Internal;
             }
         }

@@ -68,7 +68,9 @@ mod config {
     pub mod settings;
 
     pub fn parse(text: &str) -> Result<settings::Settings, String> {
-        settings::Settings::parse(text)
+        let mut faults = settings::Faults::default();
+        let read = settings::Settings::parse(text, "", &mut faults);
+        faults.none().map(|()| read.unwrap_or_default())
     }
 }
 #[path = "../../../bookguard-server/src/mcp"]
@@ -133,7 +135,7 @@ static TARGET: LazyLock<Target> = LazyLock::new(|| {
     let asked = std::env::var("TARGET").unwrap_or_default();
     let found = TARGETS.iter().find(|(name, _)| *name == asked);
     found
-        .unwrap_or_else(|| panic!("TARGET={asked} is no target"))
+        .unwrap_or_else(|| panic!("TARGET={asked} is not a target"))
         .1
 });
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use crate::config;
-use crate::config::settings::{Setting, Settings, Source};
+use crate::config::settings::{Faults, Setting, Settings, Source};
 
 /// Part of addresses that are settings: who reads the log or the help must not learn it.
 const PASSWORD: &str = "kH4-9w_Zq.7tR";
@@ -18,8 +18,9 @@ pub fn read(bytes: &[u8]) {
             if said.from == "file" && !setting.is_list && !hides(setting.name) {
                 let value = OsString::from(&said.value);
                 let only = |one: &Setting| (one.name == setting.name).then(|| value.clone());
-                let read = Settings::read(Source::Variable, only)
-                    .expect("a value that is shown can be written");
+                let mut faults = Faults::default();
+                let read = Settings::read(Source::Variable, &mut faults, only);
+                (faults.none()).expect("a value that is shown can be written");
                 let again = shown(&read)
                     .into_iter()
                     .find(|one| one.name == setting.name);

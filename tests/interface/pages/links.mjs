@@ -37,7 +37,7 @@ async function cover(browser, { url, shareId }) {
   }
   assert.deepEqual(complaints(page, [BASE]), []);
   await shown(page);
-  assert.deepEqual((await (await ask(BASE, KEY, shares)).json()).data[0].recentViews, [], "looking at the page is no view");
+  assert.deepEqual((await (await ask(BASE, KEY, shares)).json()).data[0].recentViews, [], "looking at the page is not a view");
 }
 
 async function evidence(browser, { url }) {

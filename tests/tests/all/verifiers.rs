@@ -187,12 +187,14 @@ fn malformed(genuine: &Case) -> Vec<Case> {
         case.set("webhook-timestamp", sent);
         case.set("webhook-signature", format!("v1,{signature}"));
     }));
-    cases.push(genuine.but("bytes that are no text", (true, true), |case| {
-        case.body = vec![0xff, 0, b'\r', b'\n', 0xc3, b'\n', b'\n'];
-        case.sent(0);
-        let short = sign_body(&Secret::new(&case.secret), &case.body);
-        case.set("x-service-signature", short);
-    }));
+    cases.push(
+        genuine.but("bytes that are not text", (true, true), |case| {
+            case.body = vec![0xff, 0, b'\r', b'\n', 0xc3, b'\n', b'\n'];
+            case.sent(0);
+            let short = sign_body(&Secret::new(&case.secret), &case.body);
+            case.set("x-service-signature", short);
+        }),
+    );
     cases.push(genuine.but("signed for the other header", none, |case| {
         let body = sign_body(&Secret::new(&case.secret), &case.body);
         let standard = case.header("webhook-signature").to_owned();

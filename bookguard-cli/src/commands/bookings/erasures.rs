@@ -7,26 +7,19 @@ use bookguard_core::features::erasures::{
 use bookguard_core::features::holds::{ListHolds, PlaceHold, ReleaseHold};
 use bookguard_core::model::Page;
 use bookguard_core::operation::Request;
-use clap::Args;
 use serde_json::{Value, json};
 
+use crate::args::ConsentArgs;
 use crate::commands::declare::{Call, CliCommand, Declared, carried, group, operation};
 use crate::consent;
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, joined, leaf, or_dash, page, record, rows};
 
-#[derive(Debug, Args)]
-struct EraseArgs {
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
-}
-
 pub(super) fn erase() -> CliCommand {
     let about = "Erase personal data of a booking for good: shows what would be erased, and asks";
     let command = carried::<EraseValues>("erase", about, |call| Box::pin(ask_and_erase(call)));
     // `--fields` chooses the members of every answer.
-    command.with::<EraseArgs>().flags(|flags| {
+    command.with::<ConsentArgs>().flags(|flags| {
         flags
             .name("fields", "values")
             .name("expected", "expect-plan")
@@ -40,7 +33,7 @@ pub(super) fn erase() -> CliCommand {
 /// # Errors
 /// [`Failure::Usage`] if nobody can be asked; those of the call.
 async fn ask_and_erase(call: Call<'_>) -> Result<(), Failure> {
-    let EraseArgs { yes } = call.args()?;
+    let ConsentArgs { yes } = call.args()?;
     let mut request = call.request()?;
     let mut asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     if !yes && asked["dryRun"] != true {

@@ -18,6 +18,7 @@ use bookguard_core::log::Log;
 use bookguard_core::private;
 use bookguard_core::store::backup::{BackupCheck, newest};
 use bookguard_core::store::{Database, Store, StoredHead, may_not_write};
+use bookguard_server::config::settings::Faults;
 use bookguard_server::config::{Config, Settings};
 use bookguard_server::runs_on;
 use tokio::net::{TcpStream, lookup_host};
@@ -103,7 +104,9 @@ fn configuration_file(file: Option<&Path>) -> Diagnosis {
             format!("Let only its owner write it: `chmod go-w {shown}`."),
         );
     }
-    let has_password = Settings::load(file).is_ok_and(|settings| settings.holds_password());
+    // Its faults were told when the settings were read.
+    let settings = Settings::load(file, &mut Faults::default());
+    let has_password = settings.is_some_and(|settings| settings.holds_password());
     if has_password && mode & 0o044 != 0 {
         return Diagnosis::warning(
             check,

@@ -4,7 +4,7 @@ use super::*;
 use crate::evidence::HandmadeLog;
 use crate::ledger::{Tree, leaf_hash};
 
-/// Some streams of a few entries each, with a true map after every tenth entry, except that the map in the entry `lie` is none.
+/// Some streams of a few entries each, with a true map after every tenth entry, except that the one in the entry `lie` is false.
 fn log(size: usize, lie: Option<usize>) -> Vec<Vec<u8>> {
     let mut log = HandmadeLog::default();
     for index in 0..size {

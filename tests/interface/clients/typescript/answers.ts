@@ -30,7 +30,7 @@ export function given<T>(what: string, value: T): NonNullable<T> {
 
 export function instant(text: string): Date {
   const at = new Date(text);
-  assert.ok(!Number.isNaN(at.getTime()), `${text} is no instant`);
+  assert.ok(!Number.isNaN(at.getTime()), `${text} is not an instant`);
   return at;
 }
 

@@ -111,7 +111,7 @@ async fn a_log_is_cosigned_while_its_maps_are_true_and_never_after_a_lie() {
     }
     log.publish(800, &place);
     log.publish(900, &place);
-    let words = "the log's map in entry 719 is not true: it is the map of no number of entries from 710 to 719";
+    let words = "the log's map in entry 719 is not true: it is not the map of any number of entries from 710 to 719";
     for round in 0..2 {
         let server = Serving::of(serving(folder)).await;
         let caller = server.caller();

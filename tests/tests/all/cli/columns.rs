@@ -77,6 +77,9 @@ async fn a_request_printed_for_curl_is_the_one_that_is_sent() {
         let answer: Value = serde_json::from_slice(&sent.stdout).unwrap();
         let booking = acme.get(&format!("/v1/bookings/{}", answer.text("bookingId"))).await.json();
         assert_eq!(booking["talent"]["name"], talent);
+        // Nothing is sent, so nobody is asked.
+        let delete = acme.command("webhook-endpoints delete end_1 --curl");
+        delete.run().await.said(&["curl -X DELETE", "/v1/webhook-endpoints/end_1"]);
         let file = TestDatabase::new(engine);
         file.command("bookings list --curl").run().await.refused(2, &["--db"]);
         // The key's file is named, not read into the command.

@@ -46,6 +46,10 @@ async fn story(command: impl Fn(&str) -> CommandLine, booking: &str) {
     refused.refused(5, &["file_digest_mismatch"]);
 
     let delete = format!("evidence items delete-file {booking} {item}");
+    let unasked = command(&delete).run().await;
+    unasked.refused(2, &["a copy", "--yes"]);
+    command(&fetch).arg("--out").arg(&out).run().await.json();
+    let delete = format!("{delete} --yes");
     for _ in 0..2 {
         let deleted = command(&delete).run().await.json();
         assert_eq!(deleted["sha256"], added["sha256"]);

@@ -201,6 +201,10 @@ async fn evidence(target: &Target<'_>, id: &str, folder: &Path) {
     no_key.ended(2, &["the verifier key cannot be read", "or @ and the file"]);
     let page = verify_packet(folder, "page.html", "<!doctype html>", "@log.vkey").await;
     page.refused(2, &["page.html is a page", "packet.json"]);
+    let empty = verify_packet(folder, "empty.json", "", "@log.vkey").await;
+    empty.refused(2, &["empty.json is empty", "evidence get"]);
+    let made = bookguard("evidence pdf empty.json --out made.pdf").in_folder(folder);
+    made.run().await.refused(2, &["empty.json is empty"]);
     let from_pipe = bookguard(format!("evidence verify - --key {vkey}"));
     let from_pipe = from_pipe.input(packet.stdout).run().await;
     from_pipe.ended(0, &[]);
@@ -314,9 +318,14 @@ async fn on_a_database_alone_what_is_due_is_left_to_the_server_that_starts() {
         let server = Serving::start(&database, &["--dev"]).await;
         delivered(&target, &id).await;
         server.terminate().await;
-        let deleted = target
-            .json(format!("webhook-endpoints delete {endpoint}"))
+        let delete = format!("webhook-endpoints delete {endpoint}");
+        let unasked = target.run(&delete).await;
+        unasked.refused(2, &["for good", "not sent", "--yes"]);
+        let kept = target
+            .json(format!("webhook-endpoints get {endpoint}"))
             .await;
+        assert_eq!(kept["enabled"], true, "nothing was deleted");
+        let deleted = target.json(format!("{delete} --yes")).await;
         assert_eq!(deleted["enabled"], false);
         database.verify(3).await;
     })

@@ -217,7 +217,7 @@ fn every_operation_is_offered_everywhere_or_says_why_not() {
         let has_tool = tools.contains(&format!("\"operation\": \"{id}\""));
         need(
             has_tool != excused,
-            "it is a tool, or else has a reason to be none",
+            "it is a tool, or else has a reason not to be one",
         );
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));

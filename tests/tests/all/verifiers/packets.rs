@@ -1,7 +1,7 @@
 //! Runs the packet verifiers of docs/verifiers on every packet of tests/vectors/packets and on one that a server made, and
 //! compares their verdicts with ours.
 //!
-//! They do not recompute what a policy gives, nor sentences, so a fault that only shows there is none of theirs.
+//! They do not recompute what a policy gives, nor sentences, so they need not find a fault that only shows there.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -382,7 +382,7 @@ impl Verifier {
         }
     }
 
-    /// Judges with keys and policies that are written otherwise, and with what are none.
+    /// Judges with keys and policies that are written otherwise, and with what only looks like them.
     async fn judges_with_keys_and_policies_as_we_do(&self) {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("trust");
