@@ -41,6 +41,7 @@ mod cancellation;
 mod disclosure;
 mod document;
 mod duration;
+mod editions;
 mod english;
 mod evaluate;
 mod evaluation;
@@ -105,4 +106,5 @@ pub use words::{
     Actor, Assumption, EvaluationStatus, EvidenceGrade, PolicySource, Reason, ResolutionPath,
     ResolutionStatus, ReviewReason,
 };
+pub(crate) use zone::ZONE_CHANGE_MS;
 pub use zone::Zone;

@@ -30,8 +30,6 @@ mod resolution;
 mod terms;
 mod timestamps;
 
-pub(crate) use terms::ZONE_CHANGE_MS;
-
 #[cfg(test)]
 pub(crate) mod tests;
 

@@ -47,10 +47,36 @@ impl Frame {
     /// The schedule; empty if the booking was created after the claim window.
     pub fn compile(&self, stakes: &Stakes<'_>) -> Vec<Segment> {
         let document = stakes.document;
-        let claim_until = self.claim_until(document);
-        let mut segments = Vec::with_capacity(document.organizer.tiers.len() + 3);
+        let tiers = document.organizer.tiers.iter();
+        self.divide(
+            stakes,
+            self.grace_until(document),
+            tiers.map(|tier| self.deadline(tier)),
+            self.claim_until(document),
+        )
+    }
+
+    /// The schedule whose grace, tiers and claim window have these last seconds. A rule whose time has passed before it would
+    /// apply is left out.
+    pub fn divide(
+        &self,
+        stakes: &Stakes<'_>,
+        grace_until: Option<Timestamp>,
+        tiers: impl Iterator<Item = Timestamp>,
+        claim_until: Timestamp,
+    ) -> Vec<Segment> {
+        let tiers = tiers.zip(0_u8..);
+        let deadlines = grace_until
+            .map(|until| (Rule::Grace, until))
+            .into_iter()
+            .chain(tiers.map(|(until, index)| (Rule::Tier(index), until)))
+            .chain([
+                (Rule::Late, self.anchor),
+                (Rule::OrganizerNoShow, claim_until),
+            ]);
+        let mut segments = Vec::with_capacity(stakes.document.organizer.tiers.len() + 3);
         let mut from = self.created_at;
-        for (rule_id, deadline) in self.deadlines(document, claim_until) {
+        for (rule_id, deadline) in deadlines {
             let to = deadline.min(claim_until);
             if to < from {
                 continue;
@@ -69,23 +95,6 @@ impl Frame {
             from = to.plus_ms(1000);
         }
         segments
-    }
-
-    /// The organizer's rules with their last seconds, in the order in which they apply.
-    fn deadlines<'a>(
-        &'a self,
-        document: &'a Document,
-        claim_until: Timestamp,
-    ) -> impl Iterator<Item = (Rule, Timestamp)> + 'a {
-        let tiers = document.organizer.tiers.iter().zip(0_u8..);
-        self.grace_until(document)
-            .map(|until| (Rule::Grace, until))
-            .into_iter()
-            .chain(tiers.map(|(tier, index)| (Rule::Tier(index), self.deadline(tier))))
-            .chain([
-                (Rule::Late, self.anchor),
-                (Rule::OrganizerNoShow, claim_until),
-            ])
     }
 
     fn deadline(&self, tier: &Tier) -> Timestamp {

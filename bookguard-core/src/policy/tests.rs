@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 mod clocks;
 mod disclosures;
+mod editions;
 mod endings;
 mod moments;
 mod properties;

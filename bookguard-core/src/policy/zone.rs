@@ -14,7 +14,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::duration::{Duration, TimeOfDay};
 use crate::input::nearest;
+use crate::limits::HOUR_MS;
 use crate::model::Timestamp;
+
+/// How many milliseconds apart two editions of the time zone tables can place an instant: no zone has ever moved its clocks
+/// further at once, except across the date line.
+pub(crate) const ZONE_CHANGE_MS: i64 = 3 * HOUR_MS;
 
 /// A wall clock: an IANA zone, or a fixed offset from UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,8 @@
 
 use chrono::{Datelike as _, NaiveDateTime, TimeDelta};
 
-use crate::evidence::verify::ZONE_CHANGE_MS;
 use crate::model::{Amount, Timestamp};
-use crate::policy::{Zone, clock};
+use crate::policy::{ZONE_CHANGE_MS, Zone, clock};
 
 const WEEKDAYS: [&str; 7] = [
     "Monday",

@@ -4,13 +4,8 @@ use super::super::FrozenTerms;
 use super::super::packet::Packet;
 use super::super::state::BookingState;
 use super::Outcome;
-use crate::limits::HOUR_MS;
-use crate::model::{Amount, Booking, Timestamp};
-use crate::policy::{Assumption, Booked, MissingZone, PastReschedule, Segment, Terms, Zone};
-
-/// How far a later edition of the time zone tables can move an instant: no zone has ever moved its clocks further at once,
-/// except across the date line.
-pub(crate) const ZONE_CHANGE_MS: i64 = 3 * HOUR_MS;
+use crate::model::{Amount, Booking};
+use crate::policy::{Assumption, Booked, MissingZone, PastReschedule, Terms, Zone};
 
 /// Checks that the terms shown are those in the ledger: the first by their hash, the others word for word.
 pub(super) fn same(packet: &Packet, state: &BookingState) -> Outcome {
@@ -110,8 +105,8 @@ pub(super) fn schedule(
     Ok((said, thawed))
 }
 
-/// Compares terms with the recomputed ones. Returns whether only the clocks changed. Time zone tables change, but the
-/// agreed schedule counts; so under a named zone, instants may differ by hours, rules and amounts not at all.
+/// Compares terms with the recomputed ones. Returns whether only the clocks changed: time zone tables change, but the agreed
+/// schedule counts.
 fn compare(anew: Option<Terms>, terms: &Terms) -> Result<bool, String> {
     let wrong =
         || "The schedule of deadlines is not what the policy gives for this booking.".to_owned();
@@ -119,32 +114,17 @@ fn compare(anew: Option<Terms>, terms: &Terms) -> Result<bool, String> {
     if anew == *terms {
         return Ok(false);
     }
-    let named = matches!(terms.time_zone, Zone::Named(_));
-    let close = |a: Timestamp, b: Timestamp| (a.ms() - b.ms()).abs() <= ZONE_CHANGE_MS;
-    let alike = |(a, b): (&Segment, &Segment)| {
-        (a.rule_id, a.refund, a.penalty) == (b.rule_id, b.refund, b.penalty)
-            && close(a.from, b.from)
-            && close(a.to, b.to)
+    let apart_from_clocks = Terms {
+        anchor: terms.anchor,
+        claim_until: terms.claim_until,
+        schedule: terms.schedule.clone(),
+        offsets: terms.offsets.clone(),
+        ..anew
     };
-    let same = anew.schedule.len() == terms.schedule.len()
-        && anew.schedule.iter().zip(&terms.schedule).all(alike)
-        && close(anew.anchor, terms.anchor)
-        && close(anew.claim_until, terms.claim_until)
-        && (0..=terms.schedule.len()).all(|step| {
-            let apart = i64::from(anew.offset(step)) - i64::from(terms.offset(step));
-            apart.abs() * 1000 <= ZONE_CHANGE_MS
-        })
-        && Terms {
-            anchor: terms.anchor,
-            claim_until: terms.claim_until,
-            schedule: terms.schedule.clone(),
-            offsets: terms.offsets.clone(),
-            ..anew
-        } == *terms;
-    if named && same {
-        return Ok(true);
+    match apart_from_clocks == *terms && terms.may_be_of_other_tables() {
+        true => Ok(true),
+        false => Err(wrong()),
     }
-    Err(wrong())
 }
 
 /// The terms that this booking would get today.

@@ -819,6 +819,127 @@ fn a_later_move_states_what_earlier_ones_had_reached_or_its_step_alone() {
     }
 }
 
+/// The steps of the terms in force: the rule and the last minute of each.
+fn steps(packet: &Packet) -> String {
+    let steps = packet.terms.schedule.iter().map(|(rule, _, to, ..)| {
+        let to = Timestamp::from_ms(to * 1000).to_string();
+        format!("{rule} {}", &to[5..16]).replace("organizer.", "")
+    });
+    steps.collect::<Vec<_>>().join(", ")
+}
+
+/// Governments move their clocks, and what was agreed on before stays. The service's tables gave New York another clock.
+#[test]
+fn terms_by_other_time_zone_tables_verify_even_if_these_give_other_steps() {
+    let full = json!({"refundBps": 10_000});
+    let policy = |tiers: Value| {
+        let organizer = json!({"tiers": tiers, "late": {"refundBps": 0}});
+        json!({"policyId": "p", "organizer": organizer})
+    };
+    let two_days = policy(json!([{"before": "P2D", "outcome": full}]));
+    let day_and_hours = policy(json!([
+        {"before": "P1D", "outcome": full},
+        {"before": "PT23H", "outcome": {"refundBps": 5_000}},
+    ]));
+    let until_six =
+        |before: &str| policy(json!([{"before": before, "cutoffTime": "18:00", "outcome": full}]));
+    let mut graced = policy(json!([]));
+    graced["grace"] = json!({"within": "PT2H", "minNotice": "P2D"});
+    let zone = Some("America/New_York");
+    let value = Amount::parse("1200.50", Currency::USD).unwrap();
+    for (what, clock, date, policy, today, recorded) in [
+        (
+            "a step that would end before the booking",
+            "America/Chicago",
+            "2026-01-12T10:00",
+            &two_days,
+            "late 01-12T15:00, noShow 01-26T15:00",
+            "tiers[0] 01-10T16:00, late 01-12T16:00, noShow 01-26T16:00",
+        ),
+        (
+            "one that ended before it by the tables of then",
+            "America/Halifax",
+            "2026-01-12T11:00",
+            &two_days,
+            "tiers[0] 01-10T16:00, late 01-12T16:00, noShow 01-26T16:00",
+            "late 01-12T15:00, noShow 01-26T15:00",
+        ),
+        (
+            "one that would end before the one before it",
+            "America/Cancun",
+            "2026-03-08T12:00",
+            &day_and_hours,
+            "tiers[0] 03-07T17:00, late 03-08T16:00, noShow 03-22T16:00",
+            "tiers[0] 03-07T17:00, tiers[1] 03-07T18:00, late 03-08T17:00, noShow 03-22T17:00",
+        ),
+        (
+            "a deadline beyond the start",
+            "America/Chicago",
+            "2026-06-20T18:30:00-04:00",
+            &until_six("P0D"),
+            "tiers[0] 06-20T22:00, late 06-20T22:30, noShow 07-04T22:30",
+            "tiers[0] 06-20T23:00, noShow 07-04T22:30",
+        ),
+        (
+            "an event on another day",
+            "America/Chicago",
+            "2026-06-20T00:30:00-04:00",
+            &until_six("P2D"),
+            "tiers[0] 06-18T22:00, late 06-20T04:30, noShow 07-04T04:30",
+            "tiers[0] 06-17T23:00, late 06-20T04:30, noShow 07-04T04:30",
+        ),
+        (
+            "hours that lead back to another day",
+            "America/Cancun",
+            "2026-03-08T16:30",
+            &until_six("PT16H"),
+            "tiers[0] 03-07T23:00, late 03-08T20:30, noShow 03-22T20:30",
+            "tiers[0] 03-08T23:00, noShow 03-22T21:30",
+        ),
+        (
+            "a notice too short for grace",
+            "America/Chicago",
+            "2026-01-12T10:00",
+            &graced,
+            "late 01-12T15:00, noShow 01-26T15:00",
+            "grace 01-10T17:31, late 01-12T16:00, noShow 01-26T16:00",
+        ),
+    ] {
+        let policy = policy.to_string();
+        let mut fixture = Fixture::new();
+        fixture.record(30, Some(&policy), date, zone, value, |_| {});
+        fixture.tables = Some(clock);
+        fixture.record(31, Some(&policy), date, zone, value, |_| {});
+        assert_eq!(steps(&fixture.packet_at(13)), today, "{what}");
+        let packet = fixture.packet_at(14);
+        assert_eq!(steps(&packet), recorded, "{what}");
+        let report = verify(text(&packet, &fixture.signer).as_bytes(), &fixture.vkey());
+        assert!(report.verified(), "{what}: {report}");
+        let mut checks = report.checks.iter();
+        let said = checks.find(|check| check.name == "schedule").unwrap();
+        let words = "except for a later change of the clocks in America/New_York";
+        assert!(said.detail.contains(words), "{what}: {}", said.detail);
+    }
+    let mut fixture = Fixture::new();
+    let day_and_hours = day_and_hours.to_string();
+    fixture.record(
+        30,
+        Some(&day_and_hours),
+        "2026-06-20T19:00",
+        zone,
+        value,
+        |_| {},
+    );
+    fixture.tables = Some("America/Cancun");
+    fixture.reschedule(13, "2026-02-01T00:00:00Z", "2026-03-08T12:00", None);
+    let packet = fixture.packet_at(13);
+    assert_eq!(packet.terms.schedule.len(), 4);
+    assert_eq!(
+        failures(text(&packet, &fixture.signer).as_bytes(), &fixture.vkey()),
+        [] as [&str; 0]
+    );
+}
+
 /// Such a cancellation is refused today; entries from before that keep what they say.
 #[test]
 fn a_cancellation_recorded_as_dated_before_a_move_verifies() {

@@ -52,6 +52,8 @@ pub struct Fixture {
     kept: Vec<LoggedBooking>,
     /// What the service lies about from now on.
     pub lie: Option<Lie>,
+    /// The zone whose clock the service's tables give to every other zone, as another edition may.
+    pub tables: Option<&'static str>,
     /// Whether what a person said about a cancellation is recorded so that it can be erased, as since schema 7.
     pub erasable: bool,
     /// How packets are summarized. Most vectors are those of 0.1.0.
@@ -188,6 +190,7 @@ impl Fixture {
     fn made(origin: &str, lie: Option<Lie>) -> Self {
         let mut fixture = Self {
             lie,
+            tables: None,
             erasable: false,
             wording: Wording::First,
             signer: Signer::from_seed(origin, &[7; 32]).unwrap(),
