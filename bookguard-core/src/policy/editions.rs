@@ -20,6 +20,10 @@ impl Terms {
     /// Whether some edition of the tables can have given the start, the schedule, the claim window and the offsets of these
     /// terms. What they were frozen from must be right.
     pub(crate) fn may_be_of_other_tables(&self) -> bool {
+        // A zone of the tables like any other, but nobody moves it.
+        if self.time_zone == Zone::UTC {
+            return false;
+        }
         let (Zone::Named(_), Ok(stakes)) = (self.time_zone, self.stakes()) else {
             return false;
         };

@@ -144,6 +144,18 @@ fn an_instant_is_the_same_by_all_tables_and_claims_end_with_the_start_without_a_
     assert!(local.may_be_of_other_tables());
 }
 
+#[test]
+fn utc_is_the_same_by_all_tables() {
+    let mut terms = an_hour_late("2026-12-01T19:00", false);
+    terms.anchor = at("2026-12-01T20:00:00Z");
+    terms.claim_until = terms.anchor;
+    terms.offsets = vec![0];
+    for (zone, possible) in [("Europe/London", true), ("UTC", false)] {
+        terms.time_zone = Zone::iana(zone).unwrap();
+        assert_eq!(terms.may_be_of_other_tables(), possible, "{zone}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
