@@ -4,7 +4,11 @@
 #![cfg(feature = "sqlite")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[cfg(target_os = "linux")]
+use std::io::Write as _;
 use std::ops::Deref;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier};
 
@@ -189,6 +193,27 @@ fn a_key_or_a_guard_that_cannot_be_used_makes_no_database() {
         assert_eq!(left, 0, "{refused}");
     }
     assert!(open(&db, as_text(&text)).is_ok());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_key_that_comes_through_a_pipe_begins_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer
+        .write_all(key_text(elsewhere.path()).as_bytes())
+        .unwrap();
+    drop(writer);
+    let pipe = format!("/dev/fd/{}", reader.as_raw_fd());
+    let opened = Service::open(ServiceConfig {
+        ledger_key: as_file(Path::new(&pipe)),
+        guard_file: Some(folder.path().join("guard")),
+        ..ServiceConfig::of(folder.path().join("b.db").as_path().into())
+    });
+    let (service, closing) = opened.unwrap();
+    drop(service);
+    closing.wait();
 }
 
 #[test]

@@ -50,11 +50,11 @@ impl Service {
             .guard_file
             .clone()
             .unwrap_or_else(|| guard::default_path(source.path(), config.db.file()));
-        try_for_new(&config, &source, &guard_file)?;
+        let tried = try_for_new(&config, &source, &guard_file)?;
         let store = Store::open(&config.db, config.create).map_err(at)?;
         let guard = Guard::open(guard_file)?;
-        let (key, made_key) =
-            open_key(&store, &source, &guard).map_err(|why| format!("{}: {why}", config.db))?;
+        let (key, made_key) = open_key(&store, &source, tried, &guard)
+            .map_err(|why| format!("{}: {why}", config.db))?;
         let unguarded = unguarded(&store, &guard);
         let hold_off = match &config.db {
             Database::Postgres(_) if unguarded.is_some() => HOLD_OFF,
@@ -155,19 +155,19 @@ impl Service {
 }
 
 /// Tries the key and the guard of a database file that is made next, because one that cannot be used must not leave an empty file
-/// behind. Both are read again once the file is there: another process may have begun the log meanwhile. Of a database that is
-/// there, its own faults are told first.
+/// behind. Returns the key, which a pipe gives only once; `None` if it is to be looked for once the file is there, because another
+/// process may have begun the log meanwhile. Of a database that is there, its own faults are told first.
 fn try_for_new(
     config: &ServiceConfig,
     source: &LedgerKeySource,
     guard_file: &Path,
-) -> Result<(), String> {
+) -> Result<Option<LedgerKey>, String> {
     let is_absent = |file: &Path| matches!(file.try_exists(), Ok(false));
     if !config.create || !config.db.file().is_some_and(is_absent) {
-        return Ok(());
+        return Ok(None);
     }
-    LedgerKey::find(source).map_err(|why| format!("{}: {why}", config.db))?;
-    Guard::open(guard_file.to_owned()).map(drop)
+    let key = LedgerKey::find(source).map_err(|why| format!("{}: {why}", config.db))?;
+    Guard::open(guard_file.to_owned()).map(|_| key)
 }
 
 fn unguarded(store: &Store, guard: &Guard) -> Option<String> {
@@ -198,17 +198,22 @@ fn begun(db: &Database, key: &Path) -> String {
     )
 }
 
-/// Finds the key of this log: the one that signed its head, or a new one for a new log. Also returns the key's file if
-/// it was made.
+/// Finds the key of this log: the one that signed its head, or a new one for a new log. `tried` is what its source holds, if that
+/// was read already. Also returns the key's file if it was made.
 fn open_key(
     store: &Store,
     source: &LedgerKeySource,
+    tried: Option<LedgerKey>,
     guard: &Guard,
 ) -> Result<(LedgerKey, Option<PathBuf>), String> {
     // Read the head first: whoever began the log had its key on disk before. The other way round, another process could
     // make the key and begin the log in between, and the key would seem to be missing.
     let head = begun_head(store)?;
-    match (head, LedgerKey::find(source)?) {
+    let found = match tried {
+        Some(key) => Some(key),
+        None => LedgerKey::find(source)?,
+    };
+    match (head, found) {
         (Some(head), Some(key)) => {
             // The key is the same under every name the log had.
             if key.is_of(&head.origin, &head.vkey)? {
