@@ -282,7 +282,7 @@ impl FollowedLog {
 
     /// Reads what was added to the log, checks it, and keeps it.
     async fn look(&self, place: &str) -> Result<Looked, Failure> {
-        let (source, newest) = public_log::open(place).await?;
+        let (source, newest) = public_log::open(place, &self.key).await?;
         let Some((policy, lately)) = &self.policy else {
             return Ok(Looked {
                 followed: Some(self.look_at(place, (source, newest)).await?),
@@ -297,7 +297,8 @@ impl FollowedLog {
         {
             return Err(self.refused(place, &newest, &why.into()));
         }
-        let note = match public_log::cosigned(place, (&source, &newest), policy).await? {
+        let cosigned = public_log::cosigned(place, (&source, &newest), &self.key, policy);
+        let note = match cosigned.await? {
             Ok(note) => note,
             // If its key signed neither, it is another log, and waiting does not help.
             Err(why) => {

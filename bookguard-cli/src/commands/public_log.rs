@@ -1,7 +1,8 @@
 //! Reads a public log, from a server, from a mirror's folder, or as a database would publish it.
 //!
 //! Core decides what to read and whether to believe it; this file fetches. Invariants: no answer is read further than a tile
-//! can be long; nobody is waited for without a limit; redirects are not followed.
+//! can be long; nobody is waited for without a limit; redirects are not followed; what may be just being written is read twice before
+//! it counts against the log.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,17 +12,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::features::ledger;
-use bookguard_core::ledger::TilePath;
 use bookguard_core::ledger::note::MAX_NOTE_BYTES;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle, parse_bundle};
 use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::walk::most_bytes;
+use bookguard_core::ledger::{TilePath, VerifierKey};
 use bookguard_core::limits::CLOCK_SKEW_MS;
 use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
 use reqwest::header::{LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode};
 use tokio::task::{JoinHandle, block_in_place};
+use tokio::time::sleep;
 use url::Url;
 
 use crate::failure::Failure;
@@ -39,6 +41,8 @@ const AT_ONCE: usize = 8;
 const ATTEMPTS: u32 = 6;
 /// The longest wait that a busy server may ask for, in seconds.
 const WAIT: u64 = 60;
+/// The time after which a file that was just being written is whole.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The log holds no file of this name.
 struct Absent;
@@ -102,19 +106,23 @@ fn absent(path: &TilePath) -> String {
 const COSIGNED: &str = "cosigned-checkpoint";
 
 /// The checkpoint of an open log that the policy's witnesses have cosigned: the newest one, or that which the log shows beside it. The
-/// inner error, [`Failure::NotVerified`], says that there is none.
+/// inner error, [`Failure::NotVerified`], says that there is none. `key` is the log's.
 ///
 /// # Errors
 /// Those of the log if it does not say.
 pub(super) async fn cosigned(
     place: &str,
     (source, newest): (&Source, &str),
+    key: &VerifierKey,
     policy: &TrustPolicy,
 ) -> Result<Result<String, Failure>, Failure> {
     let Err(why) = policy.check_known(newest) else {
         return Ok(Ok(newest.to_owned()));
     };
-    let other = source.get(COSIGNED, MAX_NOTE_BYTES).await?.ok();
+    let read = || source.get(COSIGNED, MAX_NOTE_BYTES);
+    let is_whole =
+        |read: &Result<Vec<u8>, Absent>| read.as_ref().map_or(true, |bytes| is_signed(bytes, key));
+    let other = settled(read, is_whole).await?.ok();
     let other = other.and_then(|bytes| String::from_utf8(bytes).ok());
     let cosigned = other.filter(|note| policy.check_known(note).is_ok());
     Ok(cosigned.ok_or_else(|| {
@@ -175,19 +183,49 @@ pub(super) fn check(place: &str) -> Result<(), Failure> {
 /// # Errors
 /// As for [`open`].
 pub(super) async fn find(place: &str) -> Result<Source, Failure> {
-    open(place).await.map(|(source, _)| source)
+    located(place).await.map(|(source, _)| source)
 }
 
-/// Finds the log at an address or in a folder, and reads its checkpoint.
-pub(super) async fn open(place: &str) -> Result<(Source, String), Failure> {
+/// Finds the log at an address or in a folder, and reads its checkpoint. The caller checks that `key` has signed it.
+///
+/// # Errors
+/// [`Failure::Usage`] if the address is not valid or the folder holds no log; those of the server.
+pub(super) async fn open(place: &str, key: &VerifierKey) -> Result<(Source, String), Failure> {
+    let is_whole = |(_, note): &(Source, Vec<u8>)| is_signed(note, key);
+    let (source, note) = settled(|| located(place), is_whole).await?;
+    let note = String::from_utf8(note).map_err(|_| {
+        Failure::BadAnswer(format!("the checkpoint of the log at {place} is not text"))
+    })?;
+    Ok((source, note))
+}
+
+/// Whether the log's key has signed a checkpoint. While one is being written, its signature may be missing, cut, or of the one before.
+fn is_signed(note: &[u8], key: &VerifierKey) -> bool {
+    str::from_utf8(note).is_ok_and(|note| key.open(note).is_ok())
+}
+
+/// Reads a part of the log, once more after a moment unless it is whole: it may be just being written. The second reading counts. What is
+/// given up has no signature or no form, so it proves nothing against the log.
+async fn settled<T, F: Future<Output = Result<T, Failure>>>(
+    read: impl Fn() -> F,
+    is_whole: impl Fn(&T) -> bool,
+) -> Result<T, Failure> {
+    let first = read().await?;
+    if is_whole(&first) {
+        return Ok(first);
+    }
+    drop(first);
+    sleep(WRITTEN_WITHIN).await;
+    read().await
+}
+
+/// The log at an address or in a folder, and the bytes of its checkpoint.
+async fn located(place: &str) -> Result<(Source, Vec<u8>), Failure> {
     let mut source = Source::new(place)?;
     for below in ["", "v1/ledger/"] {
         source = source.below(below);
         if let Ok(bytes) = source.get("checkpoint", MAX_NOTE_BYTES).await? {
-            let text = String::from_utf8(bytes).map_err(|_| {
-                Failure::BadAnswer(format!("the checkpoint of the log at {place} is not text"))
-            })?;
-            return Ok((source, text));
+            return Ok((source, bytes));
         }
     }
     let why = format!(
@@ -244,8 +282,18 @@ impl Source {
         }
     }
 
-    /// Reads a tile. A log may delete a partial one once it holds the full one (C2SP tlog-tiles), of which it is the beginning.
+    /// Reads a tile.
     async fn tile(&self, path: &TilePath) -> Fetched {
+        // A database shows whole rows.
+        let is_whole = |read: &Result<Vec<u8>, Absent>| {
+            let has_form = read.as_ref().map_or(true, |bytes| has_form(path, bytes));
+            has_form || matches!(self, Self::Database(_))
+        };
+        settled(|| self.tile_or_full(path), is_whole).await
+    }
+
+    /// Reads a tile. A log may delete a partial one once it holds the full one (C2SP tlog-tiles), of which it is the beginning.
+    async fn tile_or_full(&self, path: &TilePath) -> Fetched {
         let got = self.get(&path.to_string(), most_bytes(path)).await?;
         let full = TilePath::new(path.kind(), path.index(), TILE_WIDTH);
         match (got, full) {
@@ -283,6 +331,14 @@ impl Source {
     }
 }
 
+/// Whether these bytes are as long as the tile, or an entry bundle of its width.
+fn has_form(path: &TilePath, bytes: &[u8]) -> bool {
+    match path.kind() {
+        TileKind::Hashes(_) => bytes.len() == most_bytes(path),
+        TileKind::Entries => parse_bundle(bytes, path.width()).is_ok(),
+    }
+}
+
 /// Cuts a partial tile from the full one. Bytes that are not a full tile are returned unchanged; whoever checks them refuses them.
 fn beginning(path: &TilePath, full: Vec<u8>) -> Vec<u8> {
     let cut = match path.kind() {
@@ -312,7 +368,7 @@ async fn download(client: &Client, prefix: &Url, path: &str, most: usize) -> Fet
             {
                 let asked = header(&response, RETRY_AFTER.as_str()).and_then(|s| s.parse().ok());
                 let wait = asked.unwrap_or(1 << attempt).min(WAIT);
-                tokio::time::sleep(Duration::from_secs(wait)).await;
+                sleep(Duration::from_secs(wait)).await;
             }
             _ => return Err(refused(&address, &response)),
         }
@@ -369,6 +425,8 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     use bookguard_core::ledger::cosignature::Cosigner;
+    use bookguard_core::ledger::hash::EMPTY_ROOT;
+    use bookguard_core::ledger::{Checkpoint, Signer};
 
     use super::*;
 
@@ -381,6 +439,80 @@ mod tests {
             head.extend(byte);
         }
         String::from_utf8(head).unwrap()
+    }
+
+    fn signer() -> Signer {
+        Signer::from_seed("log.example", &[7; 32]).unwrap()
+    }
+
+    /// The address of a server that gives these answers, one after the other, and then no more.
+    fn answering(answers: [Vec<u8>; 2]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for answer in answers {
+                let mut socket = listener.accept().unwrap().0;
+                head(&socket);
+                let length = answer.len();
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+                );
+                socket
+                    .write_all(&[head.as_bytes(), answer.as_slice()].concat())
+                    .unwrap();
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn a_checkpoint_that_is_just_being_written_is_read_again() {
+        let note = Checkpoint::sign(&signer(), 0, EMPTY_ROOT);
+        let other = Signer::from_seed("witness.example", &[7; 32]).unwrap();
+        let unsigned = Checkpoint::sign(&other, 0, EMPTY_ROOT);
+        let (text, signed) = note.split_once("\n\n").unwrap();
+        let overwritten = format!("log.example\n1\n{}\n\n{signed}", EMPTY_ROOT.to_base64());
+        let torn = [
+            String::new(),
+            text.to_owned(),
+            format!("{text}\n\n"),
+            note[..note.len() - 9].to_owned(),
+            unsigned.clone(),
+            overwritten,
+        ];
+        let reads = torn.map(|torn| {
+            let at = answering([torn.into_bytes(), note.clone().into_bytes()]);
+            tokio::spawn(async move { open(&at, signer().verifier()).await })
+        });
+        for read in reads {
+            let (_, read) = read.await.unwrap().unwrap_or_else(|e| panic!("{e:?}"));
+            assert_eq!(read, note);
+        }
+        // What stays so is shown to whoever judges it.
+        let at = answering([text.as_bytes().to_vec(), unsigned.clone().into_bytes()]);
+        let (_, read) = open(&at, signer().verifier())
+            .await
+            .unwrap_or_else(|e| panic!("{e:?}"));
+        assert_eq!(read, unsigned);
+    }
+
+    #[tokio::test]
+    async fn a_tile_that_is_just_being_written_is_read_again() {
+        let entries = encode_bundle([b"one".as_slice(), b"two".as_slice()]).unwrap();
+        let tiles = [
+            (TileKind::Entries, 2, entries),
+            (TileKind::Hashes(0), 2, vec![7; 64]),
+        ];
+        let reads = tiles.map(|(kind, width, whole)| {
+            let at = answering([whole[..whole.len() - 1].to_vec(), whole.clone()]);
+            let path = TilePath::new(kind, 0, width).unwrap();
+            let source = Source::new(&at).unwrap_or_else(|why| panic!("{}", why.reason()));
+            tokio::spawn(async move { (source.tile(&path).await, whole) })
+        });
+        for read in reads {
+            let (read, whole) = read.await.unwrap();
+            assert!(matches!(read, Ok(Ok(bytes)) if bytes == whole));
+        }
     }
 
     #[tokio::test]
@@ -431,10 +563,12 @@ mod tests {
                 socket.write_all(answer.as_bytes()).unwrap();
             }
         });
-        let failed = cosigned("here", (&source, "a newer one"), &policy).await;
+        let log = signer();
+        let read = || cosigned("here", (&source, "a newer one"), log.verifier(), &policy);
+        let failed = read().await;
         assert!(matches!(failed, Err(Failure::BadAnswer(_))));
         for _ in 0..2 {
-            let missing = cosigned("here", (&source, "a newer one"), &policy).await;
+            let missing = read().await;
             assert!(matches!(missing, Ok(Err(Failure::NotVerified(_)))));
         }
         server.join().unwrap();

@@ -86,7 +86,8 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
         witness_policy,
         timestamp_roots,
     } = call.args()?;
-    let key = verifier_key(&key)?.to_string();
+    let key = verifier_key(&key)?;
+    let vkey = key.to_string();
     let policy = witness_policy.as_deref().map(trust_policy).transpose()?;
     let roots = timestamp_roots.as_deref().map(self::roots).transpose()?;
     let trust = Trust {
@@ -97,12 +98,12 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
         witnesses: policy.as_ref(),
     };
     let bytes = packet_bytes(&packet)?;
-    let (mut report, timeline) = evidence::verify_with(&bytes, &key, trust);
+    let (mut report, timeline) = evidence::verify_with(&bytes, &vkey, trust);
     let genuine = (report.failures()).all(|check| check.name == "witnesses");
     let witnessed = report.verified();
     let mut found = None;
     if let (Some(place), Some(timeline)) = (log, timeline) {
-        let scanned = log::scan(public_log::open(&place).await?, timeline, &key).await?;
+        let scanned = log::scan(public_log::open(&place, &key).await?, timeline, &vkey).await?;
         report.checks.push(log_check(&scanned));
         found = scanned.ok();
     }
