@@ -198,19 +198,25 @@ fn forget_left(to: &Path) {
     };
     let begins = with_end(to, REPLACED);
     let entries = fs::read_dir(private::folder(to));
+    let mut is_given_back = true;
     for entry in entries.into_iter().flatten().flatten() {
         let name = entry.path();
         let [begins, whole] = [&begins, &name].map(|it| it.as_os_str().as_encoded_bytes());
         if whole.starts_with(begins) && (is_itself(&name) || is_copy(&name)) {
-            give_back(&name, to);
-            // What it could not give back belongs to the database too.
-            if sqlite::is_at_rest(&name) {
-                let _ = fs::remove_file(&name);
+            match give_back(&name, to) {
+                // What it did not give back belongs to the database too.
+                Ok(()) if sqlite::is_at_rest(&name) => {
+                    let _ = fs::remove_file(&name);
+                }
+                Ok(()) => {}
+                Err(_) => is_given_back = false,
             }
         }
     }
-    // Last, because they tell that a copy is one.
-    drafts.iter().for_each(|draft| remove(draft));
+    // Last, because they tell that a copy is one: also the next time, if this one failed.
+    if is_given_back {
+        drafts.iter().for_each(|draft| remove(draft));
+    }
 }
 
 /// Whether two files hold the same bytes.
@@ -236,13 +242,14 @@ fn hold_the_same(one: &Path, other: &Path) -> io::Result<bool> {
 
 /// Gives a database the files of SQLite that a restore took from it, which was killed before the backup had its name. Nothing that
 /// was written since is replaced.
-fn give_back(second: &Path, to: &Path) {
+fn give_back(second: &Path, to: &Path) -> io::Result<()> {
     let holds = |end: &str| with_end(to, end).metadata().is_ok_and(|it| it.len() > 0);
     // The index of a write-ahead log, `-shm`, may have stayed behind; it holds nothing itself.
     let is_written = (sqlite::BESIDE.iter()).any(|end| *end != "-shm" && holds(end));
-    if !sqlite::is_at_rest(second) && !is_written {
-        let _ = rename_beside(second, to).and_then(|()| sync_folder(to));
+    if sqlite::is_at_rest(second) || is_written {
+        return Ok(());
     }
+    rename_beside(second, to).and_then(|()| sync_folder(to))
 }
 
 /// Notes in the copy what it lacks besides what it says already.
@@ -528,6 +535,29 @@ mod tests {
             forget_left(&folder.path().join("b.db"));
             assert_eq!(files(&folder), before, "{database}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_given_back_now_is_given_back_later() {
+        let draft = "b.db.0123456789ab.part";
+        let aside = "b.db.replaced-20260302T020000.000Z";
+        let folder = folder(&[
+            ("b.db", "old"),
+            ("b.db-wal", ""),
+            (aside, "old"),
+            (draft, "new"),
+        ]);
+        let [to, aside] = ["b.db", aside].map(|name| folder.path().join(name));
+        let log = with_end(&aside, "-wal");
+        // A folder does not replace a file.
+        fs::create_dir(&log).unwrap();
+        forget_left(&to);
+        fs::remove_dir(&log).unwrap();
+        fs::write(&log, "log").unwrap();
+        forget_left(&to);
+        let left = [("b.db", "old"), ("b.db-wal", "log")];
+        let left = left.map(|(name, held)| (name.to_owned(), held.to_owned()));
+        assert_eq!(files(&folder), left);
     }
 
     #[test]
