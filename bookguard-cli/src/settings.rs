@@ -133,9 +133,11 @@ fn server(place: &GlobalArgs, var: Var<'_>) -> Result<Option<(String, KeySource)
     let (url, (is_operator, place_of_key)) = match (url(place, var)?, flag) {
         (Some(url), Some(flag)) => (url, flag),
         (Some(url), None) => (url, (is_operators(var)?, KeyPlace::Environment)),
-        (None, flag) => match profile(place, var)? {
-            None => return Ok(None),
-            Some((name, profile)) => (
+        (None, flag) => match (profile(place, var)?, flag) {
+            (None, None) => return Ok(None),
+            // Otherwise the command would work as the operator on whatever database is here.
+            (None, Some(_)) => return Err(Failure::Usage(NO_SERVER.to_owned())),
+            (Some((name, profile)), flag) => (
                 profile.url.clone(),
                 flag.unwrap_or((profile.operator, KeyPlace::Profile(name, profile))),
             ),
@@ -158,6 +160,9 @@ fn server(place: &GlobalArgs, var: Var<'_>) -> Result<Option<(String, KeySource)
     };
     Ok(Some((url, key)))
 }
+
+const NO_SERVER: &str = "--api-key-file and --operator-key-file hold the key for a server, and none is named: name it with --url, or leave \
+                         the file out to work on a database as its operator";
 
 /// Whether the key in the environment is the operator's.
 fn is_operators(var: Var<'_>) -> Result<bool, Failure> {
@@ -426,6 +431,18 @@ mod tests {
         assert_eq!(key("--url http://a"), "bgk_env");
         let file = source("--api-key-file f").place;
         assert!(matches!(file, KeyPlace::File(_)));
+    }
+
+    #[test]
+    fn a_key_without_a_server_is_not_ignored() {
+        let (db, url) = (("BOOKGUARD_DB", "env.db"), ("BOOKGUARD_URL", "http://x"));
+        for line in ["--api-key-file f", "--operator-key-file f"] {
+            for env in [&[][..], &[db][..]] {
+                let found = described(&at(line), env);
+                assert!(found.contains("name it with --url"), "{line}: {found}");
+            }
+            assert_eq!(described(&at(line), &[db, url]), "http://x");
+        }
     }
 
     #[test]
