@@ -1,7 +1,7 @@
 //! The ways in which a command fails, and how they are shown on standard error.
 //!
 //! There is one form for people and one for programs; the latter is the JSON that a server answers. Invariant: text that
-//! came from elsewhere reaches a terminal only through [`plain`].
+//! came from elsewhere reaches a terminal only through [`plain`] and [`escaped`].
 
 use std::io;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub use bookguard_server::ErrorBody;
 
 use crate::args::Format;
 use crate::exit::Exit;
-use crate::text::plain;
+use crate::text::{escaped, plain};
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -184,7 +184,9 @@ impl Failure {
         let body = self.body()?;
         Some(match format {
             Format::Json => {
-                serde_json::to_string(&body).expect("strings and lists of strings always serialize")
+                let json = serde_json::to_string(&body);
+                let json = json.expect("strings and lists of strings always serialize");
+                escaped(&json).into_owned()
             }
             Format::Table | Format::Csv => for_people(&body, self.flags(), self.retry_after_s()),
         })
@@ -327,6 +329,13 @@ mod tests {
             ("Bad Request", "invalid_request")
         );
         assert_eq!(body.details.len(), 2);
+        // The same text, in characters that steer no terminal.
+        let message = "a\u{9b}2Jb";
+        let text = Failure::Usage(message.to_owned()).text(Format::Json);
+        let text = text.unwrap();
+        assert!(text.contains(r"a\u009b2Jb"), "{text}");
+        let body: ErrorBody = serde_json::from_str(&text).unwrap();
+        assert_eq!(body.message, message);
     }
 
     #[test]

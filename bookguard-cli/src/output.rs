@@ -8,6 +8,7 @@ pub mod bar;
 mod columns;
 pub mod table;
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::mem;
 
@@ -17,7 +18,7 @@ use terminal_size::terminal_size_of;
 
 use crate::args::{Format, GlobalArgs};
 use crate::failure::Failure;
-use crate::text::laid_out;
+use crate::text::{escaped, in_lines, laid_out};
 use columns::AnswerRows;
 use table::Style;
 
@@ -152,10 +153,26 @@ impl Screen {
                 }
                 match rows.columns() {
                     [] => Ok(()),
-                    _ => print(&rows.csv(true)),
+                    _ => self.verbatim(&rows.csv(true)),
                 }
             }
             Format::Table => print(&table::of_rows(self.style, &rows)),
+        }
+    }
+
+    /// Shows a text that is not for people alone: byte for byte, but on a terminal without what could control that.
+    ///
+    /// # Errors
+    /// Those of [`print()`].
+    pub fn verbatim(&self, text: &str) -> Result<(), Failure> {
+        print(&self.safe(text, in_lines))
+    }
+
+    /// The text, made safe if it goes to a terminal.
+    fn safe<'t>(&self, text: &'t str, make: fn(&str) -> Cow<'_, str>) -> Cow<'t, str> {
+        match self.terminal {
+            true => make(text),
+            false => Cow::Borrowed(text),
         }
     }
 
@@ -193,13 +210,13 @@ impl Lines<'_> {
         }
         let line = line(value)?;
         if screen.fields.is_empty() {
-            return print(&line);
+            return print(&screen.safe(&line, escaped));
         }
         let row = AnswerRows::of(&line, screen.rows, &screen.fields)?;
         if screen.format == Format::Json {
-            return print(&row.json());
+            return print(&screen.safe(&row.json(), escaped));
         }
-        print(&row.csv(!mem::replace(&mut self.is_headed, true)))
+        screen.verbatim(&row.csv(!mem::replace(&mut self.is_headed, true)))
     }
 }
 
@@ -274,6 +291,28 @@ mod tests {
         assert!(only_answer(Err(Failure::Unexpected("full".to_owned()))).is_err());
     }
 
+    fn screen(format: Format, fields: Vec<String>, terminal: bool) -> Screen {
+        Screen {
+            format,
+            explicit: Some(format),
+            style: Style::default(),
+            fields,
+            rows: ROWS,
+            terminal,
+        }
+    }
+
+    #[test]
+    fn what_goes_to_a_terminal_cannot_control_it_and_what_goes_elsewhere_stays() {
+        let text = "name\nA\u{1b}[2J\u{9b}1m\n";
+        let shown = |terminal| {
+            let screen = screen(Format::Csv, Vec::new(), terminal);
+            screen.safe(text, in_lines).into_owned()
+        };
+        assert_eq!(shown(true), "name\nA\u{fffd}[2J\u{fffd}1m\n");
+        assert_eq!(shown(false), text);
+    }
+
     #[test]
     fn many_results_are_csv_only_with_chosen_fields() {
         for (format, fields, is_refused) in [
@@ -282,14 +321,7 @@ mod tests {
             (Format::Json, vec![], false),
             (Format::Table, vec![], false),
         ] {
-            let screen = Screen {
-                format,
-                explicit: Some(format),
-                style: Style::default(),
-                fields,
-                rows: ROWS,
-                terminal: false,
-            };
+            let screen = screen(format, fields, false);
             let refused =
                 matches!(screen.lines(), Err(Failure::Usage(why)) if why.contains("--fields"));
             assert_eq!(refused, is_refused, "{screen:?}");

@@ -1,7 +1,7 @@
 //! Makes text from elsewhere safe for a terminal, and JSON readable.
 //!
 //! A name may hold escape sequences that move the cursor, or marks that turn the reading direction. Invariants: nothing
-//! that [`plain`] returns controls a terminal; [`laid_out`] changes no value.
+//! that is returned here controls a terminal; [`laid_out`] and [`escaped`] change no value.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -25,6 +25,34 @@ pub fn plain(text: &str) -> Cow<'_, str> {
         true => format!("\u{2068}{line}\u{2069}"),
         false => line,
     })
+}
+
+/// The text in its own lines, with every character replaced that controls a terminal or hides.
+pub fn in_lines(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let seen = |c: char| match steers(c) {
+        true => char::REPLACEMENT_CHARACTER,
+        false => c,
+    };
+    Cow::Owned(text.chars().map(seen).collect())
+}
+
+/// JSON on one line, with characters escaped that control a terminal or hide: in valid JSON on one line, all of them are in strings.
+pub fn escaped(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() * 2);
+    for c in json.chars() {
+        match is_hidden(c) {
+            true => escape(&mut out, c),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// JSON with one member per line and unchanged tokens; characters that control a terminal or hide are escaped.
@@ -134,9 +162,24 @@ mod tests {
     #[test]
     fn what_steers_a_terminal_is_escaped_in_json() {
         let json = "{\"a\":\"\u{9b}31m\u{202e}x\u{7f}\"}";
-        let out = laid_out(json);
-        assert!(out.contains(r"\u009b31m\u202ex\u007f"), "{out}");
         let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
-        assert_eq!(read(&out), read(json));
+        for out in [laid_out(json), escaped(json).into_owned()] {
+            assert!(out.contains(r"\u009b31m\u202ex\u007f"), "{out}");
+            assert_eq!(read(&out), read(json));
+        }
+        assert_eq!(escaped(r#"{"a":"Zoë"}"#), r#"{"a":"Zoë"}"#);
+    }
+
+    #[test]
+    fn lines_stay_lines_and_steer_no_terminal() {
+        for (text, shown) in [
+            ("a,b\n\"Zoë\t🎸\"\n", "a,b\n\"Zoë\t🎸\"\n"),
+            (
+                "a\u{1b}[2J\r\nb\u{9b}1m\u{202e}",
+                "a\u{fffd}[2J\u{fffd}\nb\u{fffd}1m\u{fffd}",
+            ),
+        ] {
+            assert_eq!(in_lines(text), shown);
+        }
     }
 }

@@ -8,7 +8,6 @@ use reqwest::Method;
 use super::declare::{Call, CliCommand, alone};
 use crate::failure::Failure;
 use crate::files::{self, REQUEST_BYTES};
-use crate::output;
 use crate::settings::{self, Where, environment};
 use crate::target::{Purpose, Target};
 
@@ -78,6 +77,6 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     match serde_json::from_str::<serde::de::IgnoredAny>(&answer) {
         Ok(_) => call.screen.json(&answer),
         Err(_) if answer.is_empty() => Ok(()),
-        Err(_) => output::print(&answer),
+        Err(_) => call.screen.verbatim(&answer),
     }
 }

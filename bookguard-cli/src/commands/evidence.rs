@@ -57,10 +57,15 @@ fn filled_in(export: &DisputeExport, style: Style) -> String {
         text += &format!("{}\n{}\n\n", style.bold(field.as_str()), lines.join("\n"));
     }
     for file in &export.files {
-        text += &format!("{} upload: {}\n", style.bold(&file.field), file.document);
+        let (field, document) = (plain(&file.field), plain(&file.document));
+        text += &format!("{} upload: {document}\n", style.bold(&field));
     }
     for it in &export.missing {
-        text += &format!("{} to add: {}\n", style.bold(&it.field), plain(&it.what));
+        text += &format!(
+            "{} to add: {}\n",
+            style.bold(&plain(&it.field)),
+            plain(&it.what)
+        );
     }
     text + "Nothing was submitted."
 }

@@ -10,7 +10,6 @@ use super::declare::{Call, Declared, group, special};
 use super::{accept_rollback, mirror, verify_ledger};
 use crate::args::Format;
 use crate::failure::Failure;
-use crate::output;
 use crate::target::Target;
 
 pub(super) fn commands() -> Declared {
@@ -50,6 +49,6 @@ async fn text(
     };
     match call.screen.explicit {
         Some(Format::Json) => call.screen.json(&json!({ name: document }).to_string()),
-        _ => output::print(document),
+        _ => call.screen.verbatim(document),
     }
 }

@@ -30,6 +30,7 @@ use crate::failure::Failure;
 use crate::output::{print, say};
 use crate::target::remote::Remote;
 use crate::target::{Purpose, Target};
+use crate::text::plain;
 
 /// The longest line in bytes. It is longer than any message a server takes, so that the server itself refuses messages that
 /// are too long.
@@ -220,7 +221,10 @@ impl Bridge {
             return Some(text);
         }
         // A notification is never answered, whatever its outcome.
-        say(&format!("bookguard: a notification was not taken: {text}"));
+        say(&format!(
+            "bookguard: a notification was not taken: {}",
+            plain(&text)
+        ));
         None
     }
 
