@@ -5,12 +5,14 @@
 //! posted once, in the order of the log; the receiver's answer changes nothing at the service.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bookguard_core::clock::Clock;
 use bookguard_core::model::{Event, EventType};
 use bookguard_core::operation::Request;
+use bookguard_core::private;
 use bookguard_core::webhook::{Secret, sign_body, sign_standard};
 use bookguard_server::tls::PRODUCT;
 use clap::Args;
@@ -139,11 +141,14 @@ fn body(event: &Event) -> Option<Vec<u8>> {
     Some(body.to_string().into_bytes())
 }
 
-/// Writes a file whole or not at all, so a file that exists is complete.
+/// Writes a file whole or not at all, so a file that exists is complete. It holds personal data, so only its owner can read it.
 fn save(folder: &Path, event: &Event, body: &[u8]) -> Result<(), Failure> {
     let name = format!("{:08}-{}.json", event.seq, event.event_type.word());
     let (path, partial) = (folder.join(&name), folder.join(format!(".{name}.partial")));
-    fs::write(&partial, body)
+    let mut options = private::options();
+    let file = options.write(true).create(true).truncate(true);
+    file.open(&partial)
+        .and_then(|mut file| file.write_all(body))
         .and_then(|()| fs::rename(&partial, &path))
         .map_err(|e| {
             let _ = fs::remove_file(&partial);

@@ -117,7 +117,13 @@ async fn events_are_posted_to_a_local_address_signed_and_kept() {
                 assert_eq!(body[name], made[name], "{name}");
             }
             let kept = save.join(format!("{seq:08}-{event_type}.json"));
-            assert_eq!(std::fs::read(kept).unwrap(), hook.body);
+            assert_eq!(std::fs::read(&kept).unwrap(), hook.body);
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt as _;
+                let mode = std::fs::metadata(&kept).unwrap().permissions().mode();
+                assert_eq!(mode & 0o777, 0o600, "it holds personal data");
+            }
         }
         assert_eq!(std::fs::read_dir(&save).unwrap().count(), 2);
 
