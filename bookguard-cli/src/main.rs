@@ -15,13 +15,15 @@ mod settings;
 mod target;
 mod text;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
 use mimalloc::MiMalloc;
 
-use args::GlobalArgs;
+use args::{Format, GlobalArgs};
 use exit::Exit;
+use failure::Failure;
 use output::Screen;
 
 #[global_allocator]
@@ -31,7 +33,10 @@ fn main() -> ExitCode {
     bookguard_server::logging::listen();
     let declared = commands::declared();
     let words: Vec<_> = std::env::args_os().collect();
-    let matches = commands::shape_for(&declared, &words).get_matches_from(words);
+    let shape = commands::shape_for(&declared, &words);
+    let matches = shape
+        .try_get_matches_from(&words)
+        .unwrap_or_else(|error| misread(&error, &words));
     let place = GlobalArgs::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let errors = output::error_format(place.output);
     let screen = Screen::new(&place);
@@ -59,4 +64,18 @@ fn main() -> ExitCode {
             failure.exit().into()
         }
     }
+}
+
+/// Ends the process with what is wrong with the command line, or with the help that was asked for. Programs read an error as JSON here
+/// too, although the flag that says so is in the line that could not be read.
+fn misread(error: &clap::Error, words: &[OsString]) -> ! {
+    let asks = |two: &[OsString]| two[0] == "--output" && two[1] == "json";
+    let wants_json = words.windows(2).any(asks) || words.iter().any(|it| it == "--output=json");
+    if !(wants_json && error.use_stderr()) {
+        error.exit();
+    }
+    let text = error.to_string();
+    let why = Failure::Usage(text.trim_start_matches("error: ").trim_end().to_owned());
+    output::say(&why.text(Format::Json).unwrap_or_default());
+    std::process::exit(why.exit() as i32);
 }

@@ -33,6 +33,31 @@ async fn refused(line: CommandLine, exit: i32, code: &str) -> Ran {
 }
 
 #[tokio::test]
+async fn a_command_line_that_cannot_be_read_is_refused_in_the_form_that_it_asks_for() {
+    for (form, is_json) in [
+        ("--output json", true),
+        ("--output=json", true),
+        ("--output csv", false),
+    ] {
+        for wrong in ["bookings get", "bookings list --no-such-flag", "partners"] {
+            let ran = bookguard(format!("{wrong} {form}")).run().await;
+            ran.refused(2, &[]);
+            let error = serde_json::from_str::<Value>(&ran.stderr);
+            assert_eq!(error.is_ok(), is_json, "{ran:?}");
+            if let Ok(error) = error {
+                assert_eq!(error["code"], "usage");
+                assert!(
+                    error.text("message").contains("Usage: bookguard"),
+                    "{error}"
+                );
+            }
+        }
+    }
+    let help = bookguard("bookings get --help --output json").run().await;
+    help.said(&["Usage: bookguard bookings get"]);
+}
+
+#[tokio::test]
 async fn on_a_database() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
