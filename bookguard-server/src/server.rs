@@ -4,6 +4,7 @@ use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bookguard_core::engine::outbox::Outbox;
@@ -119,10 +120,13 @@ pub async fn run(
     }
     let (delay, database) = (config.shutdown_delay, config.db.to_string());
     let changed = config.changed.join(", ");
+    let is_stale = AtomicBool::new(false);
     let server = tokio::select! {
         server = Server::start(config) => server?,
         // The server may still be waiting for its database.
-        () = told_to_end(&mut signals, || {}) => return Ok(()),
+        () = told_to_end(&mut signals, || is_stale.store(true, Ordering::Relaxed)) => {
+            return Ok(());
+        }
     };
     tracing::info!(
         version = VERSION,
@@ -132,6 +136,10 @@ pub async fn run(
         "started"
     );
     started(&server);
+    // Told while it started, it may have read the configuration before that was changed.
+    if is_stale.into_inner() {
+        server.reload(reload());
+    }
     told_to_end(&mut signals, || server.reload(reload())).await;
     server.leave(delay);
     if !delay.is_zero() {

@@ -396,9 +396,14 @@ impl Printing {
             .expect("it goes on")
     }
 
+    /// Sends it a signal, such as `HUP`.
+    pub async fn signal(&self, name: &str) {
+        signal(&self.child, name).await;
+    }
+
     /// Asks it to stop (SIGTERM) and waits. Returns its exit code.
     pub async fn terminate(mut self) -> Option<i32> {
-        signal(&self.child, "TERM").await;
+        self.signal("TERM").await;
         let ended = timeout(BOUND, self.child.wait()).await;
         let status = ended.expect("a command told to end does");
         status.expect("a child can be awaited").code()

@@ -47,6 +47,8 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             "serve is a server itself: --url, --profile, --partner, --api-key-file and --operator-key-file are for commands that call one".to_owned(),
         ));
     }
+    // Signals are handled before anything is read or opened: none finds a half-open server, and SIGHUP does not end one that starts.
+    let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let demo = match flags.demo {
         true => Some(Demo::new(&settings::config(
             place,
@@ -69,8 +71,6 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         Ok(config)
     };
     checked()?;
-    // Signals are handled before anything is opened, so that none finds a half-open server.
-    let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let sample = match &demo {
         Some(_) => {
             let config = config()?;

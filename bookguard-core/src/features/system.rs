@@ -45,7 +45,7 @@ pub struct System {
     /// The disk of a database file. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskState>,
-    /// The backups that this node can see. Absent if no folder of backups is set.
+    /// The backups that this node can see. Absent if no folder of backups is set, and on PostgreSQL, which makes its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backups: Option<BackupState>,
     /// The node's settings as it began with them, in the order of the settings' page. No secret is in them.

@@ -107,7 +107,10 @@ impl Service {
             public_url: config.public_url,
             operator_url: config.operator_url,
             database: config.db.to_string(),
-            backups: config.backup_folder.map(WatchedFolder::new),
+            // `bookguard backup` copies files alone.
+            backups: (config.backup_folder)
+                .filter(|_| config.db.file().is_some())
+                .map(WatchedFolder::new),
             witnesses: config.witnesses,
             settings: config.settings,
             registration: config.registration,

@@ -102,6 +102,7 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
         found.push(format!("The log could not be stamped: {why}."));
     }
     match &system.backups {
+        None if is_on_a_server(system) => {}
         None => found.push(
             "No folder of backups is set (backup_folder), so nobody notices if they stop."
                 .to_owned(),
@@ -221,7 +222,15 @@ fn timestamps(system: &System, now: Timestamp) -> Markup {
     }
 }
 
+/// Whether the database is a server's, which makes its own backups.
+fn is_on_a_server(system: &System) -> bool {
+    system.nodes.is_some()
+}
+
 fn backups(system: &System, now: Timestamp) -> Markup {
+    if is_on_a_server(system) {
+        return html! { p { "PostgreSQL makes its own backups. They are not seen from here." } };
+    }
     let Some(backups) = &system.backups else {
         return html! { p { "This node knows of no folder of backups. Set " code { "backup_folder" } " to where " code { "bookguard backup" }
         " keeps them." } };
@@ -309,7 +318,7 @@ mod tests {
             system.witnesses[0].trouble = None;
             system.witnesses[0].cosigned_at = Some(Timestamp::from_ms(1_790_000_000_000));
         };
-        let cases: [(Change, Option<&str>); 11] = [
+        let cases: [(Change, Option<&str>); 12] = [
             (silent, Some("no node asks it")),
             (|_| {}, None),
             (refuse, Some("rolled back")),
@@ -319,6 +328,10 @@ mod tests {
                 Some("almost full"),
             ),
             (|system| system.backups = None, Some("No folder")),
+            (
+                |system| (system.backups, system.nodes) = (None, Some(Vec::new())),
+                None,
+            ),
             (
                 |system| system.witnesses[0].is_alarm = true,
                 Some("The witness one contradicts the log: it was away."),

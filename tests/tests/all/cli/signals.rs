@@ -9,6 +9,7 @@ use bookguard_tests::program::{Ran, Serving, bookguard};
 use bookguard_tests::raw::Raw;
 use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
+use tokio::net::unix::pipe;
 
 async fn said(server: &Serving, what: &str) {
     server.until_said(what).await;
@@ -95,6 +96,33 @@ async fn sighup_reloads_the_rate_limits_and_a_bad_file_keeps_them() {
         assert_eq!(register(&server, "").await, 201);
     }
     server.stop().await;
+}
+
+#[tokio::test]
+async fn sighup_while_a_server_starts_reloads_once_it_has_and_does_not_end_it() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let file = database.folder().join("bookguard.toml");
+    let made = std::process::Command::new("mkfifo").arg(&file).status();
+    assert!(made.unwrap().success());
+    let line = database.command("serve --listen 127.0.0.1:0");
+    let mut server = line.arg("--config").arg(&file).start();
+    // This opens once the server reads its configuration, which goes on until it is closed.
+    let read = until("a server that reads its configuration", async || {
+        pipe::OpenOptions::new().open_sender(&file).ok()
+    })
+    .await;
+    server.signal("HUP").await;
+    let changed = database.folder().join("changed.toml");
+    std::fs::write(&changed, "").unwrap();
+    std::fs::rename(&changed, &file).unwrap();
+    drop(read);
+    assert!(server.line().await.starts_with("listening on "));
+    while !server
+        .complaint()
+        .await
+        .contains("the configuration was reloaded")
+    {}
+    assert_eq!(server.terminate().await, Some(0));
 }
 
 /// Asks for a path on this connection; returns the status, the error's code, and whether the connection ends.

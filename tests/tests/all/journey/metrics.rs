@@ -158,6 +158,9 @@ async fn requests_and_batches_are_measured() {
         let scrape = measured.until_is("bookguard_ledger_size", entries).await;
         assert!(scrape.of("bookguard_writer_batch_size_sum") >= before + f64::from(more));
         assert_eq!(scrape.of("bookguard_ledger_sound"), 1.0);
+        // A database server makes backups of its own.
+        let backup = scrape.find("bookguard_backup_last_success_timestamp_seconds");
+        assert_eq!(backup, (engine == Engine::Sqlite).then_some(0.0));
         assert!(scrape.of("process_resident_memory_bytes") > 1e6);
         assert!(scrape.of("process_open_fds") > 3.0);
         assert!(scrape.of("process_cpu_seconds_total") > 0.0);
