@@ -220,7 +220,7 @@ pub(super) fn excess(error: &(dyn Error + 'static)) -> Option<Excess> {
 }
 
 /// Whether this side ran out of a resource or may not connect.
-fn is_our_fault(error: &io::Error) -> bool {
+pub(super) fn is_our_fault(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::OutOfMemory
