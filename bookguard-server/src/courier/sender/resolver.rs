@@ -23,7 +23,7 @@ use hyper_util::client::legacy::connect::dns::Name;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
-use super::dial::BoxError;
+use super::dial::{BoxError, has_route, routed};
 use super::failure::is_our_fault;
 use super::progress::{PROGRESS, Progress};
 use crate::courier::address::AddressRules;
@@ -265,7 +265,7 @@ impl Service<Name> for CheckedResolver {
         progress.reached(Phase::Dns);
         Box::pin(async move {
             let addresses = resolver.addresses(name.as_str(), &progress).await?;
-            Ok(addresses.into_iter())
+            Ok(routed(addresses, has_route).into_iter())
         })
     }
 }
