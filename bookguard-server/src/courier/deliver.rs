@@ -202,8 +202,10 @@ impl DeliveryContext {
             Some((to, headers))
         });
         let Some((to, headers)) = signed else {
-            let why = "the signing secret could not be used; nothing was sent";
-            return unsent(now, FailureClass::OurFault, why);
+            let why = "the endpoint or its signing secret could not be read; nothing was sent";
+            let attempt = unsent(now, FailureClass::OurFault, why);
+            self.complain(&attempt);
+            return attempt;
         };
         let Some(url) = &to.url else {
             let why = "the endpoint's address cannot be read; change it";

@@ -378,6 +378,37 @@ async fn an_outcome_the_store_does_not_take_is_settled_later_and_not_sent_again(
 }
 
 #[tokio::test]
+async fn the_operator_is_told_that_an_endpoint_cannot_be_read() {
+    static TOLD: Notify = Notify::const_new();
+    let hear = |line: Line| {
+        if line.message.starts_with("webhooks cannot be sent")
+            && line.message.contains("could not be read")
+        {
+            TOLD.notify_one();
+        }
+    };
+    let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
+    let _heard = hear_here(subscriber);
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[OK]).await;
+    bench.endpoint(&receiver.url).await;
+    bench.book(1).await;
+    let event_id = bench.node.peek().await[0].event_id.to_string();
+    let store = rusqlite::Connection::open(bench.place.folder.path().join("b.db")).unwrap();
+    let rename = |from, to| store.execute_batch(&format!("ALTER TABLE {from} RENAME TO {to}"));
+    rename("secret", "elsewhere").unwrap();
+    let courier = bench.node.courier(false);
+    let told = tokio::time::timeout(PATIENCE, TOLD.notified()).await;
+    told.expect("the operator is told");
+    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
+    rename("elsewhere", "secret").unwrap();
+    let attempts = bench.event(&event_id).await.attempts;
+    assert_eq!(attempts[0].error, Some(FailureClass::OurFault));
+    courier.stop(PATIENCE).await;
+    assert_eq!(receiver.surplus().await, 0);
+}
+
+#[tokio::test]
 async fn a_manual_retry_learns_its_outcome_even_from_a_courier_that_claims_nothing() {
     let mut bench = Bench::new().await;
     let receiver = Receiver::start(&[Reply::Status(503), Reply::Status(500), OK]).await;
