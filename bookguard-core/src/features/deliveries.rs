@@ -124,6 +124,15 @@ impl SettleDelivery {
             suspension,
         })
     }
+
+    /// The same, but if it suspends the endpoint, the partner's others are not told: they need not be readable.
+    #[must_use]
+    pub fn without_telling(self) -> Self {
+        Self {
+            suspension: None,
+            ..self
+        }
+    }
 }
 
 /// An endpoint whose status an outcome changed.

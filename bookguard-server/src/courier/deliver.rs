@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use bookguard_core::engine::command::{Envelope, HeldDelivery, LeasedDelivery, Written};
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::engine::waiting::Waiting;
+use bookguard_core::error::Kind;
 use bookguard_core::features::deliveries::{
     EndpointStatusChange, ReleaseDeliveries, SettleDelivery,
 };
@@ -202,8 +203,10 @@ impl DeliveryContext {
             Some((to, headers))
         });
         let Some((to, headers)) = signed else {
-            let why = "the signing secret could not be used; nothing was sent";
-            return unsent(now, FailureClass::OurFault, why);
+            let why = "the endpoint or its signing secret could not be read; nothing was sent";
+            let attempt = unsent(now, FailureClass::OurFault, why);
+            self.complain(&attempt);
+            return attempt;
         };
         let Some(url) = &to.url else {
             let why = "the endpoint's address cannot be read; change it";
@@ -222,10 +225,15 @@ impl DeliveryContext {
     /// attempt the delivery.
     async fn settle(&self, delivery: &LeasedDelivery, attempt: Attempt) -> bool {
         let mut wait = SETTLE_AGAIN;
+        let mut tells = true;
         loop {
             let at = self.service.clock().now();
             let told = match SettleDelivery::of(delivery, attempt.clone(), at) {
                 Ok(settle) => {
+                    let settle = match tells {
+                        true => settle,
+                        false => settle.without_telling(),
+                    };
                     let settle = Envelope::new(at, settle);
                     self.service.submit_patiently(settle).await
                 }
@@ -236,6 +244,10 @@ impl DeliveryContext {
                     self.mark(false, "");
                     Self::tell(&answer);
                     return true;
+                }
+                // It needs what cannot be read: perhaps another endpoint, which only a suspension is told to.
+                Err(error) if error.kind == Kind::Internal && std::mem::take(&mut tells) => {
+                    continue;
                 }
                 Err(error) => self.mark(true, &error.message),
             }

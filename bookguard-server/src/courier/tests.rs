@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use bookguard_core::features::deliveries::{
     ClaimDeliveries, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery, reclaim_all,
 };
+use bookguard_core::features::endpoints::CreateEndpoint;
 use bookguard_core::features::erasures::EraseValues;
 use bookguard_core::features::events::{RetryEvent, RetryStatus};
 use bookguard_core::limits::{
@@ -375,6 +376,58 @@ async fn an_outcome_the_store_does_not_take_is_settled_later_and_not_sent_again(
     courier.stop(PATIENCE).await;
     assert_eq!(receiver.surplus().await, 0);
     assert_eq!(bench.node.outbox.count(&endpoint_id), 0);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_cannot_be_read_keeps_no_failure_at_another_from_being_settled() {
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[Reply::Status(500)]).await;
+    bench.endpoint(&receiver.url).await;
+    let other = format!(
+        r#"{{"url":"{}other","events":["resolution.decided"]}}"#,
+        receiver.url
+    );
+    call::<CreateEndpoint>(&bench.session(), &[], &other).await;
+    bench.book(1).await;
+    let store = rusqlite::Connection::open(bench.place.folder.path().join("b.db")).unwrap();
+    let damage = "UPDATE endpoint SET body = '{}' WHERE body LIKE '%resolution.decided%'";
+    assert_eq!(store.execute(damage, []), Ok(1));
+    let courier = bench.node.courier(false);
+    let event_id = receiver.hit().await.event_id();
+    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
+    assert_eq!(bench.event(&event_id).await.attempts.len(), 1);
+    courier.stop(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn the_operator_is_told_that_an_endpoint_cannot_be_read() {
+    static TOLD: Notify = Notify::const_new();
+    let hear = |line: Line| {
+        if line.message.starts_with("webhooks cannot be sent")
+            && line.message.contains("could not be read")
+        {
+            TOLD.notify_one();
+        }
+    };
+    let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
+    let _heard = hear_here(subscriber);
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[OK]).await;
+    bench.endpoint(&receiver.url).await;
+    bench.book(1).await;
+    let event_id = bench.node.peek().await[0].event_id.to_string();
+    let store = rusqlite::Connection::open(bench.place.folder.path().join("b.db")).unwrap();
+    let rename = |from, to| store.execute_batch(&format!("ALTER TABLE {from} RENAME TO {to}"));
+    rename("secret", "elsewhere").unwrap();
+    let courier = bench.node.courier(false);
+    let told = tokio::time::timeout(PATIENCE, TOLD.notified()).await;
+    told.expect("the operator is told");
+    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
+    rename("elsewhere", "secret").unwrap();
+    let attempts = bench.event(&event_id).await.attempts;
+    assert_eq!(attempts[0].error, Some(FailureClass::OurFault));
+    courier.stop(PATIENCE).await;
+    assert_eq!(receiver.surplus().await, 0);
 }
 
 #[tokio::test]

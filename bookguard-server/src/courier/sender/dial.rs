@@ -4,7 +4,7 @@
 //! is read from it is counted (`meter`).
 
 use std::error::Error;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -125,6 +125,38 @@ fn within<R: Clone>(straight: &HttpConnector<R>, patience: Option<Duration>) -> 
     straight
 }
 
+/// Leaves out the addresses of a family in which this machine has no route, if the receiver has others. The client reports the error
+/// of the family that it tried last: for want of a route, a receiver that refuses would look like a fault of this side.
+pub(super) fn routed(
+    mut addresses: Vec<SocketAddr>,
+    has_route: impl Fn(IpAddr) -> bool,
+) -> Vec<SocketAddr> {
+    let first = |is_v6: bool| {
+        let mut all = addresses.iter();
+        all.find(|address| address.is_ipv6() == is_v6)
+            .map(SocketAddr::ip)
+    };
+    if let (Some(v4), Some(v6)) = (first(false), first(true)) {
+        match (has_route(v4), has_route(v6)) {
+            (true, false) => addresses.retain(SocketAddr::is_ipv4),
+            (false, true) => addresses.retain(SocketAddr::is_ipv6),
+            _ => {}
+        }
+    }
+    addresses
+}
+
+/// Whether this machine has a route to the address. To connect a datagram socket sends nothing.
+pub(super) fn has_route(to: IpAddr) -> bool {
+    let from = match to {
+        IpAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+    };
+    UdpSocket::bind((from, 0))
+        .and_then(|socket| socket.connect((to, 443)))
+        .is_ok()
+}
+
 /// Opens a tunnel to the first address of the receiver that the proxy can reach.
 async fn tunnel(
     proxy: &Proxy,
@@ -181,7 +213,6 @@ async fn first_tunnel(
 mod tests {
     use std::convert::Infallible;
     use std::future::{Ready, ready};
-    use std::net::Ipv4Addr;
 
     use hyper_util::client::legacy::connect::dns::Name;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -239,6 +270,24 @@ mod tests {
         let opened = timeout(AT_MOST, within(&straight, Some(PATIENCE)).call(to));
         let stream = opened.await.unwrap().unwrap().into_inner();
         assert_eq!(stream.peer_addr().unwrap(), live.local_addr().unwrap());
+    }
+
+    #[test]
+    fn a_family_without_a_route_is_left_out_if_there_is_another() {
+        let [v6, one, other] = ["[2001:db8::1]:0", "192.0.2.1:0", "192.0.2.2:0"]
+            .map(|text| text.parse::<SocketAddr>().unwrap());
+        for (has_v4, has_v6, tried) in [
+            (true, true, vec![v6, one, other]),
+            (true, false, vec![one, other]),
+            (false, true, vec![v6]),
+            // The attempt says why.
+            (false, false, vec![v6, one, other]),
+        ] {
+            let has_route = |ip: IpAddr| if ip.is_ipv4() { has_v4 } else { has_v6 };
+            assert_eq!(routed(vec![v6, one, other], has_route), tried);
+        }
+        assert_eq!(routed(vec![v6], |_| false), [v6]);
+        assert!(has_route(Ipv4Addr::LOCALHOST.into()));
     }
 
     #[tokio::test]

@@ -30,6 +30,10 @@ const DETAIL_BYTES: usize = 300;
 /// The error numbers for too many open files in this process or on this machine (the same on every Unix).
 const OUT_OF_FILES: [i32; 2] = [24, 23];
 
+/// The error number for what a firewall on the way prohibits, often that of the receiver: IPv6 has a message for it. A prohibition
+/// of this machine mostly has another number, EPERM (both the same on every Unix).
+const PROHIBITED: i32 = 13;
+
 /// Where and why an attempt failed before it had a complete answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AttemptFailure {
@@ -220,17 +224,16 @@ pub(super) fn excess(error: &(dyn Error + 'static)) -> Option<Excess> {
 }
 
 /// Whether this side ran out of a resource or may not connect.
-fn is_our_fault(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
+pub(super) fn is_our_fault(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    match error.kind() {
         io::ErrorKind::OutOfMemory
-            | io::ErrorKind::AddrNotAvailable
-            | io::ErrorKind::AddrInUse
-            | io::ErrorKind::PermissionDenied
-            | io::ErrorKind::NetworkDown
-    ) || error
-        .raw_os_error()
-        .is_some_and(|code| OUT_OF_FILES.contains(&code))
+        | io::ErrorKind::AddrNotAvailable
+        | io::ErrorKind::AddrInUse
+        | io::ErrorKind::NetworkDown => true,
+        io::ErrorKind::PermissionDenied => code != Some(PROHIBITED),
+        _ => code.is_some_and(|code| OUT_OF_FILES.contains(&code)),
+    }
 }
 
 /// Whether this side gave up an address in order to try the receiver's next one. Such an error is wrapped without any TLS.
@@ -286,5 +289,23 @@ mod tests {
         assert_eq!(while_connecting(root(&error).as_ref(), true), ended);
         let told = "an address of the receiver took no connection in time";
         assert_eq!(innermost(&error), told);
+    }
+
+    #[test]
+    fn a_firewall_on_the_way_is_not_ours() {
+        for (code, class) in [
+            (1, FailureClass::OurFault),
+            (13, FailureClass::ConnectionRefused),
+            (24, FailureClass::OurFault),
+            (111, FailureClass::ConnectionRefused),
+        ] {
+            let error = io::Error::from_raw_os_error(code);
+            let ended = (Phase::Connect, class);
+            assert_eq!(
+                while_connecting(root(&error).as_ref(), true),
+                ended,
+                "{error}"
+            );
+        }
     }
 }

@@ -23,7 +23,8 @@ use hyper_util::client::legacy::connect::dns::Name;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
-use super::dial::BoxError;
+use super::dial::{BoxError, has_route, routed};
+use super::failure::is_our_fault;
 use super::progress::{PROGRESS, Progress};
 use crate::courier::address::AddressRules;
 
@@ -228,13 +229,17 @@ impl CheckedResolver {
         partner_id: Option<PartnerId>,
         host: &str,
         found: io::Result<Vec<SocketAddr>>,
-    ) -> Result<Vec<SocketAddr>, LookupFailed> {
-        let failed = |why: &dyn fmt::Display| {
+    ) -> Result<Vec<SocketAddr>, BoxError> {
+        let failed = |why: &dyn fmt::Display| -> BoxError {
             self.complaints.tell(partner_id, host, why);
-            LookupFailed
+            LookupFailed.into()
         };
-        let addresses =
-            found.map_err(|error| failed(&format_args!("the name does not resolve: {error}")))?;
+        let addresses = match found {
+            Ok(addresses) => addresses,
+            // A look-up opens files and sockets too, and comes before any connection: where none can be opened, no name is to blame.
+            Err(error) if is_our_fault(&error) => return Err(error.into()),
+            Err(error) => return Err(failed(&format_args!("the name does not resolve: {error}"))),
+        };
         if addresses.is_empty() {
             return Err(failed(&"the name has no address"));
         }
@@ -260,7 +265,7 @@ impl Service<Name> for CheckedResolver {
         progress.reached(Phase::Dns);
         Box::pin(async move {
             let addresses = resolver.addresses(name.as_str(), &progress).await?;
-            Ok(addresses.into_iter())
+            Ok(routed(addresses, has_route).into_iter())
         })
     }
 }
@@ -334,6 +339,20 @@ mod tests {
             "{lines:?}"
         );
         assert!(lines[1].contains("does not resolve"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_look_up_that_fails_for_want_of_files_is_no_fault_of_the_name() {
+        let _heard = listening();
+        let resolver = CheckedResolver::new(Arc::new(AddressRules::public()));
+        let out_of_files = Err(io::Error::from_raw_os_error(24));
+        let error = resolver.usable(None, "hooks.example", out_of_files);
+        let error = error.unwrap_err();
+        assert!(is_our_fault(error.downcast_ref().unwrap()), "{error}");
+        assert!(
+            LINES.take().is_empty(),
+            "the courier reports what is our fault"
+        );
     }
 
     #[test]
