@@ -54,7 +54,7 @@ fn filled_in(export: &DisputeExport, style: Style) -> String {
     let card = export.fields.iter().map(|fields| &fields.0);
     for (field, said) in stripe.chain(card).flatten() {
         let lines: Vec<_> = said.lines().map(plain).collect();
-        text += &format!("{}\n{}\n\n", style.bold(field.as_str()), lines.join("\n"));
+        text += &format!("{}\n{}\n\n", style.bold(&plain(field)), lines.join("\n"));
     }
     for file in &export.files {
         let (field, document) = (plain(&file.field), plain(&file.document));

@@ -5,7 +5,6 @@
 //! posted once, in the order of the log; the receiver's answer changes nothing at the service.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -144,16 +143,8 @@ fn body(event: &Event) -> Option<Vec<u8>> {
 /// Writes a file whole or not at all, so a file that exists is complete. It holds personal data, so only its owner can read it.
 fn save(folder: &Path, event: &Event, body: &[u8]) -> Result<(), Failure> {
     let name = format!("{:08}-{}.json", event.seq, event.event_type.word());
-    let (path, partial) = (folder.join(&name), folder.join(format!(".{name}.partial")));
-    let mut options = private::options();
-    let file = options.write(true).create(true).truncate(true);
-    file.open(&partial)
-        .and_then(|mut file| file.write_all(body))
-        .and_then(|()| fs::rename(&partial, &path))
-        .map_err(|e| {
-            let _ = fs::remove_file(&partial);
-            not_saved(&path, &e)
-        })
+    private::place(private::options(), folder, &name, body)
+        .map_err(|e| not_saved(&folder.join(&name), &e))
 }
 
 fn not_saved(path: &Path, error: &std::io::Error) -> Failure {

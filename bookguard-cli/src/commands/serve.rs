@@ -9,6 +9,7 @@ use bookguard_server::logging;
 use clap::Args;
 use tempfile::TempDir;
 
+use super::backup::ended;
 use super::declare::{Call, CliCommand, alone};
 use super::demo;
 use crate::args::{Format, SettingFlags};
@@ -78,7 +79,8 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             let _flush = logging::begin(config.log_format, config.log_level);
             let filled = tokio::select! {
                 filled = sample::fill(&config) => filled?,
-                _ = signals.recv() => return Ok(()),
+                // The server reads its configuration only after this, so a reload changes nothing here.
+                () = ended(&mut signals) => return Ok(()),
             };
             Some(filled)
         }
