@@ -40,9 +40,11 @@ pub(crate) mod model {
 #[path = "../../../bookguard-server/src"]
 #[allow(dead_code, unreachable_pub)]
 mod server {
+    pub mod media;
     pub mod negotiation;
     pub mod proxies;
 }
+use server::media;
 #[path = "../../../bookguard-server/src/courier"]
 #[allow(dead_code, unreachable_pub, unused_imports)]
 mod courier {

@@ -2,7 +2,9 @@
 //!
 //! Only files of one folder that are named together may import each other. A new module must be added to a line.
 
-use super::sources;
+use std::fs;
+
+use super::{repository, sources};
 
 /// A crate's modules, lowest layer first. In `folders`, each file is a module of its own.
 struct Layers {
@@ -303,4 +305,52 @@ fn what_is_pure_does_no_io_and_imports_nothing_that_does() {
         let io = IO.iter().find(|io| texts[&file].contains(**io));
         assert_eq!(io, None, "{file} is pure");
     }
+}
+
+/// Only the nightly fuzzing compiles its program, which takes files of the server one by one.
+#[test]
+fn files_that_are_fuzzed_import_only_what_is_fuzzed_with_them() {
+    let path = repository().join("tests/fuzz/src/main.rs");
+    let main = fs::read_to_string(path).unwrap();
+    let root: Vec<&str> = (main.lines())
+        .filter(|line| !line.starts_with(' '))
+        .collect();
+    let root = root.join("\n");
+    let has = |text: &str, name: &str| {
+        let declared = [
+            format!("mod {name};"),
+            format!("mod {name} {{"),
+            format!("::{name};"),
+        ];
+        declared.iter().any(|it| text.contains(it))
+    };
+    let server = sources("bookguard-server");
+    let (mut files, mut missing) = (0, Vec::new());
+    for block in main
+        .split("#[path = \"../../../bookguard-server/src")
+        .skip(1)
+    {
+        let (folder, rest) = block.split_once('"').unwrap();
+        let block = rest.split("\n}\n").next().unwrap();
+        let taken = block.lines().map(str::trim);
+        for name in taken.filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')) {
+            let file = format!("{folder}/{name}.rs");
+            let file = file.trim_start_matches('/');
+            for (start, place) in [("crate::", root.as_str()), ("super::", block)] {
+                for after in server[file].split(start).skip(1) {
+                    let end = after.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+                    let head = &after[..end.unwrap()];
+                    if !has(place, head) {
+                        missing.push(format!("{file} imports {start}{head}"));
+                    }
+                }
+            }
+            files += 1;
+        }
+    }
+    assert!(files > 8, "{files}");
+    assert!(
+        missing.is_empty(),
+        "not in tests/fuzz/src/main.rs: {missing:?}"
+    );
 }
