@@ -6,7 +6,8 @@ use tokio::time::{Instant, sleep};
 
 /// How long anything may take before a test gives up: far more than a loaded machine needs.
 pub const BOUND: Duration = Duration::from_secs(20);
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// The shortest and the longest pause between two looks.
+const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(250)];
 
 /// Polls until there is an answer, and returns it.
 ///
@@ -21,12 +22,14 @@ pub async fn until_within<T>(
     what: &str,
     mut ask: impl AsyncFnMut() -> Option<T>,
 ) -> T {
-    let end = Instant::now() + bound;
+    let began = Instant::now();
     loop {
         if let Some(answer) = ask().await {
             return answer;
         }
-        assert!(Instant::now() < end, "waited {bound:?} for {what}");
-        sleep(LOOK_AGAIN).await;
+        let waited = began.elapsed();
+        assert!(waited < bound, "waited {bound:?} for {what}");
+        // What takes long is looked at less often: a look is often a request, which takes the processor from what is waited for.
+        sleep((waited / 10).clamp(PAUSES[0], PAUSES[1])).await;
     }
 }

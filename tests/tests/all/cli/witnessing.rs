@@ -16,6 +16,7 @@ use bookguard_core::limits::DAY_MS;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::disk_faults::{DiskFaults, ENOSPC};
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
+use bookguard_tests::is_long;
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
 use bookguard_tests::samples;
@@ -333,16 +334,17 @@ async fn racing_clients_and_kills_never_shrink_what_is_cosigned() {
     let log = Arc::new(Log::new("log.example", 2_000, 9_999));
     let key = witness(folder, &[&log]).await;
     let mut least = 0;
+    let (count, steps) = if is_long() { (100_u64, 40) } else { (50, 15) };
     for round in 0..4_u64 {
         let server = Serving::of(serving(folder)).await;
         let caller = server.caller();
         let mut clients = JoinSet::new();
-        for client in 0..100_u64 {
+        for client in 0..count {
             let (caller, log) = (caller.clone(), Arc::clone(&log));
             clients.spawn(async move {
                 let mut cosigned = Vec::new();
                 let mut old = 0;
-                for step in 0..40 {
+                for step in 0..steps {
                     let size = (old + 1 + (client * 7 + step * 3 + round) % 5).min(2_000);
                     let asked = log.request(old, size);
                     // It may be killed at any moment.
