@@ -123,32 +123,11 @@ pub enum Change {
     /// An event was added.
     EventAdded(Box<EventRow>),
     /// A delivery of an event to an endpoint was added.
-    DeliveryAdded {
-        /// The event.
-        event_id: EventId,
-        /// The endpoint.
-        endpoint_id: EndpointId,
-        /// Its state.
-        state: DeliveryState,
-    },
+    DeliveryAdded(DeliveryName, DeliveryState),
     /// A delivery's state changed.
-    DeliveryUpdated {
-        /// The event.
-        event_id: EventId,
-        /// The endpoint.
-        endpoint_id: EndpointId,
-        /// The delivery's new state.
-        state: DeliveryState,
-    },
-    /// A delivery's schedule restarted during an attempt, which its holder finishes.
-    DeliveryRenewed {
-        /// The event.
-        event_id: EventId,
-        /// The endpoint.
-        endpoint_id: EndpointId,
-        /// Its state, still under the same lease.
-        state: DeliveryState,
-    },
+    DeliveryUpdated(DeliveryName, DeliveryState),
+    /// A delivery's schedule restarted during an attempt, which its holder finishes: the state is still under the same lease.
+    DeliveryRenewed(DeliveryName, DeliveryState),
     /// An attempt of a delivery was added. Attempts are never changed.
     AttemptAdded {
         /// The event.
@@ -289,6 +268,20 @@ pub enum Change {
     Mapped(Box<MapWritten>),
     /// Something was written and deleted again.
     WriteTried,
+}
+
+impl Change {
+    /// An endpoint's health, if it is other than before.
+    pub(crate) fn of_health(
+        endpoint_id: EndpointId,
+        before: EndpointHealth,
+        health: EndpointHealth,
+    ) -> Option<Self> {
+        (health != before).then_some(Self::EndpointHealthChanged {
+            endpoint_id,
+            health,
+        })
+    }
 }
 
 /// A time-stamp as stored.
@@ -513,6 +506,16 @@ pub struct Pruned {
     pub digest: [u8; 32],
 }
 
+impl Pruned {
+    /// What is left of this body, deleted at `at`.
+    pub(crate) fn of(body: &[u8], at: Timestamp) -> Self {
+        Self {
+            at,
+            digest: Sha256::digest(body).into(),
+        }
+    }
+}
+
 /// How far the search for old events has come. Event ids are ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sweep {
@@ -530,6 +533,9 @@ impl Default for Sweep {
         }
     }
 }
+
+/// A delivery is named by its event and its endpoint.
+pub type DeliveryName = (EventId, EndpointId);
 
 /// The state of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

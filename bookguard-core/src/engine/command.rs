@@ -267,8 +267,11 @@ pub struct NewBooking {
     pub stream: [u8; 16],
     /// The committed `booking.created` fact.
     pub fact: Arc<SealedFact>,
-    /// The event it causes.
-    pub event: NewEvent,
+    /// For the event it causes.
+    pub event: EventSeed,
+    /// The beginning of that event's body: all but its last field and the closing brace. The writer adds `"seq"`, which is not known
+    /// yet.
+    pub event_head: String,
 }
 
 impl NewBooking {
@@ -276,19 +279,6 @@ impl NewBooking {
     pub fn bytes(&self) -> u64 {
         (self.fact.members.len() + self.terms_body.len()) as u64
     }
-}
-
-/// An event without its sequence number, which is not known yet.
-#[derive(Debug)]
-pub struct NewEvent {
-    /// Its id.
-    pub event_id: EventId,
-    /// Its type.
-    pub event_type: EventType,
-    /// The body without its last field and closing brace; the writer adds `"seq"`.
-    pub head: String,
-    /// The lease under which its deliveries are added.
-    pub lease: i64,
 }
 
 /// What a rule needs to cause an event and cannot make itself, because it rolls no dice.

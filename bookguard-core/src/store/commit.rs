@@ -198,10 +198,10 @@ impl<'a> Writes<'a> {
                 vec![json(quota).into(), partner_id.into()],
             )),
             Change::EventAdded(event) => self.events.push(event),
-            Change::DeliveryAdded { event_id, endpoint_id, state } => {
+            Change::DeliveryAdded((event_id, endpoint_id), state) => {
                 self.deliveries.push((*event_id, *endpoint_id, *state));
             }
-            Change::DeliveryUpdated { event_id, endpoint_id, state } | Change::DeliveryRenewed { event_id, endpoint_id, state } => {
+            Change::DeliveryUpdated((event_id, endpoint_id), state) | Change::DeliveryRenewed((event_id, endpoint_id), state) => {
                 self.updated.push((*event_id, *endpoint_id, *state));
             }
             Change::AttemptAdded { event_id, endpoint_id, number, attempt } => {

@@ -106,9 +106,9 @@ impl BatchState {
             Change::EventAdded(_)
             | Change::EventRetried { .. }
             | Change::EventPruned { .. }
-            | Change::DeliveryAdded { .. }
-            | Change::DeliveryUpdated { .. }
-            | Change::DeliveryRenewed { .. }
+            | Change::DeliveryAdded(..)
+            | Change::DeliveryUpdated(..)
+            | Change::DeliveryRenewed(..)
             | Change::RecoveryAdded { .. }
             | Change::RecoveryUpdated { .. } => self.apply_to_event(change),
             Change::EndpointAdded { .. }
@@ -194,32 +194,21 @@ impl BatchState {
                 }
             }
             Change::EventPruned { event_id, pruned } => self.prune(event_id, *pruned),
-            Change::DeliveryAdded {
-                event_id,
-                endpoint_id,
-                state,
-            } => {
+            Change::DeliveryAdded(name, state) => {
+                let (event_id, endpoint_id) = name;
                 if let Some(event) = self.events.get_mut(event_id) {
                     event.endpoints.push(*endpoint_id);
                 }
                 self.take_room(*endpoint_id, state);
-                self.deliveries.insert((*event_id, *endpoint_id), *state);
+                self.deliveries.insert(*name, *state);
             }
-            Change::DeliveryUpdated {
-                event_id,
-                endpoint_id,
-                state,
-            } => {
-                self.take_room(*endpoint_id, state);
-                self.deliveries.insert((*event_id, *endpoint_id), *state);
+            Change::DeliveryUpdated(name, state) => {
+                self.take_room(name.1, state);
+                self.deliveries.insert(*name, *state);
             }
             // The holder keeps its lease, so this takes no room.
-            Change::DeliveryRenewed {
-                event_id,
-                endpoint_id,
-                state,
-            } => {
-                self.deliveries.insert((*event_id, *endpoint_id), *state);
+            Change::DeliveryRenewed(name, state) => {
+                self.deliveries.insert(*name, *state);
             }
             Change::RecoveryAdded {
                 partner_id,

@@ -19,9 +19,7 @@ impl Command for CreateApiKey {
     }
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<NewApiKey> {
-        batch
-            .active_partner(&self.partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        batch.active_partner(&self.partner_id)?;
         let keys = working(batch, self.partner_id, at).count();
         if keys >= limits::KEYS_PER_PARTNER {
             return Err(Error::conflict(
@@ -52,9 +50,7 @@ impl Command for RotateApiKey {
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<RotatedApiKey> {
         let (partner_id, api_key_id) = (self.partner_id, self.api_key_id);
-        batch
-            .active_partner(&partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        batch.active_partner(&partner_id)?;
         let state = find(batch, partner_id, api_key_id)?;
         let old = &state.key;
         if !old.works(at) {

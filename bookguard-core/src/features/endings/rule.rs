@@ -36,8 +36,7 @@ impl Command for EndContract {
     /// # Errors
     /// `not_found`, `booking_changed`.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<ContractEnd> {
-        let state = batch.partners.get(&self.partner_id);
-        let state = state.ok_or_else(|| Error::not_found("partner"))?;
+        let state = batch.partner(&self.partner_id)?;
         let mut changes = disarmed(batch, state, at);
         let (is_over, reply) = match state.partner.status {
             PartnerStatus::Suspended => {

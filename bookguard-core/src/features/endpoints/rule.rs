@@ -30,9 +30,7 @@ impl Command for CreateEndpoint {
         let (endpoint, secret) = (self.endpoint.clone(), self.secret.as_ref());
         let health = health::added(endpoint.health(), at, deleted);
         let endpoint = endpoint.with_health(health);
-        let state = batch
-            .active_partner(&self.partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        let state = batch.active_partner(&self.partner_id)?;
         if state.endpoints.len() >= limits::ENDPOINTS_PER_PARTNER {
             return Err(Error::conflict(
                 "too_many_endpoints",
@@ -88,16 +86,9 @@ fn find(
     partner_id: PartnerId,
     endpoint_id: EndpointId,
 ) -> Result<&Endpoint, Error> {
-    batch
-        .partners
-        .get(&partner_id)
-        .and_then(|state| {
-            state
-                .endpoints
-                .iter()
-                .find(|e| e.endpoint_id == endpoint_id)
-        })
-        .ok_or_else(|| Error::not_found("webhook endpoint"))
+    let partner = batch.partners.get(&partner_id);
+    let endpoint = partner.and_then(|partner| partner.endpoint(&endpoint_id));
+    endpoint.ok_or_else(|| Error::not_found("webhook endpoint"))
 }
 
 impl Command for UpdateEndpoint {
@@ -138,12 +129,7 @@ impl Command for UpdateEndpoint {
         let new = new.with_health(health);
         let mut changes = Vec::new();
         let (new, given) = own_secret(at, new, self, &mut changes);
-        if health != old.health() {
-            changes.push(Change::EndpointHealthChanged {
-                endpoint_id,
-                health,
-            });
-        }
+        changes.extend(Change::of_health(endpoint_id, old.health(), health));
         let takes_others = new.events != old.events || new.enabled != old.enabled;
         if takes_others || new.clone().with_health(old.health()) != *old {
             changes.push(Change::EndpointChanged {
@@ -226,10 +212,7 @@ impl Command for TestEndpoint {
             ));
         }
         let health = health::tested(before, at).map_err(|ms| too_soon(endpoint_id, ms))?;
-        let changes = (health != before).then_some(Change::EndpointHealthChanged {
-            endpoint_id,
-            health,
-        });
+        let changes = Change::of_health(endpoint_id, before, health);
         Ok((changes.into_iter().collect(), self.unknown(at)))
     }
 }
@@ -348,9 +331,7 @@ fn secret_owner(
     endpoint_id: Option<EndpointId>,
 ) -> Result<[u8; 16], Error> {
     let Some(endpoint_id) = endpoint_id else {
-        batch
-            .active_partner(&partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        batch.active_partner(&partner_id)?;
         return Ok(*partner_id.as_bytes());
     };
     if !find(batch, partner_id, endpoint_id)?.own_secret {

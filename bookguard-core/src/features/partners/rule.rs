@@ -42,10 +42,7 @@ impl Command for ApprovePartner {
 
     fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<Registration> {
         let partner_id = self.partner_id;
-        let state = batch
-            .partners
-            .get(&partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        let state = batch.partner(&partner_id)?;
         refuse_if_ended(&state.partner)?;
         if state.partner.status != PartnerStatus::Pending {
             return Err(Error::conflict(
