@@ -15,9 +15,8 @@ use crate::model::{
     Booking, BookingId, BookingStatus, EventId, Page, PartnerId, Scope, Search, Timestamp,
 };
 use crate::operation::{
-    Action, Finished, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, path_id,
-    query, query_choice, query_instant, query_one, query_text, read_paging, read_stored, to_json,
-    write,
+    Action, Finished, LIMIT, Operation, QueryForm, QueryParam, QueryReader, Request, Route,
+    ids_cursor, path_id, query, query_one, read_stored, to_json, write,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::read::BookingFilter;
@@ -124,19 +123,17 @@ impl Operation for ListBookings {
     type Output = Page<Booking>;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Booking>>, Error> {
-        let mut faults = Vec::new();
-        let page = read_paging(request, &mut faults);
-        let search = query_text(request, "search", limits::SEARCH_CHARS, &mut faults);
+        let mut params = QueryReader::of(request);
+        let page = params.paging();
+        let search = params.text("search", limits::SEARCH_CHARS);
         let filter = BookingFilter {
             partner_id: listed_owner(session)?,
             search: search.map(Search::of),
-            status: query_choice(request, "status", &BookingStatus::WORDS, &mut faults),
-            event_from: query_instant(request, "eventFrom", &mut faults),
-            event_to: query_instant(request, "eventTo", &mut faults),
+            status: params.choice("status", &BookingStatus::WORDS),
+            event_from: params.instant("eventFrom"),
+            event_to: params.instant("eventTo"),
         };
-        if !faults.is_empty() {
-            return Err(Error::faults(faults));
-        }
+        params.end()?;
         // A filter that matches little examines thousands of rows.
         let is_long = !filter.is_open();
         let read = move |session: &Session| {

@@ -14,8 +14,8 @@ use crate::model::digest::is_digest;
 use crate::model::id::noun;
 use crate::model::{BookingId, EventId, Page, PartnerId, ResolutionId, Scope, Timestamp};
 use crate::operation::{
-    Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, path_id,
-    query, query_choice, read, read_long, read_paging, write,
+    Action, Body, LIMIT, Operation, QueryForm, QueryParam, QueryReader, Request, Route, ids_cursor,
+    path_id, query, read, read_long, write,
 };
 use crate::policy::{Actor, NamedDocument, Reason, Resolution, ResolutionPath, ResolutionStatus};
 use crate::session::{Access, Session};
@@ -143,12 +143,10 @@ impl Operation for ListResolutions {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Resolution>>, Error> {
         let partner_id = super::bookings::listed_owner(session)?;
-        let mut faults = Vec::new();
-        let page = read_paging(request, &mut faults);
-        let status = query_choice(request, "status", ResolutionStatus::WORDS, &mut faults);
-        if !faults.is_empty() {
-            return Err(Error::faults(faults));
-        }
+        let mut params = QueryReader::of(request);
+        let page = params.paging();
+        let status = params.choice("status", ResolutionStatus::WORDS);
+        params.end()?;
         // Few bookings are canceled, so many are examined.
         Ok(read_long::<Self>(true, move |session| {
             let (data, next) = query(session, |reader| {

@@ -17,8 +17,8 @@ use crate::input::{self, Declaration, Draft, Form, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::operation::{
-    Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, path_id,
-    query, query_choice, query_one, read, read_paging, write,
+    Action, Body, LIMIT, Operation, QueryForm, QueryParam, QueryReader, Request, Route, ids_cursor,
+    path_id, query, query_one, read, write,
 };
 use crate::service::AddressRefused;
 use crate::session::{Access, Authority, Session};
@@ -228,12 +228,10 @@ impl Operation for ListEndpoints {
             Authority::Administrator { partner_id, .. } => *partner_id,
             _ => Some(session.partner_id()?),
         };
-        let mut faults = Vec::new();
-        let page = read_paging(request, &mut faults);
-        let status = query_choice(request, "status", &EndpointStatus::WORDS, &mut faults);
-        if !faults.is_empty() {
-            return Err(Error::faults(faults));
-        }
+        let mut params = QueryReader::of(request);
+        let page = params.paging();
+        let status = params.choice("status", &EndpointStatus::WORDS);
+        params.end()?;
         Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {
                 reader.endpoints(partner_id.as_ref(), status, page.before, page.limit + 1)

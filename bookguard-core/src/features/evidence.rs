@@ -32,7 +32,7 @@ use crate::ledger::{Hash, TlogProof, leaf_hash};
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_BYTES};
 use crate::model::{BookingId, DeliveryStatus, PartnerId, Scope, Timestamp};
 use crate::operation::{
-    Action, Finished, Operation, QueryForm, QueryParam, Request, Route, path_id, query_word, read,
+    Action, Finished, Operation, QueryForm, QueryParam, QueryReader, Request, Route, path_id, read,
     read_long, read_stored, to_json,
 };
 use crate::packets::PacketKey;
@@ -112,11 +112,11 @@ impl Operation for ExportDispute {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<DisputeExport>, Error> {
         let key = (path_id(request, 0)?, Vec::new());
-        let mut faults = Vec::new();
-        let form = query_word(request, "for", DisputeForm::WORDS, &mut faults);
-        let reason = query_word(request, "reason", DisputeReason::WORDS, &mut faults);
+        let mut params = QueryReader::of(request);
+        let form = params.word("for", DisputeForm::WORDS);
+        let reason = params.word("reason", DisputeReason::WORDS);
         let (Some(form), Some(reason)) = (form, reason) else {
-            return Err(Error::faults(faults));
+            return Err(params.refusal());
         };
         let export = move |packet: &SealedPacket| {
             let packet = packet.read();
