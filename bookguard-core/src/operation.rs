@@ -513,6 +513,34 @@ pub(crate) fn query_one<T>(
     ask(&mut session.service.reader()?).map_err(|e| session.service.fault(&e))
 }
 
+/// What belongs to a partner.
+pub(crate) trait Owned {
+    fn owner(&self) -> &PartnerId;
+}
+
+impl Owned for PartnerId {
+    fn owner(&self) -> &PartnerId {
+        self
+    }
+}
+
+impl<T> Owned for (PartnerId, T) {
+    fn owner(&self) -> &PartnerId {
+        &self.0
+    }
+}
+
+/// As [`query_one`], for what has this id, or its owner. An id of another partner is answered exactly like an unknown one.
+pub(crate) fn query_own<N: Noun, T: Owned>(
+    session: &Session,
+    id: &Id<N>,
+    ask: impl FnOnce(&mut Reader<'_>, &Id<N>) -> Result<Option<T>, StoreError>,
+) -> Result<T, Error> {
+    let found = query_one(session, |reader| ask(reader, id))?;
+    let found = found.filter(|found| session.may_see(found.owner()));
+    found.ok_or_else(|| Error::not_found(N::NAME))
+}
+
 /// The id in the path. Text that is not such an id names nothing, so it is not found.
 pub(crate) fn path_id<N: Noun>(request: &Request, index: usize) -> Result<Id<N>, Error> {
     request

@@ -16,7 +16,7 @@ use crate::model::{
 };
 use crate::operation::{
     Action, Finished, LIMIT, Operation, QueryForm, QueryParam, QueryReader, Request, Route,
-    ids_cursor, path_id, query, query_one, read_stored, to_json, write,
+    ids_cursor, path_id, query, query_one, query_own, read_stored, to_json, write,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::read::BookingFilter;
@@ -43,9 +43,7 @@ pub(super) fn listed_owner(session: &Session) -> Result<Option<PartnerId>, Error
 pub(super) fn owner_of(session: &Session, booking_id: &BookingId) -> Result<PartnerId, Error> {
     match &session.authority {
         Authority::Partner { partner_id, .. } => Ok(*partner_id),
-        _ => query(session, |reader| reader.booking_owner(booking_id))?
-            .filter(|owner| session.may_see(owner))
-            .ok_or_else(|| Error::not_found("booking")),
+        _ => query_own(session, booking_id, |reader, id| reader.booking_owner(id)),
     }
 }
 

@@ -28,7 +28,7 @@ use crate::model::{
 };
 use crate::operation::{
     self, Action, Body, LIMIT, Operation, Request, Route, Writing, ids_cursor, paging, path_id,
-    query, query_one, read, write,
+    query, query_one, query_own, read, write,
 };
 use crate::service::Service;
 use crate::session::{Access, Authority, Session, SignedIn};
@@ -276,12 +276,9 @@ impl Operation for EndConsoleSession {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<ConsoleSession>, Error> {
         let console_session_id: ConsoleSessionId = path_id(request, 0)?;
-        let owner = query_one(session, |reader| {
-            reader.console_session_owner(&console_session_id)
+        let partner_id = query_own(session, &console_session_id, |reader, id| {
+            reader.console_session_owner(id)
         })?;
-        let partner_id = owner
-            .filter(|owner| session.may_see(owner))
-            .ok_or_else(|| Error::not_found("console session"))?;
         let end = Self {
             partner_id,
             console_session_id,

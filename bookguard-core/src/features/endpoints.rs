@@ -18,7 +18,7 @@ use crate::limits;
 use crate::model::id::noun;
 use crate::operation::{
     Action, Body, LIMIT, Operation, QueryForm, QueryParam, QueryReader, Request, Route, ids_cursor,
-    path_id, query, query_one, read, write,
+    path_id, query, query_own, read, write,
 };
 use crate::service::AddressRefused;
 use crate::session::{Access, Authority, Session};
@@ -265,10 +265,8 @@ impl Operation for GetEndpoint {
     fn prepare(_: &Session, request: &Request) -> Result<Action<Endpoint>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
         Ok(read::<Self>(move |session| {
-            query_one(session, |reader| reader.endpoint(&endpoint_id))?
-                .filter(|(owner, _)| session.may_see(owner))
-                .map(|(_, endpoint)| endpoint)
-                .ok_or_else(|| Error::not_found("webhook endpoint"))
+            let found = query_own(session, &endpoint_id, |reader, id| reader.endpoint(id))?;
+            Ok(found.1)
         }))
     }
 }
@@ -300,9 +298,8 @@ impl Operation for DeleteEndpoint {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Endpoint>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
-        let (owner, before) = query_one(session, |reader| reader.past_endpoint(&endpoint_id))?
-            .filter(|(owner, _)| session.may_see(owner))
-            .ok_or_else(|| Error::not_found("webhook endpoint"))?;
+        let found = query_own(session, &endpoint_id, |reader, id| reader.past_endpoint(id))?;
+        let (owner, before) = found;
         Ok(write(
             session.service.clock().now(),
             Self {

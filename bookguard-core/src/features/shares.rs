@@ -25,7 +25,7 @@ use crate::limits;
 use crate::model::id::noun;
 use crate::model::{BookingId, Page, PartnerId, Scope, ShareId, Timestamp};
 use crate::operation::{
-    Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, query_one,
+    Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, query_own,
     read, write,
 };
 use crate::policy;
@@ -81,7 +81,7 @@ impl Operation for CreateShare {
             withhold,
             note,
         } = ShareRequest::read(&request.body)?;
-        let partner_id = owned(session, &booking_id)?;
+        let partner_id = query_own(session, &booking_id, |reader, id| reader.booking_owner(id))?;
         let at = session.service.clock().now();
         let token = URL_SAFE_NO_PAD.encode(entropy::bytes::<{ limits::SHARE_TOKEN_BYTES }>());
         let share = Share {
@@ -113,13 +113,6 @@ impl Operation for CreateShare {
         };
         Ok(write(at, create))
     }
-}
-
-/// The owner of a booking that this caller may see.
-fn owned(session: &Session, booking_id: &BookingId) -> Result<PartnerId, Error> {
-    query_one(session, |reader| reader.booking_owner(booking_id))?
-        .filter(|owner| session.may_see(owner))
-        .ok_or_else(|| Error::not_found("booking"))
 }
 
 impl ShareRequest {
@@ -206,7 +199,7 @@ impl Operation for ListShares {
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Share>>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         let page = paging::<noun::Share>(request)?;
-        owned(session, &booking_id)?;
+        query_own(session, &booking_id, |reader, id| reader.booking_owner(id))?;
         Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {
                 reader.shares(&booking_id, page.before, page.limit + 1)
@@ -242,7 +235,7 @@ impl Operation for RevokeShare {
     fn prepare(session: &Session, request: &Request) -> Result<Action<Share>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         let share_id: ShareId = path_id(request, 1)?;
-        owned(session, &booking_id)?;
+        query_own(session, &booking_id, |reader, id| reader.booking_owner(id))?;
         let revoke = Self {
             booking_id,
             share_id,
