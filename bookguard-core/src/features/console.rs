@@ -489,7 +489,7 @@ pub(crate) struct ForgetConsoleSessions;
 
 /// A new token and its hash.
 pub(super) fn new_token() -> (String, [u8; 32]) {
-    let token = URL_SAFE_NO_PAD.encode(entropy::bytes::<{ limits::CONSOLE_TOKEN_BYTES }>());
+    let token = URL_SAFE_NO_PAD.encode(entropy::bytes::<{ limits::TOKEN_BYTES }>());
     let hash = hash_of(&token);
     (token, hash)
 }

@@ -10,11 +10,9 @@
 
 pub(crate) mod rule;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
+use super::console::{hash_of, new_token};
 use super::evidence::{self, PacketLookup};
 use crate::engine::command::Envelope;
 use crate::entropy;
@@ -83,7 +81,7 @@ impl Operation for CreateShare {
         } = ShareRequest::read(&request.body)?;
         let partner_id = query_own(session, &booking_id, |reader, id| reader.booking_owner(id))?;
         let at = session.service.clock().now();
-        let token = URL_SAFE_NO_PAD.encode(entropy::bytes::<{ limits::SHARE_TOKEN_BYTES }>());
+        let (token, hash) = new_token();
         let share = Share {
             share_id: ShareId::new(at, entropy::bytes()),
             booking_id,
@@ -105,7 +103,6 @@ impl Operation for CreateShare {
             withhold,
             note,
         };
-        let hash = hash_of(&token);
         let create = Self {
             partner_id,
             stored: StoredShare { share, hash },
@@ -276,11 +273,6 @@ pub(crate) struct RecordView {
 /// Deletes shares that expired long ago, and their views with them.
 #[derive(Debug)]
 pub(crate) struct ForgetShares;
-
-/// SHA-256 of a token's text, as the store keeps it. 256 random bits need no slow hash.
-fn hash_of(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
-}
 
 /// The share that this token opens now. Any text is looked up, whatever its form. Blocks.
 ///
