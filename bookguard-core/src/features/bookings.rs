@@ -127,7 +127,7 @@ impl Operation for ListBookings {
         let filter = BookingFilter {
             partner_id: listed_owner(session)?,
             search: search.map(Search::of),
-            status: params.choice("status", &BookingStatus::WORDS),
+            status: params.choice("status", BookingStatus::WORDS),
             event_from: params.instant("eventFrom"),
             event_to: params.instant("eventTo"),
         };

@@ -180,7 +180,7 @@ pub(super) fn rate_limit(v: &mut Value<'_, '_>) -> Option<u32> {
 pub(super) fn events(v: &mut Value<'_, '_>) -> Option<Vec<EventType>> {
     let most = EventType::WORDS.len();
     let types = v.at_least(1).array(most, |item| {
-        item.named("EventType").choice(&EventType::WORDS)
+        item.named("EventType").choice(EventType::WORDS)
     })?;
     if types.is_empty() {
         return v.fault(
@@ -230,7 +230,7 @@ impl Operation for ListEndpoints {
         };
         let mut params = QueryReader::of(request);
         let page = params.paging();
-        let status = params.choice("status", &EndpointStatus::WORDS);
+        let status = params.choice("status", EndpointStatus::WORDS);
         params.end()?;
         Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {

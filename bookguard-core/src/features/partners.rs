@@ -475,7 +475,7 @@ impl Operation for ListPartners {
     fn prepare(_: &Session, request: &Request) -> Result<Action<Page<Partner>>, Error> {
         let mut params = QueryReader::of(request);
         let page = params.paging();
-        let status = params.choice("status", &PartnerStatus::WORDS);
+        let status = params.choice("status", PartnerStatus::WORDS);
         let search = params.text("search", limits::SEARCH_CHARS);
         let search = search.map(Search::of);
         params.end()?;

@@ -119,8 +119,8 @@ impl Operation for ListEvents {
         let filter = EventFilter {
             partner_id,
             booking_id: booking.map(|(_, booking_id)| booking_id),
-            event_type: params.choice("type", &EventType::WORDS),
-            status: params.choice("status", &DeliveryStatus::WORDS),
+            event_type: params.choice("type", EventType::WORDS),
+            status: params.choice("status", DeliveryStatus::WORDS),
         };
         params.end()?;
         let from = match from {
@@ -166,8 +166,8 @@ impl Operation for ListAllEvents {
     fn prepare(_: &Session, request: &Request) -> Result<Action<Page<Event>>, Error> {
         let mut params = QueryReader::of(request);
         let asked = params.paging();
-        let event_type = params.choice("type", &EventType::WORDS);
-        let status = params.choice("status", &DeliveryStatus::WORDS);
+        let event_type = params.choice("type", EventType::WORDS);
+        let status = params.choice("status", DeliveryStatus::WORDS);
         params.end()?;
         Ok(read::<Self>(move |session| {
             let now = session.service.clock().now();

@@ -124,9 +124,9 @@ fn a_recovery_delivers_where_an_event_failed_or_never_went() {
         let [endpoints, deliveries, counting, due] = [(); 4].map(|()| columns.next().unwrap());
         let statuses = endpoints.zip([7, 8]).filter(|(status, _)| *status != "-");
         let endpoints = statuses.map(|(status, n)| {
-            let mut known = EndpointStatus::WORDS.into_iter();
+            let mut known = EndpointStatus::WORDS.iter();
             let (_, status) = known.find(|(word, _)| *word == status).unwrap();
-            endpoint(n, &[]).with_health(EndpointHealth::of(status))
+            endpoint(n, &[]).with_health(EndpointHealth::of(*status))
         });
         let mut work = log(1, endpoints.collect());
         let deliveries: Vec<&str> = deliveries.collect();
