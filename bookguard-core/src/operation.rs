@@ -500,9 +500,10 @@ pub(crate) fn query<T>(
     session: &Session,
     ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
 ) -> Result<T, Error> {
-    let mut reader = session.service.reader()?;
-    reader.snapshot();
-    ask(&mut reader).map_err(|e| session.service.fault(&e))
+    session.service.ask(|reader| {
+        reader.snapshot();
+        ask(reader)
+    })
 }
 
 /// As [`query`], for a single query, which sees one moment by itself and costs a server no transaction.
@@ -510,7 +511,7 @@ pub(crate) fn query_one<T>(
     session: &Session,
     ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
 ) -> Result<T, Error> {
-    ask(&mut session.service.reader()?).map_err(|e| session.service.fault(&e))
+    session.service.ask(ask)
 }
 
 /// What belongs to a partner.

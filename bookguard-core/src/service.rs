@@ -176,6 +176,18 @@ impl Service {
         }
     }
 
+    /// Runs `ask` on a reader. Blocks while all readers are taken.
+    ///
+    /// # Errors
+    /// `erasures_pending`, `unavailable`.
+    pub(crate) fn ask<T>(
+        &self,
+        ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, Error> {
+        let mut reader = self.reader()?;
+        ask(&mut reader).map_err(|e| self.fault(&e))
+    }
+
     /// Looks up whether erasures are owed if the guard has changed its mind about the database.
     ///
     /// # Errors
@@ -328,8 +340,7 @@ impl Service {
 
     /// The current policies of a partner. Blocks.
     pub(crate) fn policy_set(&self, partner_id: PartnerId) -> Result<Arc<PolicySet>, Error> {
-        let policy_set = self.reader()?.policy_set(&partner_id);
-        let policy_set = Arc::new(policy_set.map_err(|e| self.fault(&e))?);
+        let policy_set = Arc::new(self.ask(|reader| reader.policy_set(&partner_id))?);
         self.policy_cache.keep(partner_id, &policy_set);
         Ok(policy_set)
     }
@@ -374,8 +385,7 @@ impl Service {
     /// `erasures_pending`; `unavailable` if the store does not answer; and the writer's.
     pub fn forget_expired_answers(&self) -> Result<bool, Error> {
         let at = self.config.clock.now();
-        let expired = self.reader()?.has_expired_answers(at);
-        let expired = expired.map_err(|e| self.fault(&e))?;
+        let expired = self.ask(|reader| reader.has_expired_answers(at))?;
         if expired {
             self.submit_and_wait(Envelope::new(at, ForgetAnswers))?;
         }

@@ -185,9 +185,9 @@ pub fn look(
     after: Option<AuditId>,
 ) -> Result<OldRecords, Error> {
     let after = after.unwrap_or(AuditId::from_bytes([0; 16]));
-    let mut reader = service.reader()?;
-    let found = reader.old_records(&after, &AuditId::earliest(before), limits::AUDIT_PRUNED);
-    let found = found.map_err(|e| service.fault(&e))?;
+    let found = service.ask(|reader| {
+        reader.old_records(&after, &AuditId::earliest(before), limits::AUDIT_PRUNED)
+    })?;
     Ok(OldRecords {
         records: found.len() as u64,
         newest: found.last().copied(),

@@ -574,8 +574,7 @@ fn old_before(now: Timestamp) -> Timestamp {
 pub fn forget_old(service: &Service) -> Result<(), Error> {
     loop {
         let at = service.clock().now();
-        let old = service.reader()?.has_old_console_sessions(old_before(at));
-        if !old.map_err(|e| service.fault(&e))? {
+        if !service.ask(|reader| reader.has_old_console_sessions(old_before(at)))? {
             return Ok(());
         }
         service.submit_and_wait(Envelope::new(at, ForgetConsoleSessions))?;

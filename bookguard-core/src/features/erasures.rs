@@ -558,9 +558,7 @@ pub(crate) fn erase_all(
     request_ref: Option<String>,
 ) -> Result<Option<EraseValues>, Error> {
     let everything = (&Erased::Everything, request_ref.as_deref());
-    let mut reader = service.reader()?;
-    let plan = planned(&mut reader, &partner_id, &booking_id, everything);
-    let plan = plan.map_err(|e| service.fault(&e))??;
+    let plan = service.ask(|reader| planned(reader, &partner_id, &booking_id, everything))??;
     let erase = EraseValues {
         partner_id,
         booking_id,

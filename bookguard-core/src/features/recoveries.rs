@@ -282,9 +282,8 @@ pub fn next_steps(
 /// # Errors
 /// `unavailable`.
 pub fn due_steps(service: &Service) -> Result<Vec<Envelope<()>>, Error> {
-    let mut reader = service.reader()?;
     let first = PartnerId::from_bytes([0; 16]);
-    let steps = next_steps(service, &mut reader, first).map_err(|e| service.fault(&e))?;
+    let steps = service.ask(|reader| next_steps(service, reader, first))?;
     Ok(steps.0)
 }
 

@@ -13,7 +13,7 @@ pub(crate) mod rule;
 use serde::{Deserialize, Serialize};
 
 use super::console::{hash_of, new_token};
-use super::evidence::{self, PacketLookup};
+use super::evidence;
 use crate::engine::command::Envelope;
 use crate::entropy;
 use crate::error::{Error, Kind};
@@ -280,10 +280,8 @@ pub(crate) struct ForgetShares;
 /// `not_found`, the same for a token that is unknown, expired or revoked, or of an ended contract; `unavailable` when the store does not answer.
 pub fn find(service: &Service, token: &str) -> Result<Share, Error> {
     let (hash, now) = (hash_of(token), service.clock().now());
-    let found = service.reader()?.live_share(&hash, now);
-    found
-        .map_err(|e| service.fault(&e))?
-        .ok_or_else(no_such_link)
+    let found = service.ask(|reader| reader.live_share(&hash, now))?;
+    found.ok_or_else(no_such_link)
 }
 
 /// The error for a link that shows nothing, for whatever reason.
@@ -302,12 +300,7 @@ pub(crate) fn no_such_link() -> Error {
 pub fn packet(service: &Service, share: &Share) -> Result<SealedPacket, Error> {
     let key = (share.booking_id, share.withhold.clone());
     // The share itself is the permission.
-    match evidence::find(service, &key, |_| true, None)? {
-        PacketLookup::Packet(packet) => Ok(packet),
-        PacketLookup::Kept(_) | PacketLookup::Long => {
-            Err(Error::internal("a packet is made when it is asked for"))
-        }
-    }
+    evidence::made(service, &key, |_| true)
 }
 
 /// The command that records a view of a share; `None` if it repeats one that is recorded already.
@@ -333,8 +326,7 @@ fn old_before(now: Timestamp) -> Timestamp {
 pub fn forget_old(service: &Service) -> Result<(), Error> {
     loop {
         let at = service.clock().now();
-        let old = service.reader()?.has_old_shares(old_before(at));
-        if !old.map_err(|e| service.fault(&e))? {
+        if !service.ask(|reader| reader.has_old_shares(old_before(at)))? {
             return Ok(());
         }
         service.submit_and_wait(Envelope::new(at, ForgetShares))?;
