@@ -6,6 +6,7 @@ use crate::engine::change::{Change, KeyStanding};
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
+use crate::features::endpoints::rule::deleted;
 use crate::features::erasures::rule::any_booking;
 use crate::model::{BookingId, HoldId, Partner, PartnerStatus, Timestamp};
 
@@ -106,16 +107,8 @@ fn disarmed(batch: &BatchState, state: &PartnerState, at: Timestamp) -> Vec<Chan
             },
         })
         .collect();
-    for endpoint in &state.endpoints {
-        let endpoint_id = endpoint.endpoint_id;
-        changes.push(Change::EndpointDeleted { endpoint_id, at });
-        if endpoint.own_secret {
-            changes.push(Change::SecretsForgotten {
-                owner: *endpoint_id.as_bytes(),
-                made_before: None,
-            });
-        }
-    }
+    let endpoints = state.endpoints.iter();
+    changes.extend(endpoints.flat_map(|endpoint| deleted(endpoint, at)));
     if state.partner.status != PartnerStatus::Suspended {
         changes.push(Change::PartnerStatusChanged {
             partner_id,

@@ -1,5 +1,7 @@
 //! Creates, changes, enables and deletes endpoints, and rotates the secrets that sign webhooks.
 
+use std::iter;
+
 use super::health;
 use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
@@ -249,15 +251,18 @@ impl Command for DeleteEndpoint {
             (Err(_), Some(before)) => return Ok((Vec::new(), ended(before))),
             (Err(unknown), None) => return Err(unknown),
         };
-        let mut changes = vec![Change::EndpointDeleted { endpoint_id, at }];
-        if endpoint.own_secret {
-            changes.push(Change::SecretsForgotten {
-                owner: *endpoint_id.as_bytes(),
-                made_before: None,
-            });
-        }
-        Ok((changes, ended(endpoint)))
+        Ok((deleted(endpoint, at).collect(), ended(endpoint)))
     }
+}
+
+/// The changes by which an endpoint is deleted, and its own secrets with it.
+pub(crate) fn deleted(endpoint: &Endpoint, at: Timestamp) -> impl Iterator<Item = Change> + use<> {
+    let endpoint_id = endpoint.endpoint_id;
+    let secrets = endpoint.own_secret.then(|| Change::SecretsForgotten {
+        owner: *endpoint_id.as_bytes(),
+        made_before: None,
+    });
+    iter::once(Change::EndpointDeleted { endpoint_id, at }).chain(secrets)
 }
 
 /// What is shown of an endpoint that is deleted.
