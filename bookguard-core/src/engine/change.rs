@@ -42,13 +42,8 @@ pub enum Change {
         /// The new status.
         status: PartnerStatus,
     },
-    /// A key was added.
-    KeyAdded {
-        /// Its owner.
-        partner_id: PartnerId,
-        /// The key.
-        key: Box<NewKey>,
-    },
+    /// A key of a partner was added.
+    KeyAdded(PartnerId, Box<NewKey>),
     /// A key was revoked, or works for less time.
     KeyStandingChanged {
         /// The key.
@@ -164,13 +159,8 @@ pub enum Change {
     },
     /// A file was deleted, whole or not.
     FileDeleted(FileState),
-    /// An endpoint was added.
-    EndpointAdded {
-        /// Its owner.
-        partner_id: PartnerId,
-        /// The endpoint.
-        endpoint: Box<Endpoint>,
-    },
+    /// An endpoint of a partner was added.
+    EndpointAdded(PartnerId, Box<Endpoint>),
     /// An endpoint's address, types, description, limit or choice of secret changed.
     EndpointChanged {
         /// The endpoint as it is now.
@@ -208,20 +198,10 @@ pub enum Change {
         /// When.
         at: Timestamp,
     },
-    /// A recovery was added. It may have finished already.
-    RecoveryAdded {
-        /// The partner.
-        partner_id: PartnerId,
-        /// The recovery.
-        recovery: Box<Recovery>,
-    },
-    /// A recovery made progress.
-    RecoveryUpdated {
-        /// The partner.
-        partner_id: PartnerId,
-        /// The recovery as it is now.
-        recovery: Box<Recovery>,
-    },
+    /// A recovery of a partner was added. It may have finished already.
+    RecoveryAdded(PartnerId, Box<Recovery>),
+    /// A recovery of a partner made progress.
+    RecoveryUpdated(PartnerId, Box<Recovery>),
     /// A share of a booking's evidence was added.
     ShareAdded(Box<StoredShare>),
     /// A share was revoked, or somebody looked.

@@ -168,7 +168,7 @@ impl<'a> Writes<'a> {
                 "UPDATE partner SET status = $1 WHERE id = $2",
                 vec![(*status as i64).into(), partner_id.into()],
             )),
-            Change::KeyAdded { partner_id, key } => {
+            Change::KeyAdded(partner_id, key) => {
                 let (body, codes) = keys::born(seal, partner_id, key);
                 self.keys.push((*partner_id, key, body, codes));
             }
@@ -218,7 +218,7 @@ impl<'a> Writes<'a> {
             Change::Swept(sweep) => self.single.push(retention::swept(sweep)),
             Change::FilePartAdded { file, part } => self.single.extend(files::part_added(file, part)),
             Change::FileDeleted(file) => self.single.extend(files::deleted(&file.file_id)),
-            Change::EndpointAdded { partner_id, endpoint } => self.single.push(endpoints::added(partner_id, endpoint)),
+            Change::EndpointAdded(partner_id, endpoint) => self.single.push(endpoints::added(partner_id, endpoint)),
             Change::EndpointChanged { endpoint, since } => self.single.push(endpoints::changed(endpoint, *since)),
             Change::EndpointHealthChanged { endpoint_id, health } => self.health.push((*endpoint_id, *health)),
             Change::EndpointDeleted { endpoint_id, at } => self.single.push(endpoints::deleted(endpoint_id, *at)),
@@ -228,8 +228,8 @@ impl<'a> Writes<'a> {
             Change::SecretsForgotten { owner, made_before } => {
                 self.single.push(endpoints::secrets_forgotten(owner, *made_before));
             }
-            Change::RecoveryAdded { partner_id, recovery } => self.single.push(recoveries::added(partner_id, recovery)),
-            Change::RecoveryUpdated { recovery, .. } => self.single.push(recoveries::updated(recovery)),
+            Change::RecoveryAdded(partner_id, recovery) => self.single.push(recoveries::added(partner_id, recovery)),
+            Change::RecoveryUpdated(_, recovery) => self.single.push(recoveries::updated(recovery)),
             Change::ShareAdded(share) => self.single.push(shares::added(seal, share)),
             Change::ShareChanged(share) => self.single.push(shares::changed(seal, share)),
             Change::HoldWritten(stored) => self.single.push(holds::written(seal, stored)),

@@ -99,7 +99,7 @@ impl BatchState {
             | Change::PartnerSettingsChanged { .. }
             | Change::QuotaSet { .. }
             | Change::PolicyAdded { .. }
-            | Change::KeyAdded { .. }
+            | Change::KeyAdded(..)
             | Change::KeyStandingChanged { .. }
             | Change::KeyExpiryTold(_)
             | Change::BookingAdded(_) => self.apply_to_partner(change),
@@ -109,9 +109,9 @@ impl BatchState {
             | Change::DeliveryAdded(..)
             | Change::DeliveryUpdated(..)
             | Change::DeliveryRenewed(..)
-            | Change::RecoveryAdded { .. }
-            | Change::RecoveryUpdated { .. } => self.apply_to_event(change),
-            Change::EndpointAdded { .. }
+            | Change::RecoveryAdded(..)
+            | Change::RecoveryUpdated(..) => self.apply_to_event(change),
+            Change::EndpointAdded(..)
             | Change::EndpointChanged { .. }
             | Change::EndpointHealthChanged { .. }
             | Change::EndpointDeleted { .. }
@@ -157,7 +157,7 @@ impl BatchState {
                 kept,
                 versions,
             } => self.with_partner(*partner_id, |state| state.put_policy(kept, *versions)),
-            Change::KeyAdded { partner_id, key } => self.add_key(*partner_id, key.key.clone()),
+            Change::KeyAdded(partner_id, key) => self.add_key(*partner_id, key.key.clone()),
             Change::KeyStandingChanged {
                 api_key_id,
                 standing,
@@ -210,14 +210,8 @@ impl BatchState {
             Change::DeliveryRenewed(name, state) => {
                 self.deliveries.insert(*name, *state);
             }
-            Change::RecoveryAdded {
-                partner_id,
-                recovery,
-            }
-            | Change::RecoveryUpdated {
-                partner_id,
-                recovery,
-            } => {
+            Change::RecoveryAdded(partner_id, recovery)
+            | Change::RecoveryUpdated(partner_id, recovery) => {
                 let now = (*partner_id, (**recovery).clone());
                 self.recoveries.insert(recovery.recovery_id, now);
             }
@@ -228,12 +222,10 @@ impl BatchState {
     /// What changes an endpoint or the secrets that deliveries are signed with.
     fn apply_to_endpoint(&mut self, change: &Change) {
         match change {
-            Change::EndpointAdded {
-                partner_id,
-                endpoint,
-            } => self.with_partner(*partner_id, |state| {
-                state.endpoints.push((**endpoint).clone());
-            }),
+            Change::EndpointAdded(partner_id, endpoint) => {
+                let endpoint = (**endpoint).clone();
+                self.with_partner(*partner_id, |state| state.endpoints.push(endpoint));
+            }
             Change::EndpointChanged { endpoint, .. } => {
                 if let Some(url) = self.addresses.get_mut(&endpoint.endpoint_id) {
                     url.clone_from(&endpoint.url);

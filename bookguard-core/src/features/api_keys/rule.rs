@@ -182,10 +182,7 @@ impl Command for RevokeApiKey {
 }
 
 pub(crate) fn key_added(partner_id: PartnerId, key: &NewKey) -> Change {
-    Change::KeyAdded {
-        partner_id,
-        key: Box::new(key.clone()),
-    }
+    Change::KeyAdded(partner_id, Box::new(key.clone()))
 }
 
 /// The partner's keys that open anything at this instant.

@@ -44,10 +44,10 @@ impl Command for CreateEndpoint {
         }
         refuse_duplicate(&state.endpoints, &endpoint.url)?;
         quota::admit_endpoint(batch, state, endpoint.created_at)?;
-        let mut changes = vec![Change::EndpointAdded {
-            partner_id: self.partner_id,
-            endpoint: Box::new(endpoint.clone()),
-        }];
+        let mut changes = vec![Change::EndpointAdded(
+            self.partner_id,
+            Box::new(endpoint.clone()),
+        )];
         changes.extend(secret.map(|new| Change::SecretAdded {
             owner: *endpoint.endpoint_id.as_bytes(),
             term: SecretTerm::at_once(endpoint.created_at),

@@ -44,10 +44,10 @@ impl Command for RecoverEvents {
             ..asked.clone().unbegun()
         };
         let (recovery, mut changes) = RecoveryStep::new(batch, at, partner, begun).step();
-        changes.push(Change::RecoveryAdded {
-            partner_id: self.partner_id,
-            recovery: Box::new(recovery.clone()),
-        });
+        changes.push(Change::RecoveryAdded(
+            self.partner_id,
+            Box::new(recovery.clone()),
+        ));
         Ok((changes, recovery))
     }
 
@@ -144,10 +144,7 @@ impl Command for ContinueRecovery {
         }
         let (next, mut changes) = RecoveryStep::new(batch, at, partner, recovery.clone()).step();
         if next != *recovery {
-            changes.push(Change::RecoveryUpdated {
-                partner_id: self.partner_id,
-                recovery: Box::new(next),
-            });
+            changes.push(Change::RecoveryUpdated(self.partner_id, Box::new(next)));
         }
         Ok((changes, ()))
     }

@@ -88,7 +88,7 @@ fn begin(work: &mut BatchState, recovery: Recovery) -> (Recovery, Vec<Change>) {
     match decide(work, &ask(recovery)).unwrap() {
         Decision::Do { mut changes, reply } => {
             apply_all(work, &changes);
-            assert!(matches!(changes.pop(), Some(Change::RecoveryAdded { .. })));
+            assert!(matches!(changes.pop(), Some(Change::RecoveryAdded(..))));
             (reply, changes)
         }
         other => panic!("decided {other:?}"),
