@@ -36,12 +36,7 @@ pub enum Change {
     /// A partner's name or contact was corrected.
     PartnerEdited(Box<Partner>),
     /// A partner's status changed.
-    PartnerStatusChanged {
-        /// The partner.
-        partner_id: PartnerId,
-        /// The new status.
-        status: PartnerStatus,
-    },
+    PartnerStatusChanged(PartnerId, PartnerStatus),
     /// A key of a partner was added.
     KeyAdded(PartnerId, Box<NewKey>),
     /// A key was revoked, or works for less time.
@@ -87,19 +82,9 @@ pub enum Change {
         versions: u64,
     },
     /// A partner changed its settings.
-    PartnerSettingsChanged {
-        /// The partner.
-        partner_id: PartnerId,
-        /// The settings from now on.
-        settings: Box<PartnerSettings>,
-    },
+    PartnerSettingsChanged(PartnerId, Box<PartnerSettings>),
     /// The operator gave a partner a quota of its own.
-    QuotaSet {
-        /// The partner.
-        partner_id: PartnerId,
-        /// The quota from now on.
-        quota: Quota,
-    },
+    QuotaSet(PartnerId, Quota),
     /// A booking was added. Its first entry follows.
     BookingAdded(Arc<NewBooking>),
     /// A booking changed through the entries before this change.
@@ -142,12 +127,7 @@ pub enum Change {
         retries: u32,
     },
     /// An old event's body was deleted, along with every attempt to deliver it.
-    EventPruned {
-        /// The event.
-        event_id: EventId,
-        /// What is left of the body.
-        pruned: Pruned,
-    },
+    EventPruned(EventId, Pruned),
     /// The search for old events came this far.
     Swept(Sweep),
     /// A part of a file was stored.
@@ -169,12 +149,7 @@ pub enum Change {
         since: Option<Timestamp>,
     },
     /// An endpoint's health changed.
-    EndpointHealthChanged {
-        /// The endpoint.
-        endpoint_id: EndpointId,
-        /// Its health now.
-        health: EndpointHealth,
-    },
+    EndpointHealthChanged(EndpointId, EndpointHealth),
     /// A further signing secret was added.
     SecretAdded {
         /// The id of the owner, a partner or an endpoint.
@@ -257,10 +232,7 @@ impl Change {
         before: EndpointHealth,
         health: EndpointHealth,
     ) -> Option<Self> {
-        (health != before).then_some(Self::EndpointHealthChanged {
-            endpoint_id,
-            health,
-        })
+        (health != before).then_some(Self::EndpointHealthChanged(endpoint_id, health))
     }
 }
 

@@ -610,7 +610,7 @@ fn recalled(changes: &[Change]) -> Vec<EventId> {
         return Vec::new();
     }
     let pruned = changes.iter().filter_map(|change| match change {
-        Change::EventPruned { event_id, .. } => Some(*event_id),
+        Change::EventPruned(event_id, _) => Some(*event_id),
         _ => None,
     });
     pruned.collect()

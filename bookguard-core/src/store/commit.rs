@@ -164,7 +164,7 @@ impl<'a> Writes<'a> {
             Change::LossesNoted(lacking) => self.single.push(losses_noted(lacking)),
             Change::PartnerAdded { partner, secret } => self.partners.push((partner, secret)),
             Change::PartnerEdited(partner) => self.single.push(edited(partner)),
-            Change::PartnerStatusChanged { partner_id, status } => self.single.push(Statement::new(
+            Change::PartnerStatusChanged(partner_id, status) => self.single.push(Statement::new(
                 "UPDATE partner SET status = $1 WHERE id = $2",
                 vec![(*status as i64).into(), partner_id.into()],
             )),
@@ -189,11 +189,11 @@ impl<'a> Writes<'a> {
                 self.policies.push((*partner_id, kept));
                 self.single.push(policies::counted(partner_id, *versions, kept.made_at));
             }
-            Change::PartnerSettingsChanged { partner_id, settings } => self.single.push(Statement::new(
+            Change::PartnerSettingsChanged(partner_id, settings) => self.single.push(Statement::new(
                 "UPDATE partner SET settings = $1 WHERE id = $2",
                 vec![json::<PartnerSettings>(settings).into(), partner_id.into()],
             )),
-            Change::QuotaSet { partner_id, quota } => self.single.push(Statement::new(
+            Change::QuotaSet(partner_id, quota) => self.single.push(Statement::new(
                 "UPDATE partner SET quota = $1 WHERE id = $2",
                 vec![json(quota).into(), partner_id.into()],
             )),
@@ -211,7 +211,7 @@ impl<'a> Writes<'a> {
                 "UPDATE event SET retries = $1 WHERE id = $2",
                 vec![i64::from(*retries).into(), event_id.into()],
             )),
-            Change::EventPruned { event_id, pruned } => {
+            Change::EventPruned(event_id, pruned) => {
                 self.pruned.push((*event_id, *pruned));
                 self.unattempted.push(*event_id);
             }
@@ -220,7 +220,7 @@ impl<'a> Writes<'a> {
             Change::FileDeleted(file) => self.single.extend(files::deleted(&file.file_id)),
             Change::EndpointAdded(partner_id, endpoint) => self.single.push(endpoints::added(partner_id, endpoint)),
             Change::EndpointChanged { endpoint, since } => self.single.push(endpoints::changed(endpoint, *since)),
-            Change::EndpointHealthChanged { endpoint_id, health } => self.health.push((*endpoint_id, *health)),
+            Change::EndpointHealthChanged(endpoint_id, health) => self.health.push((*endpoint_id, *health)),
             Change::EndpointDeleted { endpoint_id, at } => self.single.push(endpoints::deleted(endpoint_id, *at)),
             Change::SecretAdded { owner, term, sealed } => {
                 self.single.push(endpoints::secret_added(owner, *term, sealed));

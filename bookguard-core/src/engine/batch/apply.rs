@@ -95,9 +95,9 @@ impl BatchState {
             }
             Change::PartnerAdded { .. }
             | Change::PartnerEdited(_)
-            | Change::PartnerStatusChanged { .. }
-            | Change::PartnerSettingsChanged { .. }
-            | Change::QuotaSet { .. }
+            | Change::PartnerStatusChanged(..)
+            | Change::PartnerSettingsChanged(..)
+            | Change::QuotaSet(..)
             | Change::PolicyAdded { .. }
             | Change::KeyAdded(..)
             | Change::KeyStandingChanged { .. }
@@ -105,7 +105,7 @@ impl BatchState {
             | Change::BookingAdded(_) => self.apply_to_partner(change),
             Change::EventAdded(_)
             | Change::EventRetried { .. }
-            | Change::EventPruned { .. }
+            | Change::EventPruned(..)
             | Change::DeliveryAdded(..)
             | Change::DeliveryUpdated(..)
             | Change::DeliveryRenewed(..)
@@ -113,7 +113,7 @@ impl BatchState {
             | Change::RecoveryUpdated(..) => self.apply_to_event(change),
             Change::EndpointAdded(..)
             | Change::EndpointChanged { .. }
-            | Change::EndpointHealthChanged { .. }
+            | Change::EndpointHealthChanged(..)
             | Change::EndpointDeleted { .. }
             | Change::SecretAdded { .. }
             | Change::SecretsForgotten { .. } => self.apply_to_endpoint(change),
@@ -140,16 +140,14 @@ impl BatchState {
             Change::PartnerEdited(partner) => self.with_partner(partner.partner_id, |state| {
                 state.partner = (**partner).clone();
             }),
-            Change::PartnerStatusChanged { partner_id, status } => {
+            Change::PartnerStatusChanged(partner_id, status) => {
                 self.with_partner(*partner_id, |state| state.partner.status = *status);
             }
-            Change::PartnerSettingsChanged {
-                partner_id,
-                settings,
-            } => self.with_partner(*partner_id, |state| {
-                state.partner.settings = (**settings).clone();
-            }),
-            Change::QuotaSet { partner_id, quota } => {
+            Change::PartnerSettingsChanged(partner_id, settings) => {
+                let settings = (**settings).clone();
+                self.with_partner(*partner_id, |state| state.partner.settings = settings);
+            }
+            Change::QuotaSet(partner_id, quota) => {
                 self.with_partner(*partner_id, |state| state.quota = *quota);
             }
             Change::PolicyAdded {
@@ -193,7 +191,7 @@ impl BatchState {
                     event.retries = *retries;
                 }
             }
-            Change::EventPruned { event_id, pruned } => self.prune(event_id, *pruned),
+            Change::EventPruned(event_id, pruned) => self.prune(event_id, *pruned),
             Change::DeliveryAdded(name, state) => {
                 let (event_id, endpoint_id) = name;
                 if let Some(event) = self.events.get_mut(event_id) {
@@ -232,10 +230,7 @@ impl BatchState {
                 }
                 self.with_endpoint(&endpoint.endpoint_id, |known| known.clone_from(endpoint));
             }
-            Change::EndpointHealthChanged {
-                endpoint_id,
-                health,
-            } => {
+            Change::EndpointHealthChanged(endpoint_id, health) => {
                 if let Some(known) = self.health.get_mut(endpoint_id) {
                     *known = *health;
                 }

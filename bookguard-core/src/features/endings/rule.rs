@@ -110,10 +110,10 @@ fn disarmed(batch: &BatchState, state: &PartnerState, at: Timestamp) -> Vec<Chan
     let endpoints = state.endpoints.iter();
     changes.extend(endpoints.flat_map(|endpoint| deleted(endpoint, at)));
     if state.partner.status != PartnerStatus::Suspended {
-        changes.push(Change::PartnerStatusChanged {
+        changes.push(Change::PartnerStatusChanged(
             partner_id,
-            status: PartnerStatus::Suspended,
-        });
+            PartnerStatus::Suspended,
+        ));
     }
     changes
 }

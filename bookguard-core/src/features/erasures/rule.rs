@@ -466,10 +466,7 @@ fn ended(batch: &BatchState, event_id: &EventId, at: Timestamp) -> Vec<Change> {
         };
         Change::DeliveryUpdated(*name, state)
     });
-    let pruned = Change::EventPruned {
-        event_id: *event_id,
-        pruned: Pruned::of(body, at),
-    };
+    let pruned = Change::EventPruned(*event_id, Pruned::of(body, at));
     given_up.chain([pruned]).collect()
 }
 

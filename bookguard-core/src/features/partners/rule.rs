@@ -53,10 +53,7 @@ impl Command for ApprovePartner {
             ));
         }
         let changes = vec![
-            Change::PartnerStatusChanged {
-                partner_id,
-                status: PartnerStatus::Active,
-            },
+            Change::PartnerStatusChanged(partner_id, PartnerStatus::Active),
             key_added(partner_id, &self.key),
         ];
         Ok((changes, self.reply.clone()))

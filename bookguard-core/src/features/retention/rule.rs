@@ -42,10 +42,7 @@ impl Command for PruneEvents {
                 continue;
             };
             changes.extend(given_up);
-            changes.push(Change::EventPruned {
-                event_id: *event_id,
-                pruned: Pruned::of(body, at),
-            });
+            changes.push(Change::EventPruned(*event_id, Pruned::of(body, at)));
             pruned += 1;
         }
         let found = batch.sweep.unwrap_or_default();

@@ -89,7 +89,7 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
         assert_eq!(
             changes.iter().any(|c| matches!(
                 c,
-                Change::EndpointHealthChanged { health, .. } if health.status == EndpointStatus::Gone
+                Change::EndpointHealthChanged(_, health) if health.status == EndpointStatus::Gone
             )),
             disabled
         );

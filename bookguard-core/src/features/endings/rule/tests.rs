@@ -40,10 +40,7 @@ fn keys_endpoints_and_the_record_end_once() {
     let suspended = |change: &Change| {
         matches!(
             change,
-            Change::PartnerStatusChanged {
-                status: PartnerStatus::Suspended,
-                ..
-            }
+            Change::PartnerStatusChanged(_, PartnerStatus::Suspended)
         )
     };
     assert_eq!(is(suspended), 1);

@@ -165,7 +165,7 @@ fn a_suspended_endpoint_gives_out_one_delivery_at_a_time() {
         taken.as_slice(),
         [
             Change::DeliveryUpdated(_, state),
-            Change::EndpointHealthChanged { health, .. }
+            Change::EndpointHealthChanged(_, health)
         ] if state.lease == Some(42) && *health == suspended(1_000 + 2 * LEASE_MS)
     ));
     apply_all(&mut work, &taken);

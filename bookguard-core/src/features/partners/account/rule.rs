@@ -86,7 +86,7 @@ fn stand(
         refuse_if_ended(&partner)?;
     }
     let change =
-        (partner.status != status).then_some(Change::PartnerStatusChanged { partner_id, status });
+        (partner.status != status).then_some(Change::PartnerStatusChanged(partner_id, status));
     partner.status = status;
     let quota = batch.quota_of(state, at);
     Ok((

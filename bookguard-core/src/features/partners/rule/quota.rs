@@ -92,7 +92,7 @@ impl Command for SetQuota {
         let partner_id = self.partner_id;
         let state = batch.partner(&partner_id)?;
         let quota = self.changes.applied_to(state.quota);
-        let change = (quota != state.quota).then_some(Change::QuotaSet { partner_id, quota });
+        let change = (quota != state.quota).then_some(Change::QuotaSet(partner_id, quota));
         let state = PartnerState {
             quota,
             ..state.clone()

@@ -25,10 +25,10 @@ impl Command for UpdatePartner {
         let mut shown = partner.partner.clone();
         let changes = match settings == shown.settings {
             true => Vec::new(),
-            false => vec![Change::PartnerSettingsChanged {
-                partner_id: self.partner_id,
-                settings: Box::new(settings.clone()),
-            }],
+            false => vec![Change::PartnerSettingsChanged(
+                self.partner_id,
+                Box::new(settings.clone()),
+            )],
         };
         shown.settings = settings;
         let account = PartnerAccount {
