@@ -40,12 +40,7 @@ pub enum Change {
     /// A key of a partner was added.
     KeyAdded(PartnerId, Box<NewKey>),
     /// A key was revoked, or works for less time.
-    KeyStandingChanged {
-        /// The key.
-        api_key_id: ApiKeyId,
-        /// Until when it works from now on.
-        standing: KeyStanding,
-    },
+    KeyStandingChanged(ApiKeyId, KeyStanding),
     /// The owner of a key was told that it will expire.
     KeyExpiryTold(ApiKeyId),
     /// An operator key was added.
@@ -119,13 +114,8 @@ pub enum Change {
         /// The attempt.
         attempt: Box<Attempt>,
     },
-    /// An event was retried by hand.
-    EventRetried {
-        /// The event.
-        event_id: EventId,
-        /// The number of manual retries, including this one.
-        retries: u32,
-    },
+    /// An event was retried by hand, for the time of this number.
+    EventRetried(EventId, u32),
     /// An old event's body was deleted, along with every attempt to deliver it.
     EventPruned(EventId, Pruned),
     /// The search for old events came this far.
@@ -166,13 +156,8 @@ pub enum Change {
         /// Only those made before this; all of them if `None`.
         made_before: Option<Timestamp>,
     },
-    /// An endpoint was deleted, so its waiting deliveries are dropped.
-    EndpointDeleted {
-        /// The endpoint.
-        endpoint_id: EndpointId,
-        /// When.
-        at: Timestamp,
-    },
+    /// An endpoint was deleted at this time, so its waiting deliveries are dropped.
+    EndpointDeleted(EndpointId, Timestamp),
     /// A recovery of a partner was added. It may have finished already.
     RecoveryAdded(PartnerId, Box<Recovery>),
     /// A recovery of a partner made progress.

@@ -172,7 +172,7 @@ impl<'a> Writes<'a> {
                 let (body, codes) = keys::born(seal, partner_id, key);
                 self.keys.push((*partner_id, key, body, codes));
             }
-            Change::KeyStandingChanged { api_key_id, standing } => {
+            Change::KeyStandingChanged(api_key_id, standing) => {
                 self.single.push(keys::stands(seal, api_key_id, *standing));
             }
             Change::KeyExpiryTold(api_key_id) => self.single.push(keys::notice_sent(api_key_id)),
@@ -207,7 +207,7 @@ impl<'a> Writes<'a> {
             Change::AttemptAdded { event_id, endpoint_id, number, attempt } => {
                 self.attempts.push((*event_id, *endpoint_id, *number, json::<Attempt>(attempt)));
             }
-            Change::EventRetried { event_id, retries } => self.single.push(Statement::new(
+            Change::EventRetried(event_id, retries) => self.single.push(Statement::new(
                 "UPDATE event SET retries = $1 WHERE id = $2",
                 vec![i64::from(*retries).into(), event_id.into()],
             )),
@@ -221,7 +221,7 @@ impl<'a> Writes<'a> {
             Change::EndpointAdded(partner_id, endpoint) => self.single.push(endpoints::added(partner_id, endpoint)),
             Change::EndpointChanged { endpoint, since } => self.single.push(endpoints::changed(endpoint, *since)),
             Change::EndpointHealthChanged(endpoint_id, health) => self.health.push((*endpoint_id, *health)),
-            Change::EndpointDeleted { endpoint_id, at } => self.single.push(endpoints::deleted(endpoint_id, *at)),
+            Change::EndpointDeleted(endpoint_id, at) => self.single.push(endpoints::deleted(endpoint_id, *at)),
             Change::SecretAdded { owner, term, sealed } => {
                 self.single.push(endpoints::secret_added(owner, *term, sealed));
             }

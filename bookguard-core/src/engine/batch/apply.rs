@@ -100,11 +100,11 @@ impl BatchState {
             | Change::QuotaSet(..)
             | Change::PolicyAdded { .. }
             | Change::KeyAdded(..)
-            | Change::KeyStandingChanged { .. }
+            | Change::KeyStandingChanged(..)
             | Change::KeyExpiryTold(_)
             | Change::BookingAdded(_) => self.apply_to_partner(change),
             Change::EventAdded(_)
-            | Change::EventRetried { .. }
+            | Change::EventRetried(..)
             | Change::EventPruned(..)
             | Change::DeliveryAdded(..)
             | Change::DeliveryUpdated(..)
@@ -114,7 +114,7 @@ impl BatchState {
             Change::EndpointAdded(..)
             | Change::EndpointChanged { .. }
             | Change::EndpointHealthChanged(..)
-            | Change::EndpointDeleted { .. }
+            | Change::EndpointDeleted(..)
             | Change::SecretAdded { .. }
             | Change::SecretsForgotten { .. } => self.apply_to_endpoint(change),
             Change::AttemptAdded { .. }
@@ -156,10 +156,7 @@ impl BatchState {
                 versions,
             } => self.with_partner(*partner_id, |state| state.put_policy(kept, *versions)),
             Change::KeyAdded(partner_id, key) => self.add_key(*partner_id, key.key.clone()),
-            Change::KeyStandingChanged {
-                api_key_id,
-                standing,
-            } => {
+            Change::KeyStandingChanged(api_key_id, standing) => {
                 if let Some(state) = self.keys.get_mut(api_key_id) {
                     state.key.revoked_at = standing.revoked_at;
                     state.key.expires_at = standing.expires_at;
@@ -186,7 +183,7 @@ impl BatchState {
                 state.events = event.seq;
                 state.usage.count_event(event.event_id.made_at());
             }),
-            Change::EventRetried { event_id, retries } => {
+            Change::EventRetried(event_id, retries) => {
                 if let Some(event) = self.events.get_mut(event_id) {
                     event.retries = *retries;
                 }
@@ -238,7 +235,7 @@ impl BatchState {
                     *endpoint = endpoint.clone().with_health(*health);
                 });
             }
-            Change::EndpointDeleted { endpoint_id, at } => self.delete_endpoint(*endpoint_id, *at),
+            Change::EndpointDeleted(endpoint_id, at) => self.delete_endpoint(*endpoint_id, *at),
             Change::SecretAdded { owner, term, .. } => {
                 self.secrets.entry(*owner).or_default().push(*term);
             }

@@ -106,10 +106,7 @@ impl Command for RotateApiKey {
             revoked_at,
             expires_at: Some(end),
         };
-        let ends = Change::KeyStandingChanged {
-            api_key_id,
-            standing,
-        };
+        let ends = Change::KeyStandingChanged(api_key_id, standing);
         Ok((vec![key_added(partner_id, &new), ends], rotated))
     }
 }
@@ -173,10 +170,7 @@ impl Command for RevokeApiKey {
             revoked_at: key.revoked_at,
             expires_at: key.expires_at,
         };
-        let revoked = Change::KeyStandingChanged {
-            api_key_id,
-            standing,
-        };
+        let revoked = Change::KeyStandingChanged(api_key_id, standing);
         Ok((vec![revoked], key))
     }
 }

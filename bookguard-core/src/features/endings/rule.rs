@@ -99,12 +99,12 @@ fn disarmed(batch: &BatchState, state: &PartnerState, at: Timestamp) -> Vec<Chan
         .filter(|(_, key)| key.partner_id == partner_id);
     let live = own.filter(|(_, key)| key.key.revoked_at.is_none());
     let mut changes: Vec<Change> = live
-        .map(|(api_key_id, key)| Change::KeyStandingChanged {
-            api_key_id: *api_key_id,
-            standing: KeyStanding {
+        .map(|(api_key_id, key)| {
+            let standing = KeyStanding {
                 revoked_at: Some(at),
                 expires_at: key.key.expires_at,
-            },
+            };
+            Change::KeyStandingChanged(*api_key_id, standing)
         })
         .collect();
     let endpoints = state.endpoints.iter();

@@ -262,7 +262,7 @@ pub(crate) fn deleted(endpoint: &Endpoint, at: Timestamp) -> impl Iterator<Item 
         owner: *endpoint_id.as_bytes(),
         made_before: None,
     });
-    iter::once(Change::EndpointDeleted { endpoint_id, at }).chain(secrets)
+    iter::once(Change::EndpointDeleted(endpoint_id, at)).chain(secrets)
 }
 
 /// What is shown of an endpoint that is deleted.

@@ -66,7 +66,7 @@ impl Command for RetryEvent {
         let woken = retry.wake(partner, &changes);
         changes.extend(woken);
         let retries = event.retries + 1;
-        changes.push(Change::EventRetried { event_id, retries });
+        changes.push(Change::EventRetried(event_id, retries));
         let reply = RetryResult {
             event_id,
             retry_status: RetryStatus::Pending,
