@@ -35,8 +35,8 @@ pub trait Command: Debug + Send + 'static {
     /// The reply to the caller.
     type Reply;
 
-    /// Names the rows that [`decide`](Self::decide) reads, so that they are loaded with the batch.
-    fn needs(&self, needs: &mut Needs);
+    /// Names the rows that [`decide`](Self::decide) reads, so that they are loaded with the batch. Some read none.
+    fn needs(&self, _needs: &mut Needs) {}
 
     /// Applies the rule, without clock, randomness or I/O. `at` is when the command was received, and is the instant of
     /// every fact it causes.
@@ -191,8 +191,6 @@ impl<R> Debug for Repeat<R> {
 
 impl<R: 'static> Command for Repeat<R> {
     type Reply = R;
-
-    fn needs(&self, _: &mut Needs) {}
 
     fn decide(&self, _: &BatchState, _: Timestamp) -> Decided<R> {
         Err(self.why.clone())

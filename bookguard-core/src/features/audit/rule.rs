@@ -3,15 +3,12 @@
 use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
-use crate::engine::needs::Needs;
 use crate::features::audit::PruneAudit;
 use crate::limits::{AUDIT_DAYS_MIN, DAY_MS};
 use crate::model::{AuditId, Timestamp};
 
 impl Command for PruneAudit {
     type Reply = u64;
-
-    fn needs(&self, _: &mut Needs) {}
 
     fn decide(&self, _: &BatchState, at: Timestamp) -> Decided<u64> {
         let young = AuditId::earliest(at.plus_ms(-i64::from(AUDIT_DAYS_MIN) * DAY_MS));

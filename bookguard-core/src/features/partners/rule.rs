@@ -15,8 +15,6 @@ use crate::model::{Partner, PartnerStatus, Timestamp};
 impl Command for RegisterPartner {
     type Reply = Registration;
 
-    fn needs(&self, _: &mut Needs) {}
-
     fn decide(&self, _: &BatchState, _: Timestamp) -> Decided<Registration> {
         let mut changes = vec![Change::PartnerAdded {
             partner: Box::new(self.partner.clone()),

@@ -103,8 +103,6 @@ impl Command for RecordView {
 impl Command for ForgetShares {
     type Reply = ();
 
-    fn needs(&self, _: &mut Needs) {}
-
     fn decide(&self, _: &BatchState, at: Timestamp) -> Decided<()> {
         let before = old_before(at);
         Ok((vec![Change::SharesForgotten { before }], ()))
