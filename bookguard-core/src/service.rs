@@ -25,7 +25,7 @@ use crate::ledger::rollback::{Rollback, RollbackCause};
 use crate::ledger::tile::UpperNodes;
 use crate::ledger::trust::TrustPolicy;
 use crate::log::Log;
-use crate::model::{ApiKeyId, PartnerId, Quota, Timestamp};
+use crate::model::{ApiKeyId, PartnerId, Timestamp};
 use crate::packets::Packets;
 use crate::policy::PolicySet;
 use crate::policy_cache::PolicyCache;
@@ -308,11 +308,6 @@ impl Service {
         self.packets.forget_old(self.config.clock.now());
     }
 
-    /// The quota of partners without one of their own.
-    pub(crate) fn quota(&self) -> Quota {
-        self.config.quota
-    }
-
     /// The cache of the log's upper nodes, for proofs.
     pub(crate) fn upper_nodes(&self) -> &UpperNodes {
         &self.upper_nodes
@@ -452,6 +447,11 @@ impl Service {
         reader.head().map_err(|e| self.fault(&e))
     }
 
+    /// The configuration with which it was opened, without the source of the ledger key.
+    pub fn config(&self) -> &ServiceConfig {
+        &self.config
+    }
+
     /// The address at which partners reach the service.
     pub fn public_url(&self) -> &str {
         &self.config.public_url
@@ -475,31 +475,6 @@ impl Service {
     /// The witnesses that cosign the log's checkpoints, if any are set.
     pub fn witnesses(&self) -> Option<&Arc<TrustPolicy>> {
         self.config.witnesses.as_ref()
-    }
-
-    /// The settings with which the program began.
-    pub fn settings(&self) -> &[SettingInForce] {
-        &self.config.settings
-    }
-
-    /// Who may register.
-    pub fn registration(&self) -> RegistrationMode {
-        self.config.registration
-    }
-
-    /// Whether bookings without their own policy get one from the library.
-    pub fn library_policies(&self) -> bool {
-        self.config.library_policies
-    }
-
-    /// Decides where webhooks may be sent.
-    pub fn endpoint_rule(&self) -> &EndpointRule {
-        &self.config.endpoint_rule
-    }
-
-    /// Whether a new endpoint, or one with a new address, starts unverified.
-    pub fn verifies_endpoints(&self) -> bool {
-        self.config.verifies_endpoints
     }
 
     /// Those who wait for a partner's next event. They are told of events that this process commits.

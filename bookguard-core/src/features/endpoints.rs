@@ -66,7 +66,7 @@ impl Operation for CreateEndpoint {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<EndpointKept>, Error> {
         let partner_id = session.partner_id()?;
-        let judge = session.service.endpoint_rule().as_ref();
+        let judge = session.service.config().endpoint_rule.as_ref();
         let new = input::read(&request.body, |form| NewEndpoint::form(form, judge))?;
         let at = session.service.clock().now();
         let endpoint_id = EndpointId::new(at, entropy::bytes());
@@ -84,7 +84,7 @@ impl Operation for CreateEndpoint {
             failures: 0,
             failing_since: None,
             next_probe_at: None,
-            unverified_since: session.service.verifies_endpoints().then_some(at),
+            unverified_since: session.service.config().verifies_endpoints.then_some(at),
             created_at: at,
             moved_at: None,
         };

@@ -74,7 +74,7 @@ impl Operation for RegisterPartner {
     fn prepare(session: &Session, request: &Request) -> Result<Action<Registration>, Error> {
         let service = &session.service;
         // The administrator decides who registers.
-        let mode = match (service.registration(), &session.authority) {
+        let mode = match (service.config().registration, &session.authority) {
             (Mode::Closed, Authority::Administrator { .. }) => Mode::Open,
             (mode, _) => mode,
         };
@@ -311,7 +311,10 @@ fn read_account<O: Operation<Output = PartnerAccount>>(
     partner_id: PartnerId,
 ) -> Action<PartnerAccount> {
     read::<O>(move |session| {
-        let (given, at) = (session.service.quota(), session.service.clock().now());
+        let (given, at) = (
+            session.service.config().quota,
+            session.service.clock().now(),
+        );
         query_one(session, |reader| reader.account(&partner_id, given, at))?
             .ok_or_else(|| Error::not_found("partner"))
     })

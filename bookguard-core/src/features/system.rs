@@ -208,7 +208,7 @@ impl Operation for GetSystem {
                     folder: folder.path().display().to_string(),
                     newest_at: folder.newest(),
                 }),
-                settings: service.settings().to_vec(),
+                settings: service.config().settings.clone(),
             })
         }))
     }

@@ -328,9 +328,10 @@ fn new_booking(
     let wanted = BookingRequest::read(body, policy_set)?;
     let partner_id = owner(session, wanted.partner_id.as_deref())?;
     let at = session.service.clock().now();
+    let config = session.service.config();
     let policy = match wanted.policy {
         Some(chosen) => Some(chosen),
-        None => policy_set.default_for(&wanted.event_type, session.service.library_policies())?,
+        None => policy_set.default_for(&wanted.event_type, config.library_policies)?,
     };
     let booked = Booked {
         event_date: wanted.event_date,

@@ -61,7 +61,7 @@ impl Operation for UpdateEndpoint {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<EndpointKept>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
-        let judge = session.service.endpoint_rule().as_ref();
+        let judge = session.service.config().endpoint_rule.as_ref();
         let changes = input::read(&request.body, |form| EndpointChanges::form(form, judge))?;
         let (owner, _) = query_own(session, &endpoint_id, |reader, id| reader.endpoint(id))?;
         let has_own = changes.own_secret == Some(true);
@@ -72,7 +72,7 @@ impl Operation for UpdateEndpoint {
                 endpoint_id,
                 changes,
                 secret: has_own.then(|| new_secret(session, endpoint_id.as_bytes())),
-                verifies: session.service.verifies_endpoints(),
+                verifies: session.service.config().verifies_endpoints,
             },
         ))
     }

@@ -122,7 +122,10 @@ fn time_zone(session: &Session) -> Result<Option<String>, Error> {
     let Ok(partner_id) = session.partner_id() else {
         return Ok(None);
     };
-    let (quota, at) = (session.service.quota(), session.service.clock().now());
+    let (quota, at) = (
+        session.service.config().quota,
+        session.service.clock().now(),
+    );
     let account = query_one(session, |reader| reader.account(&partner_id, quota, at))?;
     Ok(account.and_then(|account| account.partner.settings.time_zone))
 }
