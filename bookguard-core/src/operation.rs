@@ -332,30 +332,28 @@ fn remember<O: Operation>(
     let sane = !key.is_empty()
         && key.len() <= limits::IDEMPOTENCY_KEY_CHARS
         && key.bytes().all(|byte| byte.is_ascii_graphic());
-    if !sane {
-        return Err(Error::fault(
+    let fault = |message: String| {
+        Error::fault(
             "Idempotency-Key",
             "idempotency_key_invalid",
-            format!(
-                "must be 1 to {} visible ASCII characters",
-                limits::IDEMPOTENCY_KEY_CHARS
-            ),
+            message,
             "Send a UUID.",
-        ));
+        )
+    };
+    if !sane {
+        let most = limits::IDEMPOTENCY_KEY_CHARS;
+        return Err(fault(format!(
+            "must be 1 to {most} visible ASCII characters"
+        )));
     }
     // Without an API key, many callers share an address. Anyone who guessed the key of a registration would receive its
     // credentials.
     let anonymous = matches!(session.authority, Authority::Anonymous { .. });
-    if anonymous && key.len() < limits::IDEMPOTENCY_KEY_CHARS_OPEN {
-        return Err(Error::fault(
-            "Idempotency-Key",
-            "idempotency_key_invalid",
-            format!(
-                "must have at least {} characters where no API key guards the answer",
-                limits::IDEMPOTENCY_KEY_CHARS_OPEN
-            ),
-            "Send a UUID.",
-        ));
+    let least = limits::IDEMPOTENCY_KEY_CHARS_OPEN;
+    if anonymous && key.len() < least {
+        return Err(fault(format!(
+            "must have at least {least} characters where no API key guards the answer"
+        )));
     }
     let digest = |parts: &[&[u8]]| -> [u8; 32] {
         let mut hash = Sha256::new();
