@@ -19,10 +19,7 @@ impl Command for ReplaceAnswer {
     type Reply = ();
 
     fn decide(&self, _: &BatchState, _: Timestamp) -> Decided<()> {
-        let amended = Change::AnswerReplaced {
-            key: self.key,
-            answer: self.answer.clone(),
-        };
+        let amended = Change::AnswerReplaced(self.key, self.answer.clone());
         Ok((vec![amended], ()))
     }
 }
@@ -36,7 +33,7 @@ impl Command for ForgetAnswers {
 
     fn decide(&self, _: &BatchState, at: Timestamp) -> Decided<()> {
         let before = at.plus_ms(-limits::IDEMPOTENCY_TTL_MS);
-        Ok((vec![Change::AnswersForgotten { before }], ()))
+        Ok((vec![Change::AnswersForgotten(before)], ()))
     }
 }
 

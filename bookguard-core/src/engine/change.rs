@@ -55,18 +55,12 @@ pub enum Change {
     OperatorSessionAdded(Box<StoredOperatorSession>),
     /// A session of the operator's console began or ended.
     OperatorSessionChanged(Box<StoredOperatorSession>),
-    /// Console sessions that expired before an instant were deleted, a few hundred at a time.
-    ConsoleSessionsForgotten {
-        /// The instant.
-        before: Timestamp,
-    },
+    /// Console sessions that expired before this instant were deleted, a few hundred at a time.
+    ConsoleSessionsForgotten(Timestamp),
     /// What was done is recorded in the audit.
     Recorded(Box<AuditRecord>),
-    /// Old records of the audit were deleted.
-    AuditPruned {
-        /// The newest of them; all older ones go too.
-        to: AuditId,
-    },
+    /// Old records of the audit were deleted: this one, and all older ones.
+    AuditPruned(AuditId),
     /// A version of a policy was added and is now its latest.
     PolicyAdded {
         /// The partner.
@@ -166,11 +160,8 @@ pub enum Change {
     ShareAdded(Box<StoredShare>),
     /// A share was revoked, or somebody looked.
     ShareChanged(Box<StoredShare>),
-    /// Shares that expired before an instant were deleted, a few hundred at a time.
-    SharesForgotten {
-        /// The instant.
-        before: Timestamp,
-    },
+    /// Shares that expired before this instant were deleted, a few hundred at a time.
+    SharesForgotten(Timestamp),
     /// A legal hold was placed or released.
     HoldWritten(Box<StoredHold>),
     /// Values of an entry were erased. The entry that records it is before this change.
@@ -181,25 +172,12 @@ pub enum Change {
     WitnessNoted(Box<WitnessState>),
     /// A witness has cosigned a checkpoint.
     CosignatureAdded(Box<StoredCosignature>),
-    /// A cosignature that a later one replaces was deleted.
-    CosignatureForgotten {
-        /// The size of its checkpoint.
-        size: u64,
-        /// The id of the witness.
-        witness: [u8; 32],
-    },
-    /// A remembered answer was replaced.
-    AnswerReplaced {
-        /// The answer's key.
-        key: [u8; 32],
-        /// The body that was sent.
-        answer: Vec<u8>,
-    },
-    /// Answers remembered before an instant were deleted, a thousand at a time.
-    AnswersForgotten {
-        /// The instant.
-        before: Timestamp,
-    },
+    /// A cosignature that a later one replaces was deleted: the size of its checkpoint, and the id of the witness.
+    CosignatureForgotten(u64, [u8; 32]),
+    /// A remembered answer was replaced: its key, and the body that was sent.
+    AnswerReplaced([u8; 32], Vec<u8>),
+    /// Answers remembered before this instant were deleted, a thousand at a time.
+    AnswersForgotten(Timestamp),
     /// A checkpoint was stamped. Its entry is before this change.
     Stamped(Box<StoredStamp>),
     /// When a time-stamp may next be asked for.

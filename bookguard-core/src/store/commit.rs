@@ -182,9 +182,9 @@ impl<'a> Writes<'a> {
             Change::ConsoleSessionChanged(stored) => self.single.push(console_sessions::changed(seal, &**stored)),
             Change::OperatorSessionAdded(stored) => self.single.push(console_sessions::added(seal, &**stored)),
             Change::OperatorSessionChanged(stored) => self.single.push(console_sessions::changed(seal, &**stored)),
-            Change::ConsoleSessionsForgotten { before } => self.single.push(console_sessions::forgotten(*before)),
+            Change::ConsoleSessionsForgotten(before) => self.single.push(console_sessions::forgotten(*before)),
             Change::Recorded(record) => self.single.push(audit::added(seal, record)),
-            Change::AuditPruned { to } => self.single.push(audit::pruned(to)),
+            Change::AuditPruned(to) => self.single.push(audit::pruned(to)),
             Change::PolicyAdded { partner_id, kept, versions } => {
                 self.policies.push((*partner_id, kept));
                 self.single.push(policies::counted(partner_id, *versions, kept.made_at));
@@ -241,18 +241,18 @@ impl<'a> Writes<'a> {
                 "UPDATE answer SET body = $1 WHERE booking_id = $2",
                 vec![Vec::new().into(), booking_id.into()],
             )),
-            Change::SharesForgotten { before } => self.single.push(shares::forgotten(*before)),
+            Change::SharesForgotten(before) => self.single.push(shares::forgotten(*before)),
             Change::WitnessNoted(state) => self.single.push(cosignatures::noted(seal, state)),
             Change::CosignatureAdded(one) => self.single.push(cosignatures::cosigned(one)),
-            Change::CosignatureForgotten { size, witness } => self.single.push(cosignatures::forgotten(*size, witness)),
-            Change::AnswerReplaced { key, answer } => self.single.push(Statement::new(
+            Change::CosignatureForgotten(size, witness) => self.single.push(cosignatures::forgotten(*size, witness)),
+            Change::AnswerReplaced(key, answer) => self.single.push(Statement::new(
                 "UPDATE answer SET body = $1 WHERE key = $2",
                 vec![answer.into(), key.into()],
             )),
             Change::Mapped(written) => self.pages.extend(written.pages.iter()),
             Change::Stamped(stamp) => self.single.push(stamps::stamped(stamp)),
             Change::StampingChanged(stamping) => self.single.push(stamps::stamping_changed(stamping)),
-            Change::AnswersForgotten { before } => self.single.push(Statement::new(
+            Change::AnswersForgotten(before) => self.single.push(Statement::new(
                 "DELETE FROM answer WHERE key IN (SELECT key FROM answer WHERE at_ms < $1 LIMIT 1000)",
                 vec![before.ms().into()],
             )),

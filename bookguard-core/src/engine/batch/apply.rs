@@ -118,14 +118,14 @@ impl BatchState {
             | Change::SecretAdded { .. }
             | Change::SecretsForgotten { .. } => self.apply_to_endpoint(change),
             Change::AttemptAdded { .. }
-            | Change::AuditPruned { .. }
-            | Change::AnswerReplaced { .. }
-            | Change::AnswersForgotten { .. }
+            | Change::AuditPruned(..)
+            | Change::AnswerReplaced(..)
+            | Change::AnswersForgotten(..)
             | Change::AnswersErased(_)
-            | Change::SharesForgotten { .. }
-            | Change::ConsoleSessionsForgotten { .. }
+            | Change::SharesForgotten(..)
+            | Change::ConsoleSessionsForgotten(..)
             | Change::CosignatureAdded(_)
-            | Change::CosignatureForgotten { .. }
+            | Change::CosignatureForgotten(..)
             | Change::WriteTried => {}
         }
     }

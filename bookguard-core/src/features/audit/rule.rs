@@ -15,7 +15,7 @@ impl Command for PruneAudit {
         if self.newest >= young {
             return Ok((vec![], 0));
         }
-        let pruned = Change::AuditPruned { to: self.newest };
+        let pruned = Change::AuditPruned(self.newest);
         Ok((vec![pruned], self.records))
     }
 }

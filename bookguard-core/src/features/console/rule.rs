@@ -165,7 +165,7 @@ impl Command for ForgetConsoleSessions {
 
     fn decide(&self, _: &BatchState, at: Timestamp) -> Decided<()> {
         let before = old_before(at);
-        Ok((vec![Change::ConsoleSessionsForgotten { before }], ()))
+        Ok((vec![Change::ConsoleSessionsForgotten(before)], ()))
     }
 }
 

@@ -62,7 +62,7 @@ impl Command for NoteWitness {
         changes.extend(
             self.forgotten
                 .iter()
-                .map(|&(size, witness)| Change::CosignatureForgotten { size, witness }),
+                .map(|&(size, witness)| Change::CosignatureForgotten(size, witness)),
         );
         Ok((changes, ()))
     }

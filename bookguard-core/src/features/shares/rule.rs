@@ -105,7 +105,7 @@ impl Command for ForgetShares {
 
     fn decide(&self, _: &BatchState, at: Timestamp) -> Decided<()> {
         let before = old_before(at);
-        Ok((vec![Change::SharesForgotten { before }], ()))
+        Ok((vec![Change::SharesForgotten(before)], ()))
     }
 }
 
