@@ -172,51 +172,47 @@ impl Error {
         Self::new(Kind::Internal, "internal", message)
     }
 
+    /// What is impossible for now, and may be tried again after some seconds.
+    fn for_now(retry_after_s: u32, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            retry_after_s: Some(retry_after_s),
+            ..Self::new(Kind::Unavailable, code, message)
+        }
+    }
+
     /// The write's outcome is not known, or the store does not answer.
     pub fn unavailable(message: impl Into<String>) -> Self {
-        Self {
-            retry_after_s: Some(1),
-            ..Self::new(Kind::Unavailable, "unavailable", message)
-        }
+        Self::for_now(1, "unavailable", message)
     }
 
     /// The ledger continues in another database. Only the operator is told which.
     pub fn ledger_moved() -> Self {
-        Self {
-            retry_after_s: Some(30),
-            ..Self::new(
-                Kind::Unavailable,
-                "ledger_moved",
-                "The service's ledger has moved to another database, and this one takes no more writes. Nothing of this request was \
+        Self::for_now(
+            30,
+            "ledger_moved",
+            "The service's ledger has moved to another database, and this one takes no more writes. Nothing of this request was \
              kept; repeat it with the same Idempotency-Key where the service runs now.",
-            )
-        }
+        )
     }
 
     /// A newer program upgraded the database, and this one can no longer use it.
     pub fn schema_newer() -> Self {
-        Self {
-            retry_after_s: Some(30),
-            ..Self::new(
-                Kind::Unavailable,
-                "schema_newer",
-                "The service's database was upgraded for a newer version of the service than this node runs. Nothing of this \
+        Self::for_now(
+            30,
+            "schema_newer",
+            "The service's database was upgraded for a newer version of the service than this node runs. Nothing of this \
                  request was kept; repeat it with the same Idempotency-Key.",
-            )
-        }
+        )
     }
 
     /// The database holds less than was published. Only the operator is told the details.
     pub fn ledger_rolled_back() -> Self {
-        Self {
-            retry_after_s: Some(30),
-            ..Self::new(
-                Kind::Unavailable,
-                "ledger_rolled_back",
-                "The service's database lacks part of what its ledger has published. It can be read, but takes no writes until \
+        Self::for_now(
+            30,
+            "ledger_rolled_back",
+            "The service's database lacks part of what its ledger has published. It can be read, but takes no writes until \
                  it is whole again. Nothing of this request was kept; repeat it later with the same Idempotency-Key.",
-            )
-        }
+        )
     }
 
     /// The database holds other entries than those that were published.
@@ -231,15 +227,12 @@ impl Error {
 
     /// The database is from before erasures that were done.
     pub fn erasures_pending() -> Self {
-        Self {
-            retry_after_s: Some(30),
-            ..Self::new(
-                Kind::Unavailable,
-                "erasures_pending",
-                "The service's database was restored from a time before values were erased. It serves nothing until they are erased \
+        Self::for_now(
+            30,
+            "erasures_pending",
+            "The service's database was restored from a time before values were erased. It serves nothing until they are erased \
                  again: its operator accepts the loss with `bookguard ledger accept-rollback`, or brings back the newer database.",
-            )
-        }
+        )
     }
 
     /// The caller's key is of a suspended partner.
@@ -253,54 +246,42 @@ impl Error {
 
     /// The disk is full.
     pub fn storage_full() -> Self {
-        Self {
-            retry_after_s: Some(1),
-            ..Self::new(
-                Kind::Unavailable,
-                "storage_full",
-                "The service's disk is full. Reads continue; a write is refused until there is room again, and nothing of it is kept. \
+        Self::for_now(
+            1,
+            "storage_full",
+            "The service's disk is full. Reads continue; a write is refused until there is room again, and nothing of it is kept. \
                  Repeat it later with the same Idempotency-Key.",
-            )
-        }
+        )
     }
 
     /// The database takes no writes.
     pub fn storage_read_only() -> Self {
-        Self {
-            retry_after_s: Some(1),
-            ..Self::new(
-                Kind::Unavailable,
-                "storage_read_only",
-                "The service's database is read-only at present. Reads continue; a write is refused, and nothing of it is kept. Repeat \
+        Self::for_now(
+            1,
+            "storage_read_only",
+            "The service's database is read-only at present. Reads continue; a write is refused, and nothing of it is kept. Repeat \
                  it later with the same Idempotency-Key.",
-            )
-        }
+        )
     }
 
     /// Too little disk space is left for new data.
     pub fn storage_low() -> Self {
-        Self {
-            retry_after_s: Some(30),
-            ..Self::new(
-                Kind::Unavailable,
-                "storage_low",
-                "The service's disk has too little room for anything new. Nothing of this request was kept; repeat it later with the \
+        Self::for_now(
+            30,
+            "storage_low",
+            "The service's disk has too little room for anything new. Nothing of this request was kept; repeat it later with the \
                  same Idempotency-Key. What is there already can be protected, canceled and read.",
-            )
-        }
+        )
     }
 
     /// A request was prepared from this node's cached policies of a partner, which are out of date. Nothing was written;
     /// prepared again from the store, the request can go on.
     pub fn outdated() -> Self {
-        Self {
-            retry_after_s: Some(1),
-            ..Self::new(
-                Kind::Unavailable,
-                OUTDATED,
-                "The partner's policies changed while this request was under way. Nothing was written; send it again.",
-            )
-        }
+        Self::for_now(
+            1,
+            OUTDATED,
+            "The partner's policies changed while this request was under way. Nothing was written; send it again.",
+        )
     }
 
     /// Whether it is [`Error::outdated`].
@@ -310,14 +291,11 @@ impl Error {
 
     /// The writer's queue is full.
     pub fn busy() -> Self {
-        Self {
-            retry_after_s: Some(1),
-            ..Self::new(
-                Kind::Unavailable,
-                "busy",
-                "The service has more writes waiting than it accepts. Nothing was written; try again after Retry-After seconds.",
-            )
-        }
+        Self::for_now(
+            1,
+            "busy",
+            "The service has more writes waiting than it accepts. Nothing was written; try again after Retry-After seconds.",
+        )
     }
 
     /// One faulty field.
@@ -353,12 +331,9 @@ impl Error {
             ),
         };
         Self {
-            kind: Kind::Invalid,
             code,
-            message,
             details,
-            obstacle: None,
-            retry_after_s: None,
+            ..Self::invalid("", message)
         }
     }
 }

@@ -112,8 +112,8 @@ pub const CONSOLE_SESSIONS_BEGUN_OF_KEY: usize = CONSOLE_SESSIONS_BEGUN / 2;
 pub const CONSOLE_SESSION_KEPT_DAYS: i64 = 30;
 /// Expired console sessions deleted in one commit: keeps it short.
 pub const CONSOLE_SESSIONS_FORGOTTEN: u64 = 256;
-/// Random bytes of the token of a console link or session.
-pub const CONSOLE_TOKEN_BYTES: usize = 32;
+/// Random bytes of the token of a console link or session, or of a share.
+pub const TOKEN_BYTES: usize = 32;
 /// Shares of one booking that show its evidence: the other side, a bank, some lawyers and courts, each with a link or two.
 pub const SHARES_PER_BOOKING: usize = 20;
 /// Bookings erased by one request when a contract ends. Each is a commit of its own, with several kilobytes.
@@ -137,8 +137,6 @@ pub const SHARES_FORGOTTEN: u64 = 256;
 pub const SHARE_VIEW_MS: i64 = 60 * 1000;
 /// Views of one share that are listed, the latest ones; further ones are counted.
 pub const SHARE_VIEWS: usize = 50;
-/// Random bytes of a share's token.
-pub const SHARE_TOKEN_BYTES: usize = 32;
 /// Requests for shares, and messages to MCP without a key, from one network address per minute. A person needs two for each
 /// document.
 pub const SHARE_REQUESTS_PER_MINUTE: u32 = 120;

@@ -32,6 +32,7 @@ pub(crate) mod search;
 pub(crate) mod time;
 #[cfg(feature = "internals")]
 pub(crate) mod witness;
+mod words;
 
 #[cfg(feature = "internals")]
 pub use api_key::{ApiKey, ApiKeySecret, Scope, Scopes};
@@ -71,3 +72,4 @@ pub use search::Search;
 pub use time::Timestamp;
 #[cfg(feature = "internals")]
 pub use witness::{StoredCosignature, WitnessState, WitnessTrouble};
+pub(crate) use words::vocabulary;

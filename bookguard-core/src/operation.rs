@@ -4,13 +4,12 @@
 //! frontends decide how a request arrives and an answer leaves, and contain no rules.
 
 mod parameters;
+mod query_reader;
 mod route;
 mod step;
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -30,8 +29,13 @@ use crate::store::StoreError;
 use crate::store::read::Reader;
 pub(crate) use parameters::{LIMIT, cursor, ids_cursor};
 pub use parameters::{QueryForm, QueryParam};
+pub(crate) use query_reader::{
+    QueryReader, page_from, paging, query_fault, query_value, whole_number,
+};
 pub use route::{Body, Method, Route};
-pub use step::{Answering, Look, RequestStep, StepFn, SubmitFn, WatchStep, WriteStep, step};
+pub use step::{
+    Answering, Look, LookFn, RequestStep, StepFn, SubmitFn, WatchStep, WriteStep, step,
+};
 
 /// A request, as either frontend passes it on.
 #[derive(Debug, Clone, Default)]
@@ -57,8 +61,8 @@ pub struct Request {
 /// A read, which runs where blocking is allowed.
 pub type ReadFn = Box<dyn FnOnce(&Session) -> Result<Finished, Error> + Send>;
 
-/// What to do for a request.
-pub enum Action<T> {
+/// What to do for a request: read, or write in the way of `W`.
+pub enum Step<W> {
     /// Run a read.
     Read {
         /// Whether it may take long, so that others should not have to wait for it.
@@ -67,28 +71,13 @@ pub enum Action<T> {
         read: ReadFn,
     },
     /// Repeat a read until there is something to answer.
-    Watch(Watch<T>),
+    Watch(WatchStep),
     /// Run a command.
-    Write(Writing<T>),
+    Write(W),
 }
 
-/// A read that may be repeated.
-pub type LookFn<T> = Arc<dyn Fn(&Session) -> Result<T, Error> + Send + Sync>;
-
-/// A read that waits until something has happened. It is repeated when the partner has another event, and also now and
-/// then, because other processes notify nobody here.
-pub struct Watch<T> {
-    /// The partner whose events trigger it.
-    pub partner_id: PartnerId,
-    /// How long to wait before answering with whatever there is.
-    pub patience: Duration,
-    /// The read.
-    pub look: LookFn<T>,
-    /// Whether the read may take long.
-    pub is_long: bool,
-    /// Whether the result is worth an answer.
-    pub is_enough: fn(&T) -> bool,
-}
+/// What an operation does for a request.
+pub type Action<T> = Step<Writing<T>>;
 
 /// A command, and what its answer waits for after it is written.
 pub struct Writing<T> {
@@ -343,30 +332,28 @@ fn remember<O: Operation>(
     let sane = !key.is_empty()
         && key.len() <= limits::IDEMPOTENCY_KEY_CHARS
         && key.bytes().all(|byte| byte.is_ascii_graphic());
-    if !sane {
-        return Err(Error::fault(
+    let fault = |message: String| {
+        Error::fault(
             "Idempotency-Key",
             "idempotency_key_invalid",
-            format!(
-                "must be 1 to {} visible ASCII characters",
-                limits::IDEMPOTENCY_KEY_CHARS
-            ),
+            message,
             "Send a UUID.",
-        ));
+        )
+    };
+    if !sane {
+        let most = limits::IDEMPOTENCY_KEY_CHARS;
+        return Err(fault(format!(
+            "must be 1 to {most} visible ASCII characters"
+        )));
     }
     // Without an API key, many callers share an address. Anyone who guessed the key of a registration would receive its
     // credentials.
     let anonymous = matches!(session.authority, Authority::Anonymous { .. });
-    if anonymous && key.len() < limits::IDEMPOTENCY_KEY_CHARS_OPEN {
-        return Err(Error::fault(
-            "Idempotency-Key",
-            "idempotency_key_invalid",
-            format!(
-                "must have at least {} characters where no API key guards the answer",
-                limits::IDEMPOTENCY_KEY_CHARS_OPEN
-            ),
-            "Send a UUID.",
-        ));
+    let least = limits::IDEMPOTENCY_KEY_CHARS_OPEN;
+    if anonymous && key.len() < least {
+        return Err(fault(format!(
+            "must have at least {least} characters where no API key guards the answer"
+        )));
     }
     let digest = |parts: &[&[u8]]| -> [u8; 32] {
         let mut hash = Sha256::new();
@@ -430,24 +417,15 @@ impl Finished {
 
     /// An answer that has only the tag of what the caller has cached.
     pub fn unchanged(tag: String) -> Self {
-        Self {
-            body: Bytes::new(),
-            location: None,
-            tag: Some(tag),
-            replayed: false,
-            file: None,
-        }
+        Self::stored(Bytes::new(), Some(tag))
     }
 }
 
 /// Encodes an operation's output.
 pub fn finish<O: Operation>(output: &O::Output) -> Finished {
     Finished {
-        body: to_json(output).into(),
         location: O::location(output),
-        tag: None,
-        replayed: false,
-        file: None,
+        ..Finished::stored(to_json(output), None)
     }
 }
 
@@ -460,11 +438,9 @@ pub fn finish_write<O: Operation>(answer: Written<O::Output>) -> Finished {
                 .ok()
                 .and_then(|output| O::location(&output));
             Finished {
-                body: Bytes::from_owner(body),
                 location,
-                tag: None,
                 replayed: true,
-                file: None,
+                ..Finished::stored(Bytes::from_owner(body), None)
             }
         }
     }
@@ -522,9 +498,10 @@ pub(crate) fn query<T>(
     session: &Session,
     ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
 ) -> Result<T, Error> {
-    let mut reader = session.service.reader()?;
-    reader.snapshot();
-    ask(&mut reader).map_err(|e| session.service.fault(&e))
+    session.service.ask(|reader| {
+        reader.snapshot();
+        ask(reader)
+    })
 }
 
 /// As [`query`], for a single query, which sees one moment by itself and costs a server no transaction.
@@ -532,7 +509,35 @@ pub(crate) fn query_one<T>(
     session: &Session,
     ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
 ) -> Result<T, Error> {
-    ask(&mut session.service.reader()?).map_err(|e| session.service.fault(&e))
+    session.service.ask(ask)
+}
+
+/// What belongs to a partner.
+pub(crate) trait Owned {
+    fn owner(&self) -> &PartnerId;
+}
+
+impl Owned for PartnerId {
+    fn owner(&self) -> &PartnerId {
+        self
+    }
+}
+
+impl<T> Owned for (PartnerId, T) {
+    fn owner(&self) -> &PartnerId {
+        &self.0
+    }
+}
+
+/// As [`query_one`], for what has this id, or its owner. An id of another partner is answered exactly like an unknown one.
+pub(crate) fn query_own<N: Noun, T: Owned>(
+    session: &Session,
+    id: &Id<N>,
+    ask: impl FnOnce(&mut Reader<'_>, &Id<N>) -> Result<Option<T>, StoreError>,
+) -> Result<T, Error> {
+    let found = query_one(session, |reader| ask(reader, id))?;
+    let found = found.filter(|found| session.may_see(found.owner()));
+    found.ok_or_else(|| Error::not_found(N::NAME))
 }
 
 /// The id in the path. Text that is not such an id names nothing, so it is not found.
@@ -542,162 +547,6 @@ pub(crate) fn path_id<N: Noun>(request: &Request, index: usize) -> Result<Id<N>,
         .get(index)
         .and_then(|text| Id::parse(text))
         .ok_or_else(|| Error::not_found(N::NAME))
-}
-
-/// The `limit` and `cursor` of a list.
-pub(crate) struct Paging<N: Noun> {
-    pub limit: u32,
-    pub before: Option<Id<N>>,
-}
-
-/// Reads the `limit` and `cursor` of a list that takes no other parameter.
-pub(crate) fn paging<N: Noun>(request: &Request) -> Result<Paging<N>, Error> {
-    let (limit, before) = page_from(request, Id::parse)?;
-    Ok(Paging { limit, before })
-}
-
-/// Reads the `limit` and `cursor` of a list that takes other parameters too, so that the faults of all are named together.
-pub(crate) fn read_paging<N: Noun>(request: &Request, faults: &mut Vec<FieldError>) -> Paging<N> {
-    let (limit, before) = read_page(request, Id::parse, faults);
-    Paging { limit, before }
-}
-
-/// Reads the `limit` of a list.
-pub(crate) fn read_page_limit(request: &Request, faults: &mut Vec<FieldError>) -> u32 {
-    let Some(text) = query_value(request, "limit") else {
-        return limits::PAGE_ROWS_DEFAULT;
-    };
-    let most = limits::PAGE_ROWS;
-    let limit = whole_number(text).filter(|n| (1..=most).contains(n));
-    limit.unwrap_or_else(|| {
-        let message = format!(
-            "\"{}\" is not a whole number from 1 to {most}",
-            input::shorten(text)
-        );
-        let fix = format!("Send 1 to {most}.");
-        faults.push(query_fault("limit", "out_of_range", &message, &fix));
-        0
-    })
-}
-
-/// Reads the `limit` and `cursor` of a list whose cursors `parse` reads.
-pub(crate) fn page_from<T>(
-    request: &Request,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Result<(u32, Option<T>), Error> {
-    let mut faults = Vec::new();
-    let page = read_page(request, parse, &mut faults);
-    if faults.is_empty() {
-        Ok(page)
-    } else {
-        Err(Error::faults(faults))
-    }
-}
-
-fn read_page<T>(
-    request: &Request,
-    parse: impl Fn(&str) -> Option<T>,
-    faults: &mut Vec<FieldError>,
-) -> (u32, Option<T>) {
-    let limit = read_page_limit(request, faults);
-    let from = query_value(request, "cursor").and_then(|text| {
-        parse(text).or_else(|| {
-            faults.push(query_fault(
-                "cursor",
-                "cursor_invalid",
-                "is not a cursor of this list",
-                "Send the nextCursor of the previous page, unchanged.",
-            ));
-            None
-        })
-    });
-    (limit, from)
-}
-
-pub(crate) fn query_value<'r>(request: &'r Request, name: &str) -> Option<&'r str> {
-    request
-        .query
-        .iter()
-        .find(|(n, _)| n == name)
-        .map(|(_, value)| value.as_str())
-}
-
-/// Parses a number of digits alone. Rust's own parser would also accept a sign.
-pub(crate) fn whole_number<T: FromStr>(text: &str) -> Option<T> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| digits)
-}
-
-/// Reads a query parameter that must be one of `words`.
-pub(crate) fn query_choice<T: Copy>(
-    request: &Request,
-    name: &str,
-    words: &[(&str, T)],
-    faults: &mut Vec<FieldError>,
-) -> Option<T> {
-    let text = query_value(request, name)?;
-    let found = words
-        .iter()
-        .find(|(word, _)| *word == text)
-        .map(|(_, value)| *value);
-    if found.is_none() {
-        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let (message, fix) = input::not_allowed(text, &all);
-        faults.push(query_fault(name, "not_allowed", &message, &fix));
-    }
-    found
-}
-
-/// Reads a query parameter that is an instant.
-pub(crate) fn query_instant(
-    request: &Request,
-    name: &str,
-    faults: &mut Vec<FieldError>,
-) -> Option<Timestamp> {
-    let text = query_value(request, name)?;
-    let found = Timestamp::parse_sent(text);
-    if found.is_none() {
-        faults.push(query_fault(
-            name,
-            "invalid_date",
-            &format!("\"{}\" {}", input::shorten(text), Timestamp::fault(text)),
-            "Send RFC 3339 with an offset, such as 2031-06-20T19:00:00Z; in a URL, write + as %2B.",
-        ));
-    }
-    found
-}
-
-/// Reads a query parameter that is text of at most `max` characters, one of them visible.
-pub(crate) fn query_text<'r>(
-    request: &'r Request,
-    name: &str,
-    max: usize,
-    faults: &mut Vec<FieldError>,
-) -> Option<&'r str> {
-    let text = query_value(request, name)?;
-    let fault = input::text_fault(&format_args!("?{name}"), text, max);
-    let is_fine = fault.is_none();
-    faults.extend(fault);
-    is_fine.then_some(text)
-}
-
-/// As [`query_choice`], for a parameter that must be there.
-pub(crate) fn query_word<T: Copy>(
-    request: &Request,
-    name: &str,
-    words: &[(&str, T)],
-    faults: &mut Vec<FieldError>,
-) -> Option<T> {
-    if query_value(request, name).is_none() {
-        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let fix = format!("Send one of: {}.", all.join(", "));
-        faults.push(query_fault(name, "missing_field", "is missing", &fix));
-    }
-    query_choice(request, name, words, faults)
-}
-
-pub(crate) fn query_fault(name: &str, code: &str, message: &str, fix: &str) -> FieldError {
-    FieldError::new(format!("?{name}"), code, message, fix)
 }
 
 #[cfg(test)]

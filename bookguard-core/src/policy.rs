@@ -101,7 +101,6 @@ pub use schema::{POLICY_SCHEMA, SCHEMA};
 pub use templates::EVERY_EVENT_TYPE;
 pub use templates::normalise_event_type;
 pub use terms::{Adopted, Booked, MissingZone, Terms};
-pub(crate) use words::vocabulary;
 pub use words::{
     Actor, Assumption, EvaluationStatus, EvidenceGrade, PolicySource, Reason, ResolutionPath,
     ResolutionStatus, ReviewReason,

@@ -25,7 +25,7 @@ use crate::ledger::rollback::{Rollback, RollbackCause};
 use crate::ledger::tile::UpperNodes;
 use crate::ledger::trust::TrustPolicy;
 use crate::log::Log;
-use crate::model::{ApiKeyId, PartnerId, Quota, Timestamp};
+use crate::model::{ApiKeyId, PartnerId, Timestamp};
 use crate::packets::Packets;
 use crate::policy::PolicySet;
 use crate::policy_cache::PolicyCache;
@@ -41,9 +41,9 @@ pub use config::{
 
 /// A running service.
 pub struct Service {
+    config: ServiceConfig,
     store: Store,
     inbox: Inbox,
-    clock: Clock,
     seal: Seal,
     log: Arc<Log>,
     /// Whether the database was rolled back when what it owes was last looked up. Locked meanwhile: others wait for what is found.
@@ -51,25 +51,15 @@ pub struct Service {
     storage: Arc<Storage>,
     begun: Option<String>,
     unguarded: Option<String>,
-    public_url: String,
-    operator_url: Option<String>,
     database: String,
     backups: Option<WatchedFolder>,
-    witnesses: Option<Arc<TrustPolicy>>,
-    settings: Vec<SettingInForce>,
-    registration: RegistrationMode,
-    library_policies: bool,
     policy_cache: PolicyCache,
     packets: Arc<Packets>,
     upper_nodes: UpperNodes,
     news: Arc<Waiting<PartnerId>>,
     presence: Presence,
-    outbox: Option<Arc<Outbox>>,
     /// The entries of the log in which other processes' erasures were looked for.
     followed: AtomicU64,
-    endpoint_rule: EndpointRule,
-    verifies_endpoints: bool,
-    quota: Quota,
 }
 
 /// Joins the writer after the last [`Service`] was dropped. Then the store is closed.
@@ -127,7 +117,7 @@ impl Service {
 
     /// Wraps a command as received now.
     pub fn envelope<R>(&self, command: impl Command<Reply = R>) -> Envelope<R> {
-        Envelope::new(self.clock.now(), command)
+        Envelope::new(self.config.clock.now(), command)
     }
 
     /// Awaits the outcome of a command.
@@ -184,6 +174,18 @@ impl Service {
             true => Err(Error::erasures_pending()),
             false => self.reader_anyway(),
         }
+    }
+
+    /// Runs `ask` on a reader. Blocks while all readers are taken.
+    ///
+    /// # Errors
+    /// `erasures_pending`, `unavailable`.
+    pub(crate) fn ask<T>(
+        &self,
+        ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, Error> {
+        let mut reader = self.reader()?;
+        ask(&mut reader).map_err(|e| self.fault(&e))
     }
 
     /// Looks up whether erasures are owed if the guard has changed its mind about the database.
@@ -303,12 +305,7 @@ impl Service {
 
     /// Drops cached packets that are too old to be an answer. Call this about every second.
     pub fn forget_old_packets(&self) {
-        self.packets.forget_old(self.clock.now());
-    }
-
-    /// The quota of partners without one of their own.
-    pub(crate) fn quota(&self) -> Quota {
-        self.quota
+        self.packets.forget_old(self.config.clock.now());
     }
 
     /// The cache of the log's upper nodes, for proofs.
@@ -318,7 +315,7 @@ impl Service {
 
     /// Where deliveries wait to be sent, if this process sends any.
     pub(crate) fn outbox(&self) -> Option<&Outbox> {
-        self.outbox.as_deref()
+        self.config.outbox.as_deref()
     }
 
     /// The number of the log's entries in which other processes' erasures were looked for.
@@ -338,8 +335,7 @@ impl Service {
 
     /// The current policies of a partner. Blocks.
     pub(crate) fn policy_set(&self, partner_id: PartnerId) -> Result<Arc<PolicySet>, Error> {
-        let policy_set = self.reader()?.policy_set(&partner_id);
-        let policy_set = Arc::new(policy_set.map_err(|e| self.fault(&e))?);
+        let policy_set = Arc::new(self.ask(|reader| reader.policy_set(&partner_id))?);
         self.policy_cache.keep(partner_id, &policy_set);
         Ok(policy_set)
     }
@@ -383,9 +379,8 @@ impl Service {
     /// # Errors
     /// `erasures_pending`; `unavailable` if the store does not answer; and the writer's.
     pub fn forget_expired_answers(&self) -> Result<bool, Error> {
-        let at = self.clock.now();
-        let expired = self.reader()?.has_expired_answers(at);
-        let expired = expired.map_err(|e| self.fault(&e))?;
+        let at = self.config.clock.now();
+        let expired = self.ask(|reader| reader.has_expired_answers(at))?;
         if expired {
             self.submit_and_wait(Envelope::new(at, ForgetAnswers))?;
         }
@@ -411,7 +406,7 @@ impl Service {
         backup: bool,
         mut progress: impl FnMut(u64, u64),
     ) -> Result<LedgerReport, Error> {
-        let moment = (self.clock.now(), backup);
+        let moment = (self.config.clock.now(), backup);
         fsck::verify(&self.store, &self.seal, &self.log, moment, &mut progress)
             .map_err(|e| self.fault(&e))
     }
@@ -422,15 +417,15 @@ impl Service {
     /// # Errors
     /// `unavailable` if the database does not answer.
     pub fn clock_ahead_ms(&self) -> Result<Option<i64>, Error> {
-        let before = self.clock.now().ms();
+        let before = self.config.clock.now().ms();
         let there = self.store.now_ms().map_err(|e| self.fault(&e))?;
-        let after = self.clock.now().ms();
+        let after = self.config.clock.now().ms();
         Ok(there.map(|there| before + (after - before) / 2 - there))
     }
 
     /// The clock.
     pub fn clock(&self) -> &Clock {
-        &self.clock
+        &self.config.clock
     }
 
     /// A message for the operator if there was no guard, so that nobody knows whether the database lacks published entries.
@@ -452,14 +447,19 @@ impl Service {
         reader.head().map_err(|e| self.fault(&e))
     }
 
+    /// The configuration with which it was opened, without the source of the ledger key.
+    pub fn config(&self) -> &ServiceConfig {
+        &self.config
+    }
+
     /// The address at which partners reach the service.
     pub fn public_url(&self) -> &str {
-        &self.public_url
+        &self.config.public_url
     }
 
     /// The address at which the operator reaches its console; `None` if there is no operator interface.
     pub fn operator_url(&self) -> Option<&str> {
-        self.operator_url.as_deref()
+        self.config.operator_url.as_deref()
     }
 
     /// The database, without a password.
@@ -474,32 +474,7 @@ impl Service {
 
     /// The witnesses that cosign the log's checkpoints, if any are set.
     pub fn witnesses(&self) -> Option<&Arc<TrustPolicy>> {
-        self.witnesses.as_ref()
-    }
-
-    /// The settings with which the program began.
-    pub fn settings(&self) -> &[SettingInForce] {
-        &self.settings
-    }
-
-    /// Who may register.
-    pub fn registration(&self) -> RegistrationMode {
-        self.registration
-    }
-
-    /// Whether bookings without their own policy get one from the library.
-    pub fn library_policies(&self) -> bool {
-        self.library_policies
-    }
-
-    /// Decides where webhooks may be sent.
-    pub fn endpoint_rule(&self) -> &EndpointRule {
-        &self.endpoint_rule
-    }
-
-    /// Whether a new endpoint, or one with a new address, starts unverified.
-    pub fn verifies_endpoints(&self) -> bool {
-        self.verifies_endpoints
+        self.config.witnesses.as_ref()
     }
 
     /// Those who wait for a partner's next event. They are told of events that this process commits.

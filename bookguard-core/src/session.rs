@@ -125,7 +125,7 @@ impl Session {
                     scope.word()
                 ),
             )),
-            (_, Authority::Anonymous { .. }) => Err(unauthorized()),
+            (_, Authority::Anonymous { .. }) => Err(Error::unauthorized()),
             (Access::Administrator | Access::Database, Authority::Partner { .. }) => {
                 Err(administrator_only())
             }
@@ -162,7 +162,7 @@ impl Session {
                 "partner_required",
                 "This needs a partner to act for. Name one with --partner; over HTTP, in the header x-partner-id.",
             )),
-            Authority::Anonymous { .. } => Err(unauthorized()),
+            Authority::Anonymous { .. } => Err(Error::unauthorized()),
         }
     }
 
@@ -264,16 +264,6 @@ fn administrator_only() -> Error {
         "administrator_only",
         "Only the operator may do this, on the service's own database: run bookguard there, with --db.",
     )
-}
-
-/// The 401 answer of the operator interface.
-pub fn operator_unauthorized() -> Error {
-    Error::operator_unauthorized()
-}
-
-/// The 401 answer that the specification requires.
-pub fn unauthorized() -> Error {
-    Error::unauthorized()
 }
 
 /// The code of [`key_expired`].

@@ -11,7 +11,7 @@ use bookguard_core::limits;
 use bookguard_core::model::PartnerId;
 use bookguard_core::operation::{Method, Route};
 use bookguard_core::service::Service;
-use bookguard_core::session::{Access, Authority, Session, operator_unauthorized};
+use bookguard_core::session::{Access, Authority, Session};
 use bookguard_render::Maker;
 use poem::http::header::HeaderMap;
 use tokio::runtime::Handle;
@@ -415,7 +415,7 @@ impl App {
 
     /// Identifies the operator.
     async fn admit_operator(&self, headers: &HeaderMap, from: IpAddr) -> Result<Authority, Error> {
-        let is_wrong = |error: &Error| *error == operator_unauthorized();
+        let is_wrong = |error: &Error| *error == Error::operator_unauthorized();
         let ask = self.identify(headers, Payer::at(Some(from)));
         self.guarded(from, is_wrong, ask).await
     }

@@ -17,9 +17,7 @@ use bookguard_core::features::{console, operator_sessions};
 use bookguard_core::limits;
 use bookguard_core::model::{ApiKeyId, ApiKeySecret, ConsoleSessionId, PartnerId, Timestamp};
 use bookguard_core::service::Service;
-use bookguard_core::session::{
-    Authority, Operator, key_expired, operator_unauthorized, unauthorized,
-};
+use bookguard_core::session::{Authority, Operator, key_expired};
 use bookguard_core::store::operator_keys::OperatorKeyFound;
 use bookguard_core::store::read::KeyFound;
 use poem::http::header::{AsHeaderName, HeaderMap};
@@ -75,7 +73,7 @@ enum Refused {
 impl From<Refused> for Error {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::Unknown => unauthorized(),
+            Refused::Unknown => Error::unauthorized(),
             Refused::Expired(at) => key_expired(at),
         }
     }
@@ -105,7 +103,7 @@ impl Keys {
         look_ups: &LookUps<'_>,
         headers: &HeaderMap,
     ) -> Result<Authority, Error> {
-        let hash = presented(headers).ok_or_else(unauthorized)?.hash();
+        let hash = presented(headers).ok_or_else(Error::unauthorized)?.hash();
         if let CachedKey::Answer(answer) = self.glance(&hash, look_ups.service.clock().now()) {
             return Ok(answer?);
         }
@@ -188,7 +186,7 @@ impl Keys {
             Ok(found) => return Ok(found),
             Err(revocations) => revocations,
         };
-        let found = console::find(service, token)?.ok_or_else(unauthorized)?;
+        let found = console::find(service, token)?.ok_or_else(Error::unauthorized)?;
         self.uses.note(&found.key, asked_at);
         let session = (found.authority, found.expires_at);
         self.keep_session(hash, session.clone(), asked_at, revocations);
@@ -371,21 +369,21 @@ pub(crate) async fn identify_operator(
     headers: &HeaderMap,
 ) -> Result<Authority, Error> {
     let key = single(headers, OPERATOR_KEY).and_then(ApiKeySecret::parse_operators);
-    let hash = key.ok_or_else(operator_unauthorized)?.hash();
+    let hash = key.ok_or_else(Error::operator_unauthorized)?.hash();
     let found = look_ups.run(move |service| {
         let found = service.reader()?.operator_key_by_hash(&hash);
         found.map_err(|e| service.fault(&e))
     });
     let key = match found.await? {
         OperatorKeyFound::Live(key) => key,
-        OperatorKeyFound::Unknown => return Err(operator_unauthorized()),
+        OperatorKeyFound::Unknown => return Err(Error::operator_unauthorized()),
         OperatorKeyFound::Forged(operator_key_id) => {
             tracing::error!(
                 %operator_key_id,
                 "operator key {operator_key_id} was refused: its row in the database was written or changed by somebody without \
                  the ledger key. Run `bookguard ledger verify`, and find out who can write to the database"
             );
-            return Err(operator_unauthorized());
+            return Err(Error::operator_unauthorized());
         }
     };
     let partner_id = match headers.contains_key(ACTING_FOR) {
@@ -411,7 +409,7 @@ pub(crate) async fn identify_operator_session(
 ) -> Result<Authority, Error> {
     let token = token.to_owned();
     let found = look_ups.run(move |service| operator_sessions::find(service, &token));
-    found.await?.ok_or_else(operator_unauthorized)
+    found.await?.ok_or_else(Error::operator_unauthorized)
 }
 
 fn acting_for(headers: &HeaderMap) -> Result<PartnerId, Error> {

@@ -475,7 +475,7 @@ impl Console {
         if arrival.cookie.as_ref().is_some_and(|cookie| cookie.is_idle) {
             // If it cannot be ended now, it ends in time.
             let _ = self.end(arrival).await;
-            return Err(bookguard_core::session::unauthorized());
+            return Err(Error::unauthorized());
         }
         let user = self.signed_in(arrival).await?;
         self.app.count(user.cost.payer())?;
@@ -485,7 +485,7 @@ impl Console {
     /// Whoever is signed in, even if they did nothing for too long.
     async fn signed_in(self: &Arc<Self>, arrival: &Arrival) -> Result<User, Error> {
         let cookie = arrival.cookie.clone();
-        let cookie = cookie.ok_or_else(bookguard_core::session::unauthorized)?;
+        let cookie = cookie.ok_or_else(Error::unauthorized)?;
         User::identify(Arc::clone(self), cookie, arrival.from).await
     }
 

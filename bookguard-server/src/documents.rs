@@ -101,7 +101,13 @@ pub(crate) fn add_routes(
         ("/llms-full.txt", llms::full),
     ] {
         let service = Arc::clone(&app.service);
-        let text = move || write(&api::table(), service.public_url(), service.registration());
+        let text = move || {
+            write(
+                &api::table(),
+                service.public_url(),
+                service.config().registration,
+            )
+        };
         get(
             path,
             on_demand(move || ServedDocument::new(media::TEXT, text())),

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use bookguard_core::error::{Error, FieldError, Kind, Obstacle};
 use bookguard_core::policy::Evaluation;
 use bookguard_core::schema::Schema;
-use bookguard_core::session::{KEY_EXPIRED, unauthorized};
+use bookguard_core::session::KEY_EXPIRED;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use poem::Response;
 use poem::http::StatusCode;
@@ -318,7 +318,7 @@ impl ErrorBody {
         if status == StatusCode::UNAUTHORIZED {
             // The specification has one message. The header says that a key expired.
             let message = match self.code == KEY_EXPIRED {
-                true => unauthorized().message,
+                true => Error::unauthorized().message,
                 false => self.message.clone(),
             };
             return json(&Unauthorized {
@@ -455,7 +455,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_401_is_the_specification_s() {
-        let answer = response(bookguard_core::session::unauthorized());
+        let answer = response(Error::unauthorized());
         assert_eq!(answer.header("www-authenticate"), Some("ApiKey"));
         assert_eq!(
             text(answer).await,

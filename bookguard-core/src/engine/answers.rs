@@ -3,7 +3,6 @@
 use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
-use crate::engine::needs::Needs;
 use crate::limits;
 use crate::model::Timestamp;
 
@@ -19,13 +18,8 @@ pub(crate) struct ReplaceAnswer {
 impl Command for ReplaceAnswer {
     type Reply = ();
 
-    fn needs(&self, _: &mut Needs) {}
-
     fn decide(&self, _: &BatchState, _: Timestamp) -> Decided<()> {
-        let amended = Change::AnswerReplaced {
-            key: self.key,
-            answer: self.answer.clone(),
-        };
+        let amended = Change::AnswerReplaced(self.key, self.answer.clone());
         Ok((vec![amended], ()))
     }
 }
@@ -37,11 +31,9 @@ pub struct ForgetAnswers;
 impl Command for ForgetAnswers {
     type Reply = ();
 
-    fn needs(&self, _: &mut Needs) {}
-
     fn decide(&self, _: &BatchState, at: Timestamp) -> Decided<()> {
         let before = at.plus_ms(-limits::IDEMPOTENCY_TTL_MS);
-        Ok((vec![Change::AnswersForgotten { before }], ()))
+        Ok((vec![Change::AnswersForgotten(before)], ()))
     }
 }
 
@@ -51,8 +43,6 @@ pub(crate) struct ProbeStorage;
 
 impl Command for ProbeStorage {
     type Reply = ();
-
-    fn needs(&self, _: &mut Needs) {}
 
     fn decide(&self, _: &BatchState, _: Timestamp) -> Decided<()> {
         Ok((vec![Change::WriteTried], ()))

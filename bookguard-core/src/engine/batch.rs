@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::engine::change::{Content, DeliveryState, EventRow, Stamping, Sweep};
 use crate::engine::command::{NewOperatorKey, StoredConsoleSession, StoredOperatorSession};
+use crate::error::Error;
 use crate::evidence::{BookingState, FrozenTerms, LoggedEpoch, StoredHold, StoredShare};
 use crate::ledger::Hash;
 use crate::ledger::rollback::{PublishedHead, Rollback};
@@ -282,15 +283,48 @@ impl BatchState {
         QuotaReport::of(quota, &state.usage, state.endpoints.len() as u64, at)
     }
 
-    /// The partner's state, if the partner may act.
-    pub fn active_partner(&self, partner_id: &PartnerId) -> Option<&PartnerState> {
-        self.partners
-            .get(partner_id)
-            .filter(|state| state.partner.status != PartnerStatus::Pending)
+    /// A partner's state.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn partner(&self, partner_id: &PartnerId) -> Result<&PartnerState, Error> {
+        let state = self.partners.get(partner_id);
+        state.ok_or_else(|| Error::not_found("partner"))
+    }
+
+    /// A partner's state, if the partner may act.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn active_partner(&self, partner_id: &PartnerId) -> Result<&PartnerState, Error> {
+        let state = self.partner(partner_id)?;
+        match state.partner.status {
+            PartnerStatus::Pending => Err(Error::not_found("partner")),
+            _ => Ok(state),
+        }
+    }
+
+    /// A booking and the partner that it belongs to, who may act.
+    pub(crate) fn booking_of(
+        &self,
+        partner_id: PartnerId,
+        booking_id: BookingId,
+    ) -> Result<(&PartnerState, &LoadedBooking), Error> {
+        let known = self.bookings.get(&booking_id);
+        let known = known.filter(|state| state.booking.partner_id == partner_id);
+        let partner = self.active_partner(&partner_id).ok();
+        let found = partner.zip(known.map(|state| &**state));
+        found.ok_or_else(|| Error::not_found("booking"))
     }
 }
 
 impl PartnerState {
+    /// The endpoint with this id, unless it is deleted.
+    pub(crate) fn endpoint(&self, endpoint_id: &EndpointId) -> Option<&Endpoint> {
+        let mut endpoints = self.endpoints.iter();
+        endpoints.find(|endpoint| endpoint.endpoint_id == *endpoint_id)
+    }
+
     /// The endpoints that a new event of this type goes to.
     pub fn receivers(&self, event_type: EventType) -> Vec<&Endpoint> {
         let receivers = self.endpoints.iter();

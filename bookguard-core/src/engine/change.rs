@@ -36,26 +36,11 @@ pub enum Change {
     /// A partner's name or contact was corrected.
     PartnerEdited(Box<Partner>),
     /// A partner's status changed.
-    PartnerStatusChanged {
-        /// The partner.
-        partner_id: PartnerId,
-        /// The new status.
-        status: PartnerStatus,
-    },
-    /// A key was added.
-    KeyAdded {
-        /// Its owner.
-        partner_id: PartnerId,
-        /// The key.
-        key: Box<NewKey>,
-    },
+    PartnerStatusChanged(PartnerId, PartnerStatus),
+    /// A key of a partner was added.
+    KeyAdded(PartnerId, Box<NewKey>),
     /// A key was revoked, or works for less time.
-    KeyStandingChanged {
-        /// The key.
-        api_key_id: ApiKeyId,
-        /// Until when it works from now on.
-        standing: KeyStanding,
-    },
+    KeyStandingChanged(ApiKeyId, KeyStanding),
     /// The owner of a key was told that it will expire.
     KeyExpiryTold(ApiKeyId),
     /// An operator key was added.
@@ -70,18 +55,12 @@ pub enum Change {
     OperatorSessionAdded(Box<StoredOperatorSession>),
     /// A session of the operator's console began or ended.
     OperatorSessionChanged(Box<StoredOperatorSession>),
-    /// Console sessions that expired before an instant were deleted, a few hundred at a time.
-    ConsoleSessionsForgotten {
-        /// The instant.
-        before: Timestamp,
-    },
+    /// Console sessions that expired before this instant were deleted, a few hundred at a time.
+    ConsoleSessionsForgotten(Timestamp),
     /// What was done is recorded in the audit.
     Recorded(Box<AuditRecord>),
-    /// Old records of the audit were deleted.
-    AuditPruned {
-        /// The newest of them; all older ones go too.
-        to: AuditId,
-    },
+    /// Old records of the audit were deleted: this one, and all older ones.
+    AuditPruned(AuditId),
     /// A version of a policy was added and is now its latest.
     PolicyAdded {
         /// The partner.
@@ -92,19 +71,9 @@ pub enum Change {
         versions: u64,
     },
     /// A partner changed its settings.
-    PartnerSettingsChanged {
-        /// The partner.
-        partner_id: PartnerId,
-        /// The settings from now on.
-        settings: Box<PartnerSettings>,
-    },
+    PartnerSettingsChanged(PartnerId, Box<PartnerSettings>),
     /// The operator gave a partner a quota of its own.
-    QuotaSet {
-        /// The partner.
-        partner_id: PartnerId,
-        /// The quota from now on.
-        quota: Quota,
-    },
+    QuotaSet(PartnerId, Quota),
     /// A booking was added. Its first entry follows.
     BookingAdded(Arc<NewBooking>),
     /// A booking changed through the entries before this change.
@@ -123,32 +92,11 @@ pub enum Change {
     /// An event was added.
     EventAdded(Box<EventRow>),
     /// A delivery of an event to an endpoint was added.
-    DeliveryAdded {
-        /// The event.
-        event_id: EventId,
-        /// The endpoint.
-        endpoint_id: EndpointId,
-        /// Its state.
-        state: DeliveryState,
-    },
+    DeliveryAdded(DeliveryName, DeliveryState),
     /// A delivery's state changed.
-    DeliveryUpdated {
-        /// The event.
-        event_id: EventId,
-        /// The endpoint.
-        endpoint_id: EndpointId,
-        /// The delivery's new state.
-        state: DeliveryState,
-    },
-    /// A delivery's schedule restarted during an attempt, which its holder finishes.
-    DeliveryRenewed {
-        /// The event.
-        event_id: EventId,
-        /// The endpoint.
-        endpoint_id: EndpointId,
-        /// Its state, still under the same lease.
-        state: DeliveryState,
-    },
+    DeliveryUpdated(DeliveryName, DeliveryState),
+    /// A delivery's schedule restarted during an attempt, which its holder finishes: the state is still under the same lease.
+    DeliveryRenewed(DeliveryName, DeliveryState),
     /// An attempt of a delivery was added. Attempts are never changed.
     AttemptAdded {
         /// The event.
@@ -160,20 +108,10 @@ pub enum Change {
         /// The attempt.
         attempt: Box<Attempt>,
     },
-    /// An event was retried by hand.
-    EventRetried {
-        /// The event.
-        event_id: EventId,
-        /// The number of manual retries, including this one.
-        retries: u32,
-    },
+    /// An event was retried by hand, for the time of this number.
+    EventRetried(EventId, u32),
     /// An old event's body was deleted, along with every attempt to deliver it.
-    EventPruned {
-        /// The event.
-        event_id: EventId,
-        /// What is left of the body.
-        pruned: Pruned,
-    },
+    EventPruned(EventId, Pruned),
     /// The search for old events came this far.
     Swept(Sweep),
     /// A part of a file was stored.
@@ -185,13 +123,8 @@ pub enum Change {
     },
     /// A file was deleted, whole or not.
     FileDeleted(FileState),
-    /// An endpoint was added.
-    EndpointAdded {
-        /// Its owner.
-        partner_id: PartnerId,
-        /// The endpoint.
-        endpoint: Box<Endpoint>,
-    },
+    /// An endpoint of a partner was added.
+    EndpointAdded(PartnerId, Box<Endpoint>),
     /// An endpoint's address, types, description, limit or choice of secret changed.
     EndpointChanged {
         /// The endpoint as it is now.
@@ -200,12 +133,7 @@ pub enum Change {
         since: Option<Timestamp>,
     },
     /// An endpoint's health changed.
-    EndpointHealthChanged {
-        /// The endpoint.
-        endpoint_id: EndpointId,
-        /// Its health now.
-        health: EndpointHealth,
-    },
+    EndpointHealthChanged(EndpointId, EndpointHealth),
     /// A further signing secret was added.
     SecretAdded {
         /// The id of the owner, a partner or an endpoint.
@@ -222,36 +150,18 @@ pub enum Change {
         /// Only those made before this; all of them if `None`.
         made_before: Option<Timestamp>,
     },
-    /// An endpoint was deleted, so its waiting deliveries are dropped.
-    EndpointDeleted {
-        /// The endpoint.
-        endpoint_id: EndpointId,
-        /// When.
-        at: Timestamp,
-    },
-    /// A recovery was added. It may have finished already.
-    RecoveryAdded {
-        /// The partner.
-        partner_id: PartnerId,
-        /// The recovery.
-        recovery: Box<Recovery>,
-    },
-    /// A recovery made progress.
-    RecoveryUpdated {
-        /// The partner.
-        partner_id: PartnerId,
-        /// The recovery as it is now.
-        recovery: Box<Recovery>,
-    },
+    /// An endpoint was deleted at this time, so its waiting deliveries are dropped.
+    EndpointDeleted(EndpointId, Timestamp),
+    /// A recovery of a partner was added. It may have finished already.
+    RecoveryAdded(PartnerId, Box<Recovery>),
+    /// A recovery of a partner made progress.
+    RecoveryUpdated(PartnerId, Box<Recovery>),
     /// A share of a booking's evidence was added.
     ShareAdded(Box<StoredShare>),
     /// A share was revoked, or somebody looked.
     ShareChanged(Box<StoredShare>),
-    /// Shares that expired before an instant were deleted, a few hundred at a time.
-    SharesForgotten {
-        /// The instant.
-        before: Timestamp,
-    },
+    /// Shares that expired before this instant were deleted, a few hundred at a time.
+    SharesForgotten(Timestamp),
     /// A legal hold was placed or released.
     HoldWritten(Box<StoredHold>),
     /// Values of an entry were erased. The entry that records it is before this change.
@@ -262,25 +172,12 @@ pub enum Change {
     WitnessNoted(Box<WitnessState>),
     /// A witness has cosigned a checkpoint.
     CosignatureAdded(Box<StoredCosignature>),
-    /// A cosignature that a later one replaces was deleted.
-    CosignatureForgotten {
-        /// The size of its checkpoint.
-        size: u64,
-        /// The id of the witness.
-        witness: [u8; 32],
-    },
-    /// A remembered answer was replaced.
-    AnswerReplaced {
-        /// The answer's key.
-        key: [u8; 32],
-        /// The body that was sent.
-        answer: Vec<u8>,
-    },
-    /// Answers remembered before an instant were deleted, a thousand at a time.
-    AnswersForgotten {
-        /// The instant.
-        before: Timestamp,
-    },
+    /// A cosignature that a later one replaces was deleted: the size of its checkpoint, and the id of the witness.
+    CosignatureForgotten(u64, [u8; 32]),
+    /// A remembered answer was replaced: its key, and the body that was sent.
+    AnswerReplaced([u8; 32], Vec<u8>),
+    /// Answers remembered before this instant were deleted, a thousand at a time.
+    AnswersForgotten(Timestamp),
     /// A checkpoint was stamped. Its entry is before this change.
     Stamped(Box<StoredStamp>),
     /// When a time-stamp may next be asked for.
@@ -289,6 +186,17 @@ pub enum Change {
     Mapped(Box<MapWritten>),
     /// Something was written and deleted again.
     WriteTried,
+}
+
+impl Change {
+    /// An endpoint's health, if it is other than before.
+    pub(crate) fn of_health(
+        endpoint_id: EndpointId,
+        before: EndpointHealth,
+        health: EndpointHealth,
+    ) -> Option<Self> {
+        (health != before).then_some(Self::EndpointHealthChanged(endpoint_id, health))
+    }
 }
 
 /// A time-stamp as stored.
@@ -513,6 +421,16 @@ pub struct Pruned {
     pub digest: [u8; 32],
 }
 
+impl Pruned {
+    /// What is left of this body, deleted at `at`.
+    pub(crate) fn of(body: &[u8], at: Timestamp) -> Self {
+        Self {
+            at,
+            digest: Sha256::digest(body).into(),
+        }
+    }
+}
+
 /// How far the search for old events has come. Event ids are ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sweep {
@@ -530,6 +448,9 @@ impl Default for Sweep {
         }
     }
 }
+
+/// A delivery is named by its event and its endpoint.
+pub type DeliveryName = (EventId, EndpointId);
 
 /// The state of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -35,8 +35,8 @@ pub trait Command: Debug + Send + 'static {
     /// The reply to the caller.
     type Reply;
 
-    /// Names the rows that [`decide`](Self::decide) reads, so that they are loaded with the batch.
-    fn needs(&self, needs: &mut Needs);
+    /// Names the rows that [`decide`](Self::decide) reads, so that they are loaded with the batch. Some read none.
+    fn needs(&self, _needs: &mut Needs) {}
 
     /// Applies the rule, without clock, randomness or I/O. `at` is when the command was received, and is the instant of
     /// every fact it causes.
@@ -192,8 +192,6 @@ impl<R> Debug for Repeat<R> {
 impl<R: 'static> Command for Repeat<R> {
     type Reply = R;
 
-    fn needs(&self, _: &mut Needs) {}
-
     fn decide(&self, _: &BatchState, _: Timestamp) -> Decided<R> {
         Err(self.why.clone())
     }
@@ -267,8 +265,11 @@ pub struct NewBooking {
     pub stream: [u8; 16],
     /// The committed `booking.created` fact.
     pub fact: Arc<SealedFact>,
-    /// The event it causes.
-    pub event: NewEvent,
+    /// For the event it causes.
+    pub event: EventSeed,
+    /// The beginning of that event's body: all but its last field and the closing brace. The writer adds `"seq"`, which is not known
+    /// yet.
+    pub event_head: String,
 }
 
 impl NewBooking {
@@ -276,19 +277,6 @@ impl NewBooking {
     pub fn bytes(&self) -> u64 {
         (self.fact.members.len() + self.terms_body.len()) as u64
     }
-}
-
-/// An event without its sequence number, which is not known yet.
-#[derive(Debug)]
-pub struct NewEvent {
-    /// Its id.
-    pub event_id: EventId,
-    /// Its type.
-    pub event_type: EventType,
-    /// The body without its last field and closing brace; the writer adds `"seq"`.
-    pub head: String,
-    /// The lease under which its deliveries are added.
-    pub lease: i64,
 }
 
 /// What a rule needs to cause an event and cannot make itself, because it rolls no dice.

@@ -91,6 +91,15 @@ pub struct Needs {
     pub answers: Vec<[u8; 32]>,
 }
 
+/// Sorts the first of these fields of [`Needs`] and removes their duplicates; the others are no such lists.
+macro_rules! distinct {
+    ($needs:ident: $($list:ident)+; $($other:ident)+) => {
+        // Without `..`, so that no new list is forgotten.
+        let Self { $($list,)+ $($other: _,)+ } = $needs;
+        $(distinct($list);)+
+    };
+}
+
 impl Needs {
     /// Names a booking and its partner, for a command that acts on the booking in the partner's name.
     pub(crate) fn booking_of(&mut self, partner_id: PartnerId, booking_id: BookingId) {
@@ -100,81 +109,15 @@ impl Needs {
 
     /// Removes duplicates and sorts each list.
     pub(crate) fn normalize(&mut self) {
-        // Without `..`, so that no new list is forgotten.
-        let Self {
-            now: _,
-            partners,
-            adding,
-            key_owners,
-            policy_owners,
-            secret_owners,
-            changing,
-            keys,
-            operator_keys,
-            live_operator_keys: _,
-            console_sessions,
-            console_owners,
-            unexpired_operator_sessions: _,
-            bookings,
-            acceptances,
-            items,
-            files,
-            unfinished_files: _,
-            arriving,
-            chains,
-            shares,
-            shared,
-            held,
-            holders,
-            events,
-            deliveries,
-            health,
-            deleted,
-            recoveries,
-            recovering,
-            log,
-            sweep: _,
-            stamping: _,
-            epoch: _,
-            due: _,
-            dropped,
-            reclaims,
-            witnesses,
-            answers,
-        } = self;
-        distinct(partners);
-        distinct(adding);
-        distinct(key_owners);
-        distinct(policy_owners);
-        distinct(secret_owners);
-        distinct(changing);
-        distinct(keys);
-        distinct(operator_keys);
-        distinct(console_sessions);
-        distinct(console_owners);
-        distinct(bookings);
-        distinct(acceptances);
-        distinct(items);
-        distinct(files);
-        distinct(arriving);
+        distinct! { self:
+            partners adding key_owners policy_owners secret_owners changing keys operator_keys console_sessions console_owners
+            bookings acceptances items files arriving chains shares shared held holders events deliveries health deleted
+            recoveries recovering log dropped reclaims witnesses answers;
+            now live_operator_keys unexpired_operator_sessions unfinished_files sweep stamping epoch due
+        }
         // The end of a booking's chain is loaded with the booking.
-        chains.retain(|id| bookings.binary_search(id).is_err());
-        distinct(chains);
-        distinct(shares);
-        distinct(shared);
-        distinct(held);
-        distinct(holders);
-        distinct(events);
-        distinct(deliveries);
-        distinct(health);
-        distinct(deleted);
-        distinct(recoveries);
-        distinct(recovering);
-        distinct(log);
-        distinct(dropped);
-        distinct(reclaims);
-        distinct(witnesses);
-        distinct(answers);
+        let bookings = &self.bookings;
+        self.chains.retain(|id| bookings.binary_search(id).is_err());
     }
 }
 

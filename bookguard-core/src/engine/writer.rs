@@ -610,7 +610,7 @@ fn recalled(changes: &[Change]) -> Vec<EventId> {
         return Vec::new();
     }
     let pruned = changes.iter().filter_map(|change| match change {
-        Change::EventPruned { event_id, .. } => Some(*event_id),
+        Change::EventPruned(event_id, _) => Some(*event_id),
         _ => None,
     });
     pruned.collect()
@@ -632,31 +632,19 @@ fn deliveries(work: &BatchState, changes: &[Change]) -> Vec<LeasedDelivery> {
             Change::EventAdded(event) => {
                 born.insert(event.event_id, event);
             }
-            Change::DeliveryAdded {
-                event_id,
-                endpoint_id,
-                state,
-            }
-            | Change::DeliveryUpdated {
-                event_id,
-                endpoint_id,
-                state,
-            } => {
+            Change::DeliveryAdded((event_id, endpoint_id), state)
+            | Change::DeliveryUpdated((event_id, endpoint_id), state) => {
                 let (Some(lease), Some(until)) = (state.lease, state.due) else {
                     continue;
                 };
-                let event = match (born.get(event_id), work.events.get(event_id)) {
-                    (Some(event), _) => Some(EventRow::clone(event)),
-                    (None, Some(event)) => event.row(*event_id),
-                    (None, None) => None,
-                };
-                let Some(event) = event else {
+                let born = born.get(event_id).copied().cloned();
+                let known = || work.events.get(event_id)?.row(*event_id);
+                let Some(event) = born.or_else(known) else {
                     continue;
                 };
                 let partner_id = event.partner_id;
-                let endpoints = work.partners.get(&partner_id).map(|p| &p.endpoints);
-                let endpoint =
-                    endpoints.and_then(|all| all.iter().find(|e| e.endpoint_id == *endpoint_id));
+                let partner = work.partners.get(&partner_id);
+                let endpoint = partner.and_then(|partner| partner.endpoint(endpoint_id));
                 let per_second = work.limits.get(endpoint_id).copied();
                 let per_second = per_second.or_else(|| endpoint.map(|e| e.rate_limit_per_second));
                 let failures = work.health.get(endpoint_id).map(|health| health.failures);

@@ -18,8 +18,9 @@ use super::packet::Packet;
 use crate::ledger::LeafKind;
 use crate::limits::{DISPUTE_CHARS, DISPUTE_FIELD_CHARS};
 use crate::model::BookingId;
+use crate::model::vocabulary;
 use crate::policy::{
-    Actor, EventDate, Reason, Resolution, ResolutionStatus, Rule, TermsDisclosure, vocabulary,
+    Actor, EventDate, Reason, Resolution, ResolutionStatus, Rule, TermsDisclosure,
 };
 use crate::text::quoted;
 

@@ -12,8 +12,9 @@ use serde_json::{Map, Value, json};
 
 use super::facts::Dated;
 use crate::ledger::LeafKind;
+use crate::model::vocabulary;
 use crate::model::{Booking, BookingId, Party, Timestamp};
-use crate::policy::{ResolutionDecision, vocabulary};
+use crate::policy::ResolutionDecision;
 
 vocabulary! {
     /// A value that can be erased, by its name in the ledger's entries.

@@ -8,8 +8,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::facts::Dated;
+use crate::model::vocabulary;
 use crate::model::{Amount, BookingId, ItemId, Timestamp, digest};
-use crate::policy::{Actor, vocabulary};
+use crate::policy::Actor;
 
 vocabulary! {
     /// What an evidence item is.

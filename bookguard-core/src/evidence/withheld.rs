@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::facts::Fact;
 use crate::ledger::EventBody;
 use crate::model::Party;
-use crate::policy::vocabulary;
+use crate::model::vocabulary;
 
 vocabulary! {
     /// A value that a copy of a packet can withhold, by its name in the ledger's entries.

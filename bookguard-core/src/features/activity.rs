@@ -35,7 +35,7 @@ pub struct Activity {
 }
 
 /// What happened in one hour. The events are counted by the status that they have now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityHour {
@@ -160,13 +160,8 @@ fn hours_until(at: Timestamp) -> Vec<ActivityHour> {
     let last = at.plus_ms(-at.ms().rem_euclid(HOUR_MS));
     let hours = (1 - HOURS..=0).map(|hour| ActivityHour {
         from: last.plus_ms(hour * HOUR_MS),
-        bookings: 0,
-        cancellations: 0,
-        delivered: 0,
-        pending: 0,
-        failed: 0,
-        no_endpoints: 0,
         is_complete: true,
+        ..ActivityHour::default()
     });
     hours.collect()
 }

@@ -13,7 +13,7 @@ use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::operation::{
-    Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, query_one,
+    Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, query_own,
     read, write,
 };
 use crate::session::{Access, Authority, Session};
@@ -259,9 +259,7 @@ impl Operation for RevokeApiKey {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<ApiKey>, Error> {
         let api_key_id: ApiKeyId = path_id(request, 0)?;
-        let owner = query_one(session, |reader| reader.key_owner(&api_key_id))?
-            .filter(|owner| session.may_see(owner))
-            .ok_or_else(|| Error::not_found("API key"))?;
+        let owner = query_own(session, &api_key_id, |reader, id| reader.key_owner(id))?;
         let by = Maker::of(session).map(|by| by.scopes);
         Ok(write(
             session.service.clock().now(),

@@ -4,13 +4,13 @@
 pub(crate) mod rule;
 
 use crate::engine::command::Envelope;
-use crate::error::{Error, FieldError};
+use crate::error::Error;
 use crate::limits;
 use crate::model::id::noun;
 use crate::model::{AuditId, AuditRecord, Page, Scope, Timestamp};
 use crate::operation::{
-    Action, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, query,
-    query_choice, query_instant, read, read_paging,
+    Action, LIMIT, Operation, QueryForm, QueryParam, QueryReader, Request, Route, ids_cursor,
+    query, read,
 };
 use crate::service::Service;
 use crate::session::{Access, Authority, Session};
@@ -114,17 +114,15 @@ impl Operation for ListAudit {
             Authority::Administrator { partner_id, .. } => (*partner_id, false),
             _ => (Some(session.partner_id()?), true),
         };
-        let mut faults = Vec::new();
-        let page = read_paging(request, &mut faults);
+        let mut params = QueryReader::of(request);
+        let page = params.paging();
         let filter = AuditFilter {
             partner_id,
-            action: action(request, &mut faults),
-            since: query_instant(request, "since", &mut faults),
-            until: query_instant(request, "until", &mut faults),
+            action: action(&mut params),
+            since: params.instant("since"),
+            until: params.instant("until"),
         };
-        if !faults.is_empty() {
-            return Err(Error::faults(faults));
-        }
+        params.end()?;
         Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {
                 reader.audit(&filter, page.before, page.limit + 1)
@@ -139,10 +137,10 @@ impl Operation for ListAudit {
     }
 }
 
-fn action(request: &Request, faults: &mut Vec<FieldError>) -> Option<String> {
+fn action(params: &mut QueryReader<'_>) -> Option<String> {
     let all = [ACTIONS, SERVICE_ACTIONS].concat();
     let words: Vec<_> = all.into_iter().map(|name| (name, name)).collect();
-    query_choice(request, "action", &words, faults).map(str::to_owned)
+    params.choice("action", &words).map(str::to_owned)
 }
 
 /// A page of old records.
@@ -187,9 +185,9 @@ pub fn look(
     after: Option<AuditId>,
 ) -> Result<OldRecords, Error> {
     let after = after.unwrap_or(AuditId::from_bytes([0; 16]));
-    let mut reader = service.reader()?;
-    let found = reader.old_records(&after, &AuditId::earliest(before), limits::AUDIT_PRUNED);
-    let found = found.map_err(|e| service.fault(&e))?;
+    let found = service.ask(|reader| {
+        reader.old_records(&after, &AuditId::earliest(before), limits::AUDIT_PRUNED)
+    })?;
     Ok(OldRecords {
         records: found.len() as u64,
         newest: found.last().copied(),

@@ -15,9 +15,8 @@ use crate::model::{
     Booking, BookingId, BookingStatus, EventId, Page, PartnerId, Scope, Search, Timestamp,
 };
 use crate::operation::{
-    Action, Finished, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, path_id,
-    query, query_choice, query_instant, query_one, query_text, read_paging, read_stored, to_json,
-    write,
+    Action, Finished, LIMIT, Operation, QueryForm, QueryParam, QueryReader, Request, Route,
+    ids_cursor, path_id, query, query_one, query_own, read_stored, to_json, write,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::read::BookingFilter;
@@ -44,9 +43,7 @@ pub(super) fn listed_owner(session: &Session) -> Result<Option<PartnerId>, Error
 pub(super) fn owner_of(session: &Session, booking_id: &BookingId) -> Result<PartnerId, Error> {
     match &session.authority {
         Authority::Partner { partner_id, .. } => Ok(*partner_id),
-        _ => query(session, |reader| reader.booking_owner(booking_id))?
-            .filter(|owner| session.may_see(owner))
-            .ok_or_else(|| Error::not_found("booking")),
+        _ => query_own(session, booking_id, |reader, id| reader.booking_owner(id)),
     }
 }
 
@@ -124,19 +121,17 @@ impl Operation for ListBookings {
     type Output = Page<Booking>;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Booking>>, Error> {
-        let mut faults = Vec::new();
-        let page = read_paging(request, &mut faults);
-        let search = query_text(request, "search", limits::SEARCH_CHARS, &mut faults);
+        let mut params = QueryReader::of(request);
+        let page = params.paging();
+        let search = params.text("search", limits::SEARCH_CHARS);
         let filter = BookingFilter {
             partner_id: listed_owner(session)?,
             search: search.map(Search::of),
-            status: query_choice(request, "status", &BookingStatus::WORDS, &mut faults),
-            event_from: query_instant(request, "eventFrom", &mut faults),
-            event_to: query_instant(request, "eventTo", &mut faults),
+            status: params.choice("status", BookingStatus::WORDS),
+            event_from: params.instant("eventFrom"),
+            event_to: params.instant("eventTo"),
         };
-        if !faults.is_empty() {
-            return Err(Error::faults(faults));
-        }
+        params.end()?;
         // A filter that matches little examines thousands of rows.
         let is_long = !filter.is_open();
         let read = move |session: &Session| {

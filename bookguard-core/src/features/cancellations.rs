@@ -14,8 +14,8 @@ use crate::model::digest::is_digest;
 use crate::model::id::noun;
 use crate::model::{BookingId, EventId, Page, PartnerId, ResolutionId, Scope, Timestamp};
 use crate::operation::{
-    Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, path_id,
-    query, query_choice, read, read_long, read_paging, write,
+    Action, Body, LIMIT, Operation, QueryForm, QueryParam, QueryReader, Request, Route, ids_cursor,
+    path_id, query, query_own, read, read_long, write,
 };
 use crate::policy::{Actor, NamedDocument, Reason, Resolution, ResolutionPath, ResolutionStatus};
 use crate::session::{Access, Session};
@@ -109,7 +109,8 @@ impl Operation for GetResolution {
     fn prepare(_: &Session, request: &Request) -> Result<Action<Resolution>, Error> {
         let resolution_id: ResolutionId = path_id(request, 0)?;
         Ok(read::<Self>(move |session| {
-            Ok(visible(session, &resolution_id)?.1)
+            let found = query_own(session, &resolution_id, |reader, id| reader.resolution(id))?;
+            Ok(found.1)
         }))
     }
 }
@@ -143,12 +144,10 @@ impl Operation for ListResolutions {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Resolution>>, Error> {
         let partner_id = super::bookings::listed_owner(session)?;
-        let mut faults = Vec::new();
-        let page = read_paging(request, &mut faults);
-        let status = query_choice(request, "status", ResolutionStatus::WORDS, &mut faults);
-        if !faults.is_empty() {
-            return Err(Error::faults(faults));
-        }
+        let mut params = QueryReader::of(request);
+        let page = params.paging();
+        let status = params.choice("status", ResolutionStatus::WORDS);
+        params.end()?;
         // Few bookings are canceled, so many are examined.
         Ok(read_long::<Self>(true, move |session| {
             let (data, next) = query(session, |reader| {
@@ -206,7 +205,8 @@ impl Operation for DecideResolution {
         let resolution_id: ResolutionId = path_id(request, 0)?;
         let asked = DecisionRequest::read(&request.body)?;
         // A resolution's booking never changes, so it can be looked up before the write turn.
-        let (partner_id, pending) = visible(session, &resolution_id)?;
+        let found = query_own(session, &resolution_id, |reader, id| reader.resolution(id))?;
+        let (partner_id, pending) = found;
         let at = session.service.clock().now();
         let decide = Self {
             partner_id,
@@ -225,16 +225,6 @@ impl Operation for DecideResolution {
 
 fn address(resolution: &Resolution) -> String {
     format!("/v1/resolutions/{}", resolution.resolution_id)
-}
-
-/// The resolution named in the path and the booking's owner, if this caller may see them.
-fn visible(
-    session: &Session,
-    resolution_id: &ResolutionId,
-) -> Result<(PartnerId, Resolution), Error> {
-    query(session, |reader| reader.resolution(resolution_id))?
-        .filter(|(owner, _)| session.may_see(owner))
-        .ok_or_else(|| Error::not_found("resolution"))
 }
 
 fn new_resolution(session: &Session, at: Timestamp, booking_id: BookingId) -> NewResolution {

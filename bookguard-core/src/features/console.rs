@@ -28,7 +28,7 @@ use crate::model::{
 };
 use crate::operation::{
     self, Action, Body, LIMIT, Operation, Request, Route, Writing, ids_cursor, paging, path_id,
-    query, query_one, read, write,
+    query, query_one, query_own, read, write,
 };
 use crate::service::Service;
 use crate::session::{Access, Authority, Session, SignedIn};
@@ -276,12 +276,9 @@ impl Operation for EndConsoleSession {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<ConsoleSession>, Error> {
         let console_session_id: ConsoleSessionId = path_id(request, 0)?;
-        let owner = query_one(session, |reader| {
-            reader.console_session_owner(&console_session_id)
+        let partner_id = query_own(session, &console_session_id, |reader, id| {
+            reader.console_session_owner(id)
         })?;
-        let partner_id = owner
-            .filter(|owner| session.may_see(owner))
-            .ok_or_else(|| Error::not_found("console session"))?;
         let end = Self {
             partner_id,
             console_session_id,
@@ -492,7 +489,7 @@ pub(crate) struct ForgetConsoleSessions;
 
 /// A new token and its hash.
 pub(super) fn new_token() -> (String, [u8; 32]) {
-    let token = URL_SAFE_NO_PAD.encode(entropy::bytes::<{ limits::CONSOLE_TOKEN_BYTES }>());
+    let token = URL_SAFE_NO_PAD.encode(entropy::bytes::<{ limits::TOKEN_BYTES }>());
     let hash = hash_of(&token);
     (token, hash)
 }
@@ -577,8 +574,7 @@ fn old_before(now: Timestamp) -> Timestamp {
 pub fn forget_old(service: &Service) -> Result<(), Error> {
     loop {
         let at = service.clock().now();
-        let old = service.reader()?.has_old_console_sessions(old_before(at));
-        if !old.map_err(|e| service.fault(&e))? {
+        if !service.ask(|reader| reader.has_old_console_sessions(old_before(at)))? {
             return Ok(());
         }
         service.submit_and_wait(Envelope::new(at, ForgetConsoleSessions))?;

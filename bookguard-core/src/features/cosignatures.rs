@@ -81,11 +81,7 @@ pub struct NoteWitness {
 /// # Errors
 /// `unavailable` if the store does not answer.
 pub fn look(service: &Service) -> Result<(StoredHead, Vec<WitnessState>), Error> {
-    let mut reader = service.reader()?;
-    let looked = reader
-        .head()
-        .and_then(|head| Ok((head, reader.witnesses()?)));
-    looked.map_err(|e| service.fault(&e))
+    service.ask(|reader| Ok((reader.head()?, reader.witnesses()?)))
 }
 
 /// The command that takes a witness's turn, if it is due.
@@ -281,8 +277,7 @@ impl WitnessTurn {
         let forgotten = match self.cosigned.first() {
             None => Vec::new(),
             Some(one) => {
-                let stored = service.reader()?.cosignatures(0);
-                let mut kept = stored.map_err(|e| service.fault(&e))?;
+                let mut kept = service.ask(|reader| reader.cosignatures(0))?;
                 kept.retain(|old| {
                     !self
                         .cosigned

@@ -153,11 +153,7 @@ pub struct EndpointStatusChange {
 /// `unavailable` when the store does not answer; the leases then lapse by themselves.
 pub fn reclaim_all(service: &Service) -> Result<(), Error> {
     let ended = Timestamp::from_ms(i64::MAX);
-    let held = || {
-        let lapsed = service.reader()?.has_lapsed_leases(ended);
-        lapsed.map_err(|e| service.fault(&e))
-    };
-    while held()? {
+    while service.ask(|reader| reader.has_lapsed_leases(ended))? {
         let from = Reclaim::EndedBy(ended);
         let taken = service.submit_and_wait(service.envelope(ReclaimDeliveries { from }))?;
         // What is left cannot be read.

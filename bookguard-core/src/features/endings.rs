@@ -146,13 +146,7 @@ impl Operation for EndContract {
         let more = page.len() > rows as usize;
         let page = &page[..page.len().min(rows as usize)];
         let mut left = after.left;
-        let mut reply = ContractEnd {
-            partner_id,
-            erased: 0,
-            held: Vec::new(),
-            next: None,
-            done: false,
-        };
+        let mut reply = ContractEnd::begun(partner_id);
         for booking_id in page {
             let held = holds.iter().filter(|hold| hold.booking_id == *booking_id);
             let held: Vec<Hold> = held.cloned().collect();

@@ -17,8 +17,8 @@ use crate::input::{self, Declaration, Draft, Form, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::operation::{
-    Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, path_id,
-    query, query_choice, query_one, read, read_paging, write,
+    Action, Body, LIMIT, Operation, QueryForm, QueryParam, QueryReader, Request, Route, ids_cursor,
+    path_id, query, query_own, read, write,
 };
 use crate::service::AddressRefused;
 use crate::session::{Access, Authority, Session};
@@ -66,7 +66,7 @@ impl Operation for CreateEndpoint {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<EndpointKept>, Error> {
         let partner_id = session.partner_id()?;
-        let judge = session.service.endpoint_rule().as_ref();
+        let judge = session.service.config().endpoint_rule.as_ref();
         let new = input::read(&request.body, |form| NewEndpoint::form(form, judge))?;
         let at = session.service.clock().now();
         let endpoint_id = EndpointId::new(at, entropy::bytes());
@@ -84,7 +84,7 @@ impl Operation for CreateEndpoint {
             failures: 0,
             failing_since: None,
             next_probe_at: None,
-            unverified_since: session.service.verifies_endpoints().then_some(at),
+            unverified_since: session.service.config().verifies_endpoints.then_some(at),
             created_at: at,
             moved_at: None,
         };
@@ -180,7 +180,7 @@ pub(super) fn rate_limit(v: &mut Value<'_, '_>) -> Option<u32> {
 pub(super) fn events(v: &mut Value<'_, '_>) -> Option<Vec<EventType>> {
     let most = EventType::WORDS.len();
     let types = v.at_least(1).array(most, |item| {
-        item.named("EventType").choice(&EventType::WORDS)
+        item.named("EventType").choice(EventType::WORDS)
     })?;
     if types.is_empty() {
         return v.fault(
@@ -228,12 +228,10 @@ impl Operation for ListEndpoints {
             Authority::Administrator { partner_id, .. } => *partner_id,
             _ => Some(session.partner_id()?),
         };
-        let mut faults = Vec::new();
-        let page = read_paging(request, &mut faults);
-        let status = query_choice(request, "status", &EndpointStatus::WORDS, &mut faults);
-        if !faults.is_empty() {
-            return Err(Error::faults(faults));
-        }
+        let mut params = QueryReader::of(request);
+        let page = params.paging();
+        let status = params.choice("status", EndpointStatus::WORDS);
+        params.end()?;
         Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {
                 reader.endpoints(partner_id.as_ref(), status, page.before, page.limit + 1)
@@ -267,10 +265,8 @@ impl Operation for GetEndpoint {
     fn prepare(_: &Session, request: &Request) -> Result<Action<Endpoint>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
         Ok(read::<Self>(move |session| {
-            query_one(session, |reader| reader.endpoint(&endpoint_id))?
-                .filter(|(owner, _)| session.may_see(owner))
-                .map(|(_, endpoint)| endpoint)
-                .ok_or_else(|| Error::not_found("webhook endpoint"))
+            let found = query_own(session, &endpoint_id, |reader, id| reader.endpoint(id))?;
+            Ok(found.1)
         }))
     }
 }
@@ -302,9 +298,8 @@ impl Operation for DeleteEndpoint {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Endpoint>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
-        let (owner, before) = query_one(session, |reader| reader.past_endpoint(&endpoint_id))?
-            .filter(|(owner, _)| session.may_see(owner))
-            .ok_or_else(|| Error::not_found("webhook endpoint"))?;
+        let found = query_own(session, &endpoint_id, |reader, id| reader.past_endpoint(id))?;
+        let (owner, before) = found;
         Ok(write(
             session.service.clock().now(),
             Self {

@@ -77,9 +77,10 @@ type IsDue<'a> = &'a dyn Fn(u64, Option<Timestamp>) -> bool;
 
 /// The epoch, if it is due. It adds at most `most` entries.
 fn made(service: &Service, most: u64, is_due: IsDue<'_>) -> Result<Option<RecordEpoch>, Error> {
-    let mut reader = service.reader()?;
-    reader.snapshot();
-    made_from(&mut reader, most, is_due).map_err(|e| service.fault(&e))
+    service.ask(|reader| {
+        reader.snapshot();
+        made_from(reader, most, is_due)
+    })
 }
 
 fn made_from(

@@ -24,11 +24,11 @@ use crate::evidence::{Erasable, ErasedValues, Erasure, Hold, LegalBasis, StoredE
 use crate::input::{self, Declaration, Form};
 use crate::ledger::Hash;
 use crate::limits;
+use crate::model::vocabulary;
 use crate::model::{
     BookingId, EventId, FileId, HoldId, ItemId, PartnerId, Scope, ShareId, Timestamp,
 };
 use crate::operation::{Action, Body, Operation, Request, Route, path_id, query, read, write};
-use crate::policy::vocabulary;
 use crate::service::Service;
 use crate::session::{Access, Session};
 use crate::store::StoreError;
@@ -558,9 +558,7 @@ pub(crate) fn erase_all(
     request_ref: Option<String>,
 ) -> Result<Option<EraseValues>, Error> {
     let everything = (&Erased::Everything, request_ref.as_deref());
-    let mut reader = service.reader()?;
-    let plan = planned(&mut reader, &partner_id, &booking_id, everything);
-    let plan = plan.map_err(|e| service.fault(&e))??;
+    let plan = service.ask(|reader| planned(reader, &partner_id, &booking_id, everything))??;
     let erase = EraseValues {
         partner_id,
         booking_id,

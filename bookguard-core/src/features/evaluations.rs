@@ -6,12 +6,12 @@ use super::bookings::visible;
 use super::cancellations::rule;
 use crate::engine::batch::LoadedBooking;
 use crate::error::Error;
-use crate::input::{amount, shorten};
+use crate::input::amount;
 use crate::limits;
 use crate::model::{BookingId, Currency, Scope, Timestamp};
 use crate::operation::{
-    Action, Operation, QueryForm, QueryParam, Request, Route, path_id, query_choice, query_fault,
-    query_instant, query_value, read, whole_number,
+    Action, Operation, QueryForm, QueryParam, QueryReader, Request, Route, path_id, query_value,
+    read,
 };
 use crate::policy::{self, Actor, Evaluation, MatrixRow, Mode, Question, Reason, Resolution};
 use crate::session::{Access, Session};
@@ -109,48 +109,31 @@ struct EvaluationQuery {
 
 impl EvaluationQuery {
     fn read(request: &Request) -> Result<Self, Error> {
-        let mut faults = Vec::new();
-        let as_of = query_instant(request, "asOf", &mut faults);
-        let effective_at = query_instant(request, "effectiveAt", &mut faults);
-        let actor = query_choice(request, "canceledBy", Actor::WORDS, &mut faults);
-        let reason = query_choice(request, "reason", Reason::WORDS, &mut faults);
+        let mut params = QueryReader::of(request);
+        let as_of = params.instant("asOf");
+        let effective_at = params.instant("effectiveAt");
+        let actor = params.choice("canceledBy", Actor::WORDS);
+        let reason = params.choice("reason", Reason::WORDS);
         let yes_or_no = [("true", true), ("false", false)];
-        let matrix = query_choice(request, "matrix", &yes_or_no, &mut faults);
+        let matrix = params.choice("matrix", &yes_or_no);
         let given = |name| query_value(request, name).is_some();
         for (other, is_asked) in [("asOf", given("asOf")), ("matrix", matrix == Some(true))] {
             if given("effectiveAt") && is_asked {
-                faults.push(query_fault(
-                    "effectiveAt",
-                    "parameters_conflict",
-                    &format!("cannot be combined with {other}"),
-                    &format!("Leave out effectiveAt or {other}."),
-                ));
+                params.conflict("effectiveAt", other);
             }
         }
-        let most = limits::CANCELLATION_EVIDENCE;
-        let text = query_value(request, "evidence").unwrap_or("0");
-        let evidence = whole_number(text).filter(|n| *n <= most);
-        if evidence.is_none() {
-            let text = shorten(text);
-            faults.push(query_fault(
-                "evidence",
-                "out_of_range",
-                &format!("\"{text}\" is not a whole number from 0 to {most}"),
-                "Send how many pieces of evidence there would be.",
-            ));
-        }
+        let fix = "Send how many pieces of evidence there would be.";
+        let evidence = params.whole("evidence", 0..=limits::CANCELLATION_EVIDENCE, fix);
         let agreed_refund = query_value(request, "agreedRefund").map(str::to_owned);
         if agreed_refund.is_some() && matrix != Some(true) && actor != Some(Actor::Mutual) {
-            faults.push(query_fault(
+            params.fault(
                 "agreedRefund",
                 "agreed_refund_not_mutual",
                 "is only for a cancellation that both sides agreed on",
                 "Leave it out, or send canceledBy=mutual or matrix=true.",
-            ));
+            );
         }
-        if !faults.is_empty() {
-            return Err(Error::faults(faults));
-        }
+        params.end()?;
         Ok(Self {
             mode: match effective_at {
                 Some(_) => Mode::Cancel,

@@ -13,7 +13,8 @@ use crate::engine::change::Content;
 use crate::engine::command::Envelope;
 use crate::error::Error;
 use crate::operation::{
-    Action, Awaits, Operation, Request, Route, path_id, query, query_one, read, write_awaiting,
+    Action, Awaits, Operation, Request, Route, path_id, query, query_one, query_own, read,
+    write_awaiting,
 };
 use crate::session::{Access, Session};
 use crate::store::events::{Attempts, StoredDelivery, StoredEvent};
@@ -49,9 +50,7 @@ impl Operation for ListBookingEvents {
     fn prepare(_: &Session, request: &Request) -> Result<Action<BookingEvents>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         Ok(read::<Self>(move |session| {
-            let owner = query_one(session, |reader| reader.booking_owner(&booking_id))?
-                .filter(|owner| session.may_see(owner))
-                .ok_or_else(|| Error::not_found("booking"))?;
+            let owner = query_own(session, &booking_id, |reader, id| reader.booking_owner(id))?;
             let now = session.service.clock().now();
             let (events, secret) = query(session, |reader| {
                 Ok((

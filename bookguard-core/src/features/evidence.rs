@@ -32,7 +32,7 @@ use crate::ledger::{Hash, TlogProof, leaf_hash};
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_BYTES};
 use crate::model::{BookingId, DeliveryStatus, PartnerId, Scope, Timestamp};
 use crate::operation::{
-    Action, Finished, Operation, QueryForm, QueryParam, Request, Route, path_id, query_word, read,
+    Action, Finished, Operation, QueryForm, QueryParam, QueryReader, Request, Route, path_id, read,
     read_long, read_stored, to_json,
 };
 use crate::packets::PacketKey;
@@ -67,11 +67,11 @@ impl Operation for GetEvidence {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<SealedPacket>, Error> {
         let key = (path_id(request, 0)?, Vec::new());
-        Ok(match find_own(session, &key, Some(request))? {
+        Ok(match find_own(session, &key, request)? {
             PacketLookup::Kept(tag) => read_stored(false, move |_| Ok(Finished::unchanged(tag))),
             PacketLookup::Packet(packet) => read_stored(false, move |_| Ok(answer(&packet))),
             PacketLookup::Long => {
-                read_stored(true, move |session| Ok(answer(&made(session, &key)?)))
+                read_stored(true, move |session| Ok(answer(&made_own(session, &key)?)))
             }
         })
     }
@@ -112,11 +112,11 @@ impl Operation for ExportDispute {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<DisputeExport>, Error> {
         let key = (path_id(request, 0)?, Vec::new());
-        let mut faults = Vec::new();
-        let form = query_word(request, "for", DisputeForm::WORDS, &mut faults);
-        let reason = query_word(request, "reason", DisputeReason::WORDS, &mut faults);
+        let mut params = QueryReader::of(request);
+        let form = params.word("for", DisputeForm::WORDS);
+        let reason = params.word("reason", DisputeReason::WORDS);
         let (Some(form), Some(reason)) = (form, reason) else {
-            return Err(Error::faults(faults));
+            return Err(params.refusal());
         };
         let export = move |packet: &SealedPacket| {
             let packet = packet.read();
@@ -125,18 +125,18 @@ impl Operation for ExportDispute {
             Ok(dispute(&packet, form, reason))
         };
         // The caller cannot have the packet already: its tags are those of exports.
-        let found = find_own(session, &key, Some(&Request::default()))?;
+        let found = find_own(session, &key, &Request::default())?;
         Ok(match found {
             PacketLookup::Packet(packet) => read::<Self>(move |_| export(&packet)),
             PacketLookup::Kept(_) | PacketLookup::Long => {
-                read_long::<Self>(true, move |session| export(&made(session, &key)?))
+                read_long::<Self>(true, move |session| export(&made_own(session, &key)?))
             }
         })
     }
 }
 
 /// The result of looking for a packet.
-pub(super) enum PacketLookup {
+enum PacketLookup {
     /// The caller already has a packet with this tag, and it is still current.
     Kept(String),
     /// The packet.
@@ -152,8 +152,17 @@ fn answer(packet: &SealedPacket) -> Finished {
 }
 
 /// The packet of a caller's booking, however long it takes.
-fn made(session: &Session, key: &PacketKey) -> Result<SealedPacket, Error> {
-    match find_own(session, key, None)? {
+fn made_own(session: &Session, key: &PacketKey) -> Result<SealedPacket, Error> {
+    made(&session.service, key, |owner| session.may_see(owner))
+}
+
+/// As [`find`], however long it takes.
+pub(super) fn made(
+    service: &Service,
+    key: &PacketKey,
+    may_see: impl Fn(&PartnerId) -> bool,
+) -> Result<SealedPacket, Error> {
+    match find(service, key, may_see, None)? {
         PacketLookup::Packet(packet) => Ok(packet),
         PacketLookup::Kept(_) | PacketLookup::Long => {
             Err(Error::internal("a packet is made when it is asked for"))
@@ -162,18 +171,15 @@ fn made(session: &Session, key: &PacketKey) -> Result<SealedPacket, Error> {
 }
 
 /// As [`find`], of a booking that the caller may see.
-fn find_own(
-    session: &Session,
-    key: &PacketKey,
-    asked: Option<&Request>,
-) -> Result<PacketLookup, Error> {
-    find(&session.service, key, |owner| session.may_see(owner), asked)
+fn find_own(session: &Session, key: &PacketKey, asked: &Request) -> Result<PacketLookup, Error> {
+    let may_see = |owner: &PartnerId| session.may_see(owner);
+    find(&session.service, key, may_see, Some(asked))
 }
 
 /// Finds the packet of a booking without the withheld values, reusing the one made before while it is current, or makes it.
 /// The booking is unknown unless its owner `may_see` it. With `asked`, it answers
 /// [`PacketLookup::Kept`] if the caller has a current packet, and [`PacketLookup::Long`] instead of making one that takes long.
-pub(super) fn find(
+fn find(
     service: &Service,
     key: &PacketKey,
     may_see: impl Fn(&PartnerId) -> bool,

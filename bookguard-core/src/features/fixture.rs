@@ -14,8 +14,7 @@ pub(crate) use crate::engine::batch::{
 use crate::engine::change::Entry;
 pub(crate) use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
 pub(crate) use crate::engine::command::{
-    Command, Envelope, EventSeed, Head, LeasedDelivery, NewBooking, NewEvent, NewKey, Receipt,
-    Remember,
+    Command, Envelope, EventSeed, Head, LeasedDelivery, NewBooking, NewKey, Receipt, Remember,
 };
 pub(crate) use crate::engine::decide::Decision;
 use crate::engine::needs::Needs;
@@ -320,12 +319,11 @@ pub(crate) fn booking_by(at: Timestamp, policy_set: Option<PolicySet>) -> Envelo
         terms_body: "t".repeat(40),
         stream: entropy::bytes(),
         fact: Arc::new(fact),
-        event: NewEvent {
+        event: EventSeed {
             event_id: EventId::new(at, entropy::bytes()),
-            event_type: EventType::BookingCreated,
-            head: "{".to_owned(),
             lease: 5,
         },
+        event_head: "{".to_owned(),
         booking: made.state.booking,
         terms: made.terms,
     };

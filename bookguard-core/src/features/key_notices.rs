@@ -26,9 +26,8 @@ pub(crate) struct TellExpiry {
 /// # Errors
 /// `unavailable` when the store does not answer.
 pub fn due(service: &Service, after: Option<KeyNotice>) -> Result<Vec<KeyNotice>, Error> {
-    let mut reader = service.reader()?;
-    let keys = reader.expiring_keys(service.clock().now(), after, limits::KEYS_LOOKED_AT);
-    keys.map_err(|e| service.fault(&e))
+    let now = service.clock().now();
+    service.ask(|reader| reader.expiring_keys(now, after, limits::KEYS_LOOKED_AT))
 }
 
 /// The command that tells of one of them now.

@@ -23,7 +23,7 @@ use crate::operation::{
     read, write,
 };
 use crate::service::Service;
-use crate::session::{Access, Authority, Operator, Session, SignedIn, operator_unauthorized};
+use crate::session::{Access, Authority, Operator, Session, SignedIn};
 
 /// `POST /v1/operator/console-links`
 #[derive(Debug)]
@@ -268,7 +268,7 @@ impl Operation for StartOperatorSession {
         let (token, hash) = new_token();
         let start = Self {
             // A session does not begin another, which would outlast it.
-            operator_key_id: own.ok_or_else(operator_unauthorized)?,
+            operator_key_id: own.ok_or_else(Error::operator_unauthorized)?,
             console_session_id: ConsoleSessionId::new(at, entropy::bytes()),
             token,
             hash,

@@ -21,8 +21,8 @@ use crate::model::{
     QuotaChanges, Scope, Scopes, Search,
 };
 use crate::operation::{
-    Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, path_id,
-    query, query_choice, query_one, query_text, read, read_long, read_paging, write,
+    Action, Body, LIMIT, Operation, QueryForm, QueryParam, QueryReader, Request, Route, ids_cursor,
+    path_id, query, query_one, read, read_long, write,
 };
 use crate::policy::{
     EVERY_EVENT_TYPE, POLICY_ID_FIX, POLICY_ID_PATTERN, is_policy_id, normalise_event_type,
@@ -74,7 +74,7 @@ impl Operation for RegisterPartner {
     fn prepare(session: &Session, request: &Request) -> Result<Action<Registration>, Error> {
         let service = &session.service;
         // The administrator decides who registers.
-        let mode = match (service.registration(), &session.authority) {
+        let mode = match (service.config().registration, &session.authority) {
             (Mode::Closed, Authority::Administrator { .. }) => Mode::Open,
             (mode, _) => mode,
         };
@@ -311,7 +311,10 @@ fn read_account<O: Operation<Output = PartnerAccount>>(
     partner_id: PartnerId,
 ) -> Action<PartnerAccount> {
     read::<O>(move |session| {
-        let (given, at) = (session.service.quota(), session.service.clock().now());
+        let (given, at) = (
+            session.service.config().quota,
+            session.service.clock().now(),
+        );
         query_one(session, |reader| reader.account(&partner_id, given, at))?
             .ok_or_else(|| Error::not_found("partner"))
     })
@@ -473,14 +476,12 @@ impl Operation for ListPartners {
     type Output = Page<Partner>;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<Page<Partner>>, Error> {
-        let mut faults = Vec::new();
-        let page = read_paging(request, &mut faults);
-        let status = query_choice(request, "status", &PartnerStatus::WORDS, &mut faults);
-        let search = query_text(request, "search", limits::SEARCH_CHARS, &mut faults);
+        let mut params = QueryReader::of(request);
+        let page = params.paging();
+        let status = params.choice("status", PartnerStatus::WORDS);
+        let search = params.text("search", limits::SEARCH_CHARS);
         let search = search.map(Search::of);
-        if !faults.is_empty() {
-            return Err(Error::faults(faults));
-        }
+        params.end()?;
         // A search that matches little examines thousands of rows.
         Ok(read_long::<Self>(search.is_some(), move |session| {
             if let Some(search) = search {

@@ -236,7 +236,7 @@ impl Operation for GetPolicy {
                 Error::faults(vec![query_fault(
                     "version",
                     "out_of_range",
-                    &format!("\"{}\" is not a version", input::shorten(text)),
+                    format!("\"{}\" is not a version", input::shorten(text)),
                     "Send a whole number from 1, or leave it out for the latest.",
                 )])
             })?),

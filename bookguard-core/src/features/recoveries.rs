@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::operation::{
     Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, query_one,
-    read, write,
+    query_own, read, write,
 };
 use crate::service::Service;
 use crate::session::{Access, Session};
@@ -207,10 +207,8 @@ impl Operation for GetRecovery {
     fn prepare(_: &Session, request: &Request) -> Result<Action<Recovery>, Error> {
         let recovery_id: RecoveryId = path_id(request, 0)?;
         Ok(read::<Self>(move |session| {
-            query_one(session, |reader| reader.recovery(&recovery_id))?
-                .filter(|(owner, _)| session.may_see(owner))
-                .map(|(_, recovery)| recovery)
-                .ok_or_else(|| Error::not_found("recovery"))
+            let found = query_own(session, &recovery_id, |reader, id| reader.recovery(id))?;
+            Ok(found.1)
         }))
     }
 }
@@ -284,9 +282,8 @@ pub fn next_steps(
 /// # Errors
 /// `unavailable`.
 pub fn due_steps(service: &Service) -> Result<Vec<Envelope<()>>, Error> {
-    let mut reader = service.reader()?;
     let first = PartnerId::from_bytes([0; 16]);
-    let steps = next_steps(service, &mut reader, first).map_err(|e| service.fault(&e))?;
+    let steps = service.ask(|reader| next_steps(service, reader, first))?;
     Ok(steps.0)
 }
 

@@ -10,12 +10,10 @@
 
 pub(crate) mod rule;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use super::evidence::{self, PacketLookup};
+use super::console::{hash_of, new_token};
+use super::evidence;
 use crate::engine::command::Envelope;
 use crate::entropy;
 use crate::error::{Error, Kind};
@@ -25,7 +23,7 @@ use crate::limits;
 use crate::model::id::noun;
 use crate::model::{BookingId, Page, PartnerId, Scope, ShareId, Timestamp};
 use crate::operation::{
-    Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, query_one,
+    Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, query_own,
     read, write,
 };
 use crate::policy;
@@ -81,9 +79,9 @@ impl Operation for CreateShare {
             withhold,
             note,
         } = ShareRequest::read(&request.body)?;
-        let partner_id = owned(session, &booking_id)?;
+        let partner_id = query_own(session, &booking_id, |reader, id| reader.booking_owner(id))?;
         let at = session.service.clock().now();
-        let token = URL_SAFE_NO_PAD.encode(entropy::bytes::<{ limits::SHARE_TOKEN_BYTES }>());
+        let (token, hash) = new_token();
         let share = Share {
             share_id: ShareId::new(at, entropy::bytes()),
             booking_id,
@@ -105,7 +103,6 @@ impl Operation for CreateShare {
             withhold,
             note,
         };
-        let hash = hash_of(&token);
         let create = Self {
             partner_id,
             stored: StoredShare { share, hash },
@@ -113,13 +110,6 @@ impl Operation for CreateShare {
         };
         Ok(write(at, create))
     }
-}
-
-/// The owner of a booking that this caller may see.
-fn owned(session: &Session, booking_id: &BookingId) -> Result<PartnerId, Error> {
-    query_one(session, |reader| reader.booking_owner(booking_id))?
-        .filter(|owner| session.may_see(owner))
-        .ok_or_else(|| Error::not_found("booking"))
 }
 
 impl ShareRequest {
@@ -206,7 +196,7 @@ impl Operation for ListShares {
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Share>>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         let page = paging::<noun::Share>(request)?;
-        owned(session, &booking_id)?;
+        query_own(session, &booking_id, |reader, id| reader.booking_owner(id))?;
         Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {
                 reader.shares(&booking_id, page.before, page.limit + 1)
@@ -242,7 +232,7 @@ impl Operation for RevokeShare {
     fn prepare(session: &Session, request: &Request) -> Result<Action<Share>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         let share_id: ShareId = path_id(request, 1)?;
-        owned(session, &booking_id)?;
+        query_own(session, &booking_id, |reader, id| reader.booking_owner(id))?;
         let revoke = Self {
             booking_id,
             share_id,
@@ -284,21 +274,14 @@ pub(crate) struct RecordView {
 #[derive(Debug)]
 pub(crate) struct ForgetShares;
 
-/// SHA-256 of a token's text, as the store keeps it. 256 random bits need no slow hash.
-fn hash_of(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
-}
-
 /// The share that this token opens now. Any text is looked up, whatever its form. Blocks.
 ///
 /// # Errors
 /// `not_found`, the same for a token that is unknown, expired or revoked, or of an ended contract; `unavailable` when the store does not answer.
 pub fn find(service: &Service, token: &str) -> Result<Share, Error> {
     let (hash, now) = (hash_of(token), service.clock().now());
-    let found = service.reader()?.live_share(&hash, now);
-    found
-        .map_err(|e| service.fault(&e))?
-        .ok_or_else(no_such_link)
+    let found = service.ask(|reader| reader.live_share(&hash, now))?;
+    found.ok_or_else(no_such_link)
 }
 
 /// The error for a link that shows nothing, for whatever reason.
@@ -317,12 +300,7 @@ pub(crate) fn no_such_link() -> Error {
 pub fn packet(service: &Service, share: &Share) -> Result<SealedPacket, Error> {
     let key = (share.booking_id, share.withhold.clone());
     // The share itself is the permission.
-    match evidence::find(service, &key, |_| true, None)? {
-        PacketLookup::Packet(packet) => Ok(packet),
-        PacketLookup::Kept(_) | PacketLookup::Long => {
-            Err(Error::internal("a packet is made when it is asked for"))
-        }
-    }
+    evidence::made(service, &key, |_| true)
 }
 
 /// The command that records a view of a share; `None` if it repeats one that is recorded already.
@@ -348,8 +326,7 @@ fn old_before(now: Timestamp) -> Timestamp {
 pub fn forget_old(service: &Service) -> Result<(), Error> {
     loop {
         let at = service.clock().now();
-        let old = service.reader()?.has_old_shares(old_before(at));
-        if !old.map_err(|e| service.fault(&e))? {
+        if !service.ask(|reader| reader.has_old_shares(old_before(at)))? {
             return Ok(());
         }
         service.submit_and_wait(Envelope::new(at, ForgetShares))?;

@@ -208,7 +208,7 @@ impl Operation for GetSystem {
                     folder: folder.path().display().to_string(),
                     newest_at: folder.newest(),
                 }),
-                settings: service.settings().to_vec(),
+                settings: service.config().settings.clone(),
             })
         }))
     }
@@ -266,8 +266,7 @@ fn witnesses(service: &Service) -> Result<Vec<LogWitness>, Error> {
     let Some(policy) = service.witnesses() else {
         return Ok(Vec::new());
     };
-    let known = service.reader()?.witnesses();
-    let known = known.map_err(|e| service.fault(&e))?;
+    let known = service.ask(|reader| reader.witnesses())?;
     let mut witnesses = Vec::new();
     for place in places(policy) {
         let state = known.iter().find(|state| state.url == place.url);
@@ -291,9 +290,8 @@ fn witnesses(service: &Service) -> Result<Vec<LogWitness>, Error> {
 }
 
 fn timestamps(service: &Service) -> Result<TimestampState, Error> {
-    let mut reader = service.reader()?;
-    let stamping = reader.stamping().map_err(|e| service.fault(&e))?;
-    let latest = reader.latest_stamp().map_err(|e| service.fault(&e))?;
+    let found = service.ask(|reader| Ok((reader.stamping()?, reader.latest_stamp()?)));
+    let (stamping, latest) = found?;
     let claim = latest.as_ref();
     let claim = claim.and_then(|stamp| bookguard_time::read(&stamp.response).ok());
     Ok(TimestampState {

@@ -98,10 +98,8 @@ pub fn due(service: &Service, interval_ms: i64) -> Result<Option<Unstamped>, Err
 /// # Errors
 /// `unavailable` when the store does not answer.
 pub fn standing(service: &Service) -> Result<(Stamping, Option<Timestamp>), Error> {
-    let mut reader = service.reader()?;
-    let stamping = reader.stamping().map_err(|e| service.fault(&e))?;
-    let latest = reader.latest_stamp().map_err(|e| service.fault(&e))?;
-    Ok((stamping, latest.map(|stamp| stamp.time)))
+    let found = service.ask(|reader| Ok((reader.stamping()?, reader.latest_stamp()?)));
+    found.map(|(stamping, latest)| (stamping, latest.map(|stamp| stamp.time)))
 }
 
 /// The stamps that the packet of a booking with these first and last entries shows, of the log of this name as it was with `most`

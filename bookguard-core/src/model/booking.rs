@@ -1,36 +1,21 @@
 //! A booking and its states.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Amount, BookingId, Currency, Decimal, PartnerId, ResolutionId, Timestamp};
+use super::{Amount, BookingId, Currency, Decimal, PartnerId, ResolutionId, Timestamp, vocabulary};
 
-/// The status of a booking: `created → protected → canceled` or `created → canceled`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
-#[serde(rename_all = "lowercase")]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
-pub enum BookingStatus {
-    /// Recorded.
-    Created,
-    /// Locked into the ledger with its frozen terms.
-    Protected,
-    /// Canceled, with a resolution.
-    Canceled,
-}
-
-impl BookingStatus {
-    /// All statuses with their names.
-    pub const WORDS: [(&'static str, Self); 3] = [
-        ("created", Self::Created),
-        ("protected", Self::Protected),
-        ("canceled", Self::Canceled),
-    ];
-
-    /// The status's name.
-    pub fn word(self) -> &'static str {
-        Self::WORDS[self as usize].0
+vocabulary! {
+    /// The status of a booking: `created → protected → canceled` or `created → canceled`.
+    BookingStatus {
+        /// Recorded.
+        Created = "created",
+        /// Locked into the ledger with its frozen terms.
+        Protected = "protected",
+        /// Canceled, with a resolution.
+        Canceled = "canceled",
     }
 }
 

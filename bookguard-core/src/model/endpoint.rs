@@ -1,37 +1,29 @@
 //! A webhook endpoint: where a partner receives its events.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-use super::{EndpointId, EventType, PartnerId, Timestamp};
+use super::{EndpointId, EventType, PartnerId, Timestamp, vocabulary};
 use crate::limits::MOVED_MS;
 
-/// The status of an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
-#[serde(rename_all = "snake_case")]
-pub enum EndpointStatus {
-    /// It receives events.
-    Active,
-    /// It receives events, but ten or more attempts have failed in a row.
-    Failing,
-    /// All attempts have failed for five days: its deliveries wait, and now and then one probes whether it is back.
-    Suspended,
-    /// The partner disabled it: it gets no new events, and its waiting deliveries keep waiting.
-    Disabled,
-    /// Its receiver answered 410 Gone; it is treated as disabled.
-    Gone,
+vocabulary! {
+    /// The status of an endpoint.
+    EndpointStatus {
+        /// It receives events.
+        Active = "active",
+        /// It receives events, but ten or more attempts have failed in a row.
+        Failing = "failing",
+        /// All attempts have failed for five days: its deliveries wait, and now and then one probes whether it is back.
+        Suspended = "suspended",
+        /// The partner disabled it: it gets no new events, and its waiting deliveries keep waiting.
+        Disabled = "disabled",
+        /// Its receiver answered 410 Gone; it is treated as disabled.
+        Gone = "gone",
+    }
 }
 
 impl EndpointStatus {
-    /// All statuses with their names.
-    pub const WORDS: [(&'static str, Self); 5] = [
-        ("active", Self::Active),
-        ("failing", Self::Failing),
-        ("suspended", Self::Suspended),
-        ("disabled", Self::Disabled),
-        ("gone", Self::Gone),
-    ];
-
     /// Whether new events are delivered to it.
     pub fn takes_events(self) -> bool {
         match self {

@@ -1,58 +1,35 @@
 //! Lifecycle events and the state of their deliveries.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-use super::{BookingId, EndpointId, EventId, PartnerId, Timestamp};
+use super::{BookingId, EndpointId, EventId, PartnerId, Timestamp, vocabulary};
 
-/// What an event reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
-pub enum EventType {
-    /// A booking was recorded.
-    #[serde(rename = "booking.created")]
-    BookingCreated,
-    /// A booking was protected.
-    #[serde(rename = "booking.protected")]
-    BookingProtected,
-    /// A cancellation was resolved.
-    #[serde(rename = "resolution.created")]
-    ResolutionCreated,
-    /// A booking's event was moved to another date.
-    #[serde(rename = "booking.rescheduled")]
-    BookingRescheduled,
-    /// An acceptance of a booking's terms was recorded.
-    #[serde(rename = "terms.accepted")]
-    TermsAccepted,
-    /// A person decided a resolution that needed it.
-    #[serde(rename = "resolution.decided")]
-    ResolutionDecided,
-    /// An endpoint was suspended because all attempts failed for long.
-    #[serde(rename = "endpoint.suspended")]
-    EndpointSuspended,
-    /// An API key will soon expire.
-    #[serde(rename = "api_key.expiring")]
-    ApiKeyExpiring,
+// The store keeps a type as its place here.
+vocabulary! {
+    /// What an event reports.
+    EventType {
+        /// A booking was recorded.
+        BookingCreated = "booking.created",
+        /// A booking was protected.
+        BookingProtected = "booking.protected",
+        /// A cancellation was resolved.
+        ResolutionCreated = "resolution.created",
+        /// A booking's event was moved to another date.
+        BookingRescheduled = "booking.rescheduled",
+        /// An acceptance of a booking's terms was recorded.
+        TermsAccepted = "terms.accepted",
+        /// A person decided a resolution that needed it.
+        ResolutionDecided = "resolution.decided",
+        /// An endpoint was suspended because all attempts failed for long.
+        EndpointSuspended = "endpoint.suspended",
+        /// An API key will soon expire.
+        ApiKeyExpiring = "api_key.expiring",
+    }
 }
 
 impl EventType {
-    /// All types with their names. The store keeps a type as its place here.
-    pub const WORDS: [(&'static str, Self); 8] = [
-        ("booking.created", Self::BookingCreated),
-        ("booking.protected", Self::BookingProtected),
-        ("resolution.created", Self::ResolutionCreated),
-        ("booking.rescheduled", Self::BookingRescheduled),
-        ("terms.accepted", Self::TermsAccepted),
-        ("resolution.decided", Self::ResolutionDecided),
-        ("endpoint.suspended", Self::EndpointSuspended),
-        ("api_key.expiring", Self::ApiKeyExpiring),
-    ];
-
-    /// The type's name.
-    pub fn word(self) -> &'static str {
-        Self::WORDS[self as usize].0
-    }
-
     /// The same type as the ledger and evidence packets know it. `None` for the types that an endpoint must list: such
     /// an event is made only while somebody listens, so it is not part of what is proved about a booking.
     pub fn recorded(self) -> Option<RecordedEventType> {
@@ -95,20 +72,18 @@ pub enum RecordedEventType {
     ResolutionCreated,
 }
 
-/// The status of a delivery, or of an event over all its deliveries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
-pub enum DeliveryStatus {
-    /// No attempt has ended yet.
-    Pending,
-    /// The receiver answered 2xx.
-    Delivered,
-    /// The last attempt failed; `nextAttemptAt` is present while automatic attempts remain.
-    Failed,
-    /// No endpoint took the event when it happened.
-    NoEndpoints,
+vocabulary! {
+    /// The status of a delivery, or of an event over all its deliveries.
+    DeliveryStatus {
+        /// No attempt has ended yet.
+        Pending = "pending",
+        /// The receiver answered 2xx.
+        Delivered = "delivered",
+        /// The last attempt failed; `nextAttemptAt` is present while automatic attempts remain.
+        Failed = "failed",
+        /// No endpoint took the event when it happened.
+        NoEndpoints = "no_endpoints",
+    }
 }
 
 impl DeliveryStatus {
@@ -134,19 +109,6 @@ impl DeliveryStatus {
             true => Self::Failed,
             false => status,
         }
-    }
-
-    /// All statuses with their names.
-    pub const WORDS: [(&'static str, Self); 4] = [
-        ("pending", Self::Pending),
-        ("delivered", Self::Delivered),
-        ("failed", Self::Failed),
-        ("no_endpoints", Self::NoEndpoints),
-    ];
-
-    /// The status's name.
-    pub const fn word(self) -> &'static str {
-        Self::WORDS[self as usize].0
     }
 }
 
@@ -225,11 +187,11 @@ mod tests {
     #[test]
     fn an_endpoint_receives_what_it_lists_and_one_without_a_list_what_the_specification_names() {
         let of_the_specification = ["booking.created", "booking.protected", "resolution.created"];
-        for (at, (word, event_type)) in EventType::WORDS.into_iter().enumerate() {
+        for (at, &(word, event_type)) in EventType::WORDS.iter().enumerate() {
             assert_eq!((event_type as usize, event_type.word()), (at, word));
             let standard = of_the_specification.contains(&word);
             assert_eq!(event_type.is_received_by(&[]), standard, "{word}");
-            for (_, listed) in EventType::WORDS {
+            for &(_, listed) in EventType::WORDS {
                 let listed_too = event_type.is_received_by(&[EventType::BookingCreated, listed]);
                 let expected = event_type == listed || event_type == EventType::BookingCreated;
                 assert_eq!(listed_too, expected, "{word} {listed:?}");

@@ -121,151 +121,60 @@ impl<'de, N: Noun> Deserialize<'de> for Id<N> {
     }
 }
 
-/// The kinds of ids.
-pub mod noun {
-    use super::Noun;
+/// Declares the kinds of ids: what each is, its name here and that of its ids, its prefix and its name for people.
+macro_rules! nouns {
+    ($($(#[$doc:meta])* $noun:ident, $id:ident, $prefix:literal, $name:literal;)+) => {
+        /// The kinds of ids.
+        pub mod noun {
+            $(
+                $(#[$doc])*
+                #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+                pub struct $noun;
 
-    /// A partner.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct Partner;
-    impl Noun for Partner {
-        const PREFIX: &'static str = "ptn";
-        const NAME: &'static str = "partner";
-    }
+                impl super::Noun for $noun {
+                    const PREFIX: &'static str = $prefix;
+                    const NAME: &'static str = $name;
+                }
+            )+
+        }
 
-    /// An API key.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct ApiKey;
-    impl Noun for ApiKey {
-        const PREFIX: &'static str = "key";
-        const NAME: &'static str = "API key";
-    }
-
-    /// A key of the operator.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct OperatorKey;
-    impl Noun for OperatorKey {
-        const PREFIX: &'static str = "opk";
-        const NAME: &'static str = "operator key";
-    }
-
-    /// A session of the console.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct ConsoleSession;
-    impl Noun for ConsoleSession {
-        const PREFIX: &'static str = "cns";
-        const NAME: &'static str = "console session";
-    }
-
-    /// A record of the audit.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct Audit;
-    impl Noun for Audit {
-        const PREFIX: &'static str = "aud";
-        const NAME: &'static str = "audit record";
-    }
-
-    /// A booking.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct Booking;
-    impl Noun for Booking {
-        const PREFIX: &'static str = "bkg";
-        const NAME: &'static str = "booking";
-    }
-
-    /// A webhook event.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct Event;
-    impl Noun for Event {
-        const PREFIX: &'static str = "evt";
-        const NAME: &'static str = "webhook event";
-    }
-
-    /// A webhook endpoint.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct Endpoint;
-    impl Noun for Endpoint {
-        const PREFIX: &'static str = "end";
-        const NAME: &'static str = "webhook endpoint";
-    }
-
-    /// The resolution of a canceled booking.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct Resolution;
-    impl Noun for Resolution {
-        const PREFIX: &'static str = "res";
-        const NAME: &'static str = "resolution";
-    }
-
-    /// An evidence item.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct EvidenceItem;
-    impl Noun for EvidenceItem {
-        const PREFIX: &'static str = "itm";
-        const NAME: &'static str = "evidence item";
-    }
-
-    /// A recovery of events.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct Recovery;
-    impl Noun for Recovery {
-        const PREFIX: &'static str = "rec";
-        const NAME: &'static str = "recovery";
-    }
-
-    /// A share of a booking's evidence.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct Share;
-    impl Noun for Share {
-        const PREFIX: &'static str = "shr";
-        const NAME: &'static str = "share";
-    }
-
-    /// A legal hold on a booking.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct Hold;
-    impl Noun for Hold {
-        const PREFIX: &'static str = "hld";
-        const NAME: &'static str = "hold";
-    }
-
-    /// A request.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct Request;
-    impl Noun for Request {
-        const PREFIX: &'static str = "req";
-        const NAME: &'static str = "request";
-    }
+        $(
+            #[doc = concat!("`", $prefix, "_…`")]
+            pub type $id = Id<noun::$noun>;
+        )+
+    };
 }
 
-/// `ptn_…`
-pub type PartnerId = Id<noun::Partner>;
-/// `key_…`
-pub type ApiKeyId = Id<noun::ApiKey>;
-/// `opk_…`
-pub type OperatorKeyId = Id<noun::OperatorKey>;
-/// `cns_…`
-pub type ConsoleSessionId = Id<noun::ConsoleSession>;
-/// `aud_…`
-pub type AuditId = Id<noun::Audit>;
-/// `bkg_…`
-pub type BookingId = Id<noun::Booking>;
-/// `evt_…`
-pub type EventId = Id<noun::Event>;
-/// `end_…`
-pub type EndpointId = Id<noun::Endpoint>;
-/// `res_…`
-pub type ResolutionId = Id<noun::Resolution>;
-/// `itm_…`
-pub type ItemId = Id<noun::EvidenceItem>;
-/// `rec_…`
-pub type RecoveryId = Id<noun::Recovery>;
-/// `shr_…`
-pub type ShareId = Id<noun::Share>;
-/// `hld_…`
-pub type HoldId = Id<noun::Hold>;
-/// `req_…`
-pub type RequestId = Id<noun::Request>;
+nouns! {
+    /// A partner.
+    Partner, PartnerId, "ptn", "partner";
+    /// An API key.
+    ApiKey, ApiKeyId, "key", "API key";
+    /// A key of the operator.
+    OperatorKey, OperatorKeyId, "opk", "operator key";
+    /// A session of the console.
+    ConsoleSession, ConsoleSessionId, "cns", "console session";
+    /// A record of the audit.
+    Audit, AuditId, "aud", "audit record";
+    /// A booking.
+    Booking, BookingId, "bkg", "booking";
+    /// A webhook event.
+    Event, EventId, "evt", "webhook event";
+    /// A webhook endpoint.
+    Endpoint, EndpointId, "end", "webhook endpoint";
+    /// The resolution of a canceled booking.
+    Resolution, ResolutionId, "res", "resolution";
+    /// An evidence item.
+    EvidenceItem, ItemId, "itm", "evidence item";
+    /// A recovery of events.
+    Recovery, RecoveryId, "rec", "recovery";
+    /// A share of a booking's evidence.
+    Share, ShareId, "shr", "share";
+    /// A legal hold on a booking.
+    Hold, HoldId, "hld", "hold";
+    /// A request.
+    Request, RequestId, "req", "request";
+}
 
 #[cfg(test)]
 mod tests {

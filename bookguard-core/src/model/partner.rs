@@ -1,34 +1,24 @@
 //! A partner: a booking platform that uses the service.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PartnerId, Timestamp};
+use super::{PartnerId, Timestamp, vocabulary};
 
-/// Whether a partner may use the service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
-#[serde(rename_all = "lowercase")]
-pub enum PartnerStatus {
-    /// Registered; waits for the administrator.
-    Pending,
-    /// Approved; has no key yet.
-    Approved,
-    /// Has had a key.
-    Active,
-    /// Suspended by the operator: its keys only read.
-    Suspended,
-}
-
-impl PartnerStatus {
-    /// All statuses with their names.
-    pub const WORDS: [(&'static str, Self); 4] = [
-        ("pending", Self::Pending),
-        ("approved", Self::Approved),
-        ("active", Self::Active),
-        ("suspended", Self::Suspended),
-    ];
+vocabulary! {
+    /// Whether a partner may use the service.
+    PartnerStatus {
+        /// Registered; waits for the administrator.
+        Pending = "pending",
+        /// Approved; has no key yet.
+        Approved = "approved",
+        /// Has had a key.
+        Active = "active",
+        /// Suspended by the operator: its keys only read.
+        Suspended = "suspended",
+    }
 }
 
 /// A partner as `GET /v1/partners/me` shows it.

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::Timestamp;
 
 /// How it went with the witness, or witnesses, at one address.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WitnessState {
     /// The address that takes checkpoints, without `/add-checkpoint`.

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Action, Awaits, Finished, LookFn, Operation, ReadFn, Request, Watch, Writing};
-use super::{finish, finish_write, prepare};
+use super::{Action, Awaits, Finished, Operation, Request, Step, Writing};
+use super::{finish_write, prepare};
 use crate::engine::command::Envelope;
 use crate::error::Error;
 use crate::model::PartnerId;
@@ -17,22 +17,14 @@ use crate::session::Session;
 /// [`step`] of one operation.
 pub type StepFn = fn(&Session, &Request) -> Result<RequestStep, Error>;
 
-/// What to do for a request.
-pub enum RequestStep {
-    /// Run a read.
-    Read {
-        /// Whether it may take long, so that others should not have to wait for it.
-        is_long: bool,
-        /// The read.
-        read: ReadFn,
-    },
-    /// Repeat a read until there is something to answer.
-    Watch(WatchStep),
-    /// Run a command.
-    Write(WriteStep),
-}
+/// What a frontend does for a request.
+pub type RequestStep = Step<WriteStep>;
 
-/// The encoded [`Watch`].
+/// A read that may be repeated.
+pub type LookFn = Arc<dyn Fn(&Session) -> Result<Look, Error> + Send + Sync>;
+
+/// A read that waits until something has happened. It is repeated when the partner has another event, and also now and
+/// then, because other processes notify nobody here.
 pub struct WatchStep {
     /// The partner whose events trigger it.
     pub partner_id: PartnerId,
@@ -41,7 +33,7 @@ pub struct WatchStep {
     /// Whether the read may take long.
     pub is_long: bool,
     /// The read.
-    pub look: LookFn<Look>,
+    pub look: LookFn,
 }
 
 /// What a look found.
@@ -77,32 +69,9 @@ pub type Answering = Pin<Box<dyn Future<Output = Result<Finished, Error>> + Send
 pub fn step<O: Operation>(session: &Session, request: &Request) -> Result<RequestStep, Error> {
     Ok(match prepare::<O>(session, request)? {
         Action::Read { is_long, read } => RequestStep::Read { is_long, read },
-        Action::Watch(watch) => RequestStep::Watch(watch_step::<O>(watch)),
+        Action::Watch(watch) => RequestStep::Watch(watch),
         Action::Write(writing) => RequestStep::Write(write_step::<O>(writing)),
     })
-}
-
-fn watch_step<O: Operation>(watch: Watch<O::Output>) -> WatchStep {
-    let Watch {
-        partner_id,
-        patience,
-        look,
-        is_long,
-        is_enough,
-    } = watch;
-    let look = move |session: &Session| {
-        let found = look(session)?;
-        Ok(Look {
-            finished: finish::<O>(&found),
-            is_enough: is_enough(&found),
-        })
-    };
-    WatchStep {
-        partner_id,
-        patience,
-        is_long,
-        look: Arc::new(look),
-    }
 }
 
 fn write_step<O: Operation>(writing: Writing<O::Output>) -> WriteStep {

@@ -83,7 +83,7 @@ impl Service {
             packets: Arc::clone(&packets),
             storage: Arc::clone(&storage),
             quota: config.quota,
-            observer: config.batches,
+            observer: Arc::clone(&config.batches),
         };
         let (inbox, thread) = writer::start(deps).map_err(at)?;
         let head = store.head().map_err(at)?;
@@ -93,39 +93,33 @@ impl Service {
         }
         let service = Self {
             presence: Presence::new(store.registry()),
-            outbox: config.outbox,
             followed,
             store,
             inbox,
-            clock: config.clock,
             seal,
             log,
             rolled_back: Mutex::new(false),
             storage,
             begun: made_key.map(|key| begun(&config.db, &key)),
             unguarded,
-            public_url: config.public_url,
-            operator_url: config.operator_url,
             database: config.db.to_string(),
             // `bookguard backup` copies files alone.
-            backups: (config.backup_folder)
+            backups: (config.backup_folder.clone())
                 .filter(|_| config.db.file().is_some())
                 .map(WatchedFolder::new),
-            witnesses: config.witnesses,
-            settings: config.settings,
-            registration: config.registration,
-            library_policies: config.library_policies,
             policy_cache: PolicyCache::default(),
             packets,
             upper_nodes: UpperNodes::default(),
             news,
-            endpoint_rule: config.endpoint_rule,
-            verifies_endpoints: config.verifies_endpoints,
-            quota: config.quota,
+            // The text of a key is not kept.
+            config: ServiceConfig {
+                ledger_key: None,
+                ..config
+            },
         };
         service.look_at_erasures()?;
         // A caller that only reads may be reading a backup, which lacks later entries.
-        if config.create {
+        if service.config.create {
             if hold_off > Duration::ZERO {
                 // So that no request waits for it. Whether it succeeds does not matter.
                 let _ = service.submit_and_wait(service.envelope(ProbeStorage));

@@ -164,15 +164,15 @@ impl<'a> Writes<'a> {
             Change::LossesNoted(lacking) => self.single.push(losses_noted(lacking)),
             Change::PartnerAdded { partner, secret } => self.partners.push((partner, secret)),
             Change::PartnerEdited(partner) => self.single.push(edited(partner)),
-            Change::PartnerStatusChanged { partner_id, status } => self.single.push(Statement::new(
+            Change::PartnerStatusChanged(partner_id, status) => self.single.push(Statement::new(
                 "UPDATE partner SET status = $1 WHERE id = $2",
                 vec![(*status as i64).into(), partner_id.into()],
             )),
-            Change::KeyAdded { partner_id, key } => {
+            Change::KeyAdded(partner_id, key) => {
                 let (body, codes) = keys::born(seal, partner_id, key);
                 self.keys.push((*partner_id, key, body, codes));
             }
-            Change::KeyStandingChanged { api_key_id, standing } => {
+            Change::KeyStandingChanged(api_key_id, standing) => {
                 self.single.push(keys::stands(seal, api_key_id, *standing));
             }
             Change::KeyExpiryTold(api_key_id) => self.single.push(keys::notice_sent(api_key_id)),
@@ -182,54 +182,54 @@ impl<'a> Writes<'a> {
             Change::ConsoleSessionChanged(stored) => self.single.push(console_sessions::changed(seal, &**stored)),
             Change::OperatorSessionAdded(stored) => self.single.push(console_sessions::added(seal, &**stored)),
             Change::OperatorSessionChanged(stored) => self.single.push(console_sessions::changed(seal, &**stored)),
-            Change::ConsoleSessionsForgotten { before } => self.single.push(console_sessions::forgotten(*before)),
+            Change::ConsoleSessionsForgotten(before) => self.single.push(console_sessions::forgotten(*before)),
             Change::Recorded(record) => self.single.push(audit::added(seal, record)),
-            Change::AuditPruned { to } => self.single.push(audit::pruned(to)),
+            Change::AuditPruned(to) => self.single.push(audit::pruned(to)),
             Change::PolicyAdded { partner_id, kept, versions } => {
                 self.policies.push((*partner_id, kept));
                 self.single.push(policies::counted(partner_id, *versions, kept.made_at));
             }
-            Change::PartnerSettingsChanged { partner_id, settings } => self.single.push(Statement::new(
+            Change::PartnerSettingsChanged(partner_id, settings) => self.single.push(Statement::new(
                 "UPDATE partner SET settings = $1 WHERE id = $2",
                 vec![json::<PartnerSettings>(settings).into(), partner_id.into()],
             )),
-            Change::QuotaSet { partner_id, quota } => self.single.push(Statement::new(
+            Change::QuotaSet(partner_id, quota) => self.single.push(Statement::new(
                 "UPDATE partner SET quota = $1 WHERE id = $2",
                 vec![json(quota).into(), partner_id.into()],
             )),
             Change::EventAdded(event) => self.events.push(event),
-            Change::DeliveryAdded { event_id, endpoint_id, state } => {
+            Change::DeliveryAdded((event_id, endpoint_id), state) => {
                 self.deliveries.push((*event_id, *endpoint_id, *state));
             }
-            Change::DeliveryUpdated { event_id, endpoint_id, state } | Change::DeliveryRenewed { event_id, endpoint_id, state } => {
+            Change::DeliveryUpdated((event_id, endpoint_id), state) | Change::DeliveryRenewed((event_id, endpoint_id), state) => {
                 self.updated.push((*event_id, *endpoint_id, *state));
             }
             Change::AttemptAdded { event_id, endpoint_id, number, attempt } => {
                 self.attempts.push((*event_id, *endpoint_id, *number, json::<Attempt>(attempt)));
             }
-            Change::EventRetried { event_id, retries } => self.single.push(Statement::new(
+            Change::EventRetried(event_id, retries) => self.single.push(Statement::new(
                 "UPDATE event SET retries = $1 WHERE id = $2",
                 vec![i64::from(*retries).into(), event_id.into()],
             )),
-            Change::EventPruned { event_id, pruned } => {
+            Change::EventPruned(event_id, pruned) => {
                 self.pruned.push((*event_id, *pruned));
                 self.unattempted.push(*event_id);
             }
             Change::Swept(sweep) => self.single.push(retention::swept(sweep)),
             Change::FilePartAdded { file, part } => self.single.extend(files::part_added(file, part)),
             Change::FileDeleted(file) => self.single.extend(files::deleted(&file.file_id)),
-            Change::EndpointAdded { partner_id, endpoint } => self.single.push(endpoints::added(partner_id, endpoint)),
+            Change::EndpointAdded(partner_id, endpoint) => self.single.push(endpoints::added(partner_id, endpoint)),
             Change::EndpointChanged { endpoint, since } => self.single.push(endpoints::changed(endpoint, *since)),
-            Change::EndpointHealthChanged { endpoint_id, health } => self.health.push((*endpoint_id, *health)),
-            Change::EndpointDeleted { endpoint_id, at } => self.single.push(endpoints::deleted(endpoint_id, *at)),
+            Change::EndpointHealthChanged(endpoint_id, health) => self.health.push((*endpoint_id, *health)),
+            Change::EndpointDeleted(endpoint_id, at) => self.single.push(endpoints::deleted(endpoint_id, *at)),
             Change::SecretAdded { owner, term, sealed } => {
                 self.single.push(endpoints::secret_added(owner, *term, sealed));
             }
             Change::SecretsForgotten { owner, made_before } => {
                 self.single.push(endpoints::secrets_forgotten(owner, *made_before));
             }
-            Change::RecoveryAdded { partner_id, recovery } => self.single.push(recoveries::added(partner_id, recovery)),
-            Change::RecoveryUpdated { recovery, .. } => self.single.push(recoveries::updated(recovery)),
+            Change::RecoveryAdded(partner_id, recovery) => self.single.push(recoveries::added(partner_id, recovery)),
+            Change::RecoveryUpdated(_, recovery) => self.single.push(recoveries::updated(recovery)),
             Change::ShareAdded(share) => self.single.push(shares::added(seal, share)),
             Change::ShareChanged(share) => self.single.push(shares::changed(seal, share)),
             Change::HoldWritten(stored) => self.single.push(holds::written(seal, stored)),
@@ -241,18 +241,18 @@ impl<'a> Writes<'a> {
                 "UPDATE answer SET body = $1 WHERE booking_id = $2",
                 vec![Vec::new().into(), booking_id.into()],
             )),
-            Change::SharesForgotten { before } => self.single.push(shares::forgotten(*before)),
+            Change::SharesForgotten(before) => self.single.push(shares::forgotten(*before)),
             Change::WitnessNoted(state) => self.single.push(cosignatures::noted(seal, state)),
             Change::CosignatureAdded(one) => self.single.push(cosignatures::cosigned(one)),
-            Change::CosignatureForgotten { size, witness } => self.single.push(cosignatures::forgotten(*size, witness)),
-            Change::AnswerReplaced { key, answer } => self.single.push(Statement::new(
+            Change::CosignatureForgotten(size, witness) => self.single.push(cosignatures::forgotten(*size, witness)),
+            Change::AnswerReplaced(key, answer) => self.single.push(Statement::new(
                 "UPDATE answer SET body = $1 WHERE key = $2",
                 vec![answer.into(), key.into()],
             )),
             Change::Mapped(written) => self.pages.extend(written.pages.iter()),
             Change::Stamped(stamp) => self.single.push(stamps::stamped(stamp)),
             Change::StampingChanged(stamping) => self.single.push(stamps::stamping_changed(stamping)),
-            Change::AnswersForgotten { before } => self.single.push(Statement::new(
+            Change::AnswersForgotten(before) => self.single.push(Statement::new(
                 "DELETE FROM answer WHERE key IN (SELECT key FROM answer WHERE at_ms < $1 LIMIT 1000)",
                 vec![before.ms().into()],
             )),

@@ -459,10 +459,8 @@ fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
             };
             assert_eq!(!changes.is_empty(), ahead, "{told}");
             for change in &changes {
-                let crate::engine::change::Change::EndpointHealthChanged {
-                    endpoint_id,
-                    health,
-                } = change
+                let crate::engine::change::Change::EndpointHealthChanged(endpoint_id, health) =
+                    change
                 else {
                     panic!("{change:?}")
                 };

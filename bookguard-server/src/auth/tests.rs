@@ -180,7 +180,7 @@ async fn a_session_is_looked_up_once_for_its_time_and_unknown_tokens_open_nothin
     let readers = Readers::start(0).unwrap();
     let look_ups = look_ups(&acme.service, &readers);
     let unknown = keys.identify_session(&look_ups, "unknown").await;
-    assert_eq!(unknown, Err(unauthorized()));
+    assert_eq!(unknown, Err(Error::unauthorized()));
     let token = &*started.token;
     let found = keys.identify_session(&look_ups, token).await.unwrap();
     assert_eq!(found.1, started.expires_at);
@@ -192,7 +192,7 @@ async fn a_session_is_looked_up_once_for_its_time_and_unknown_tokens_open_nothin
     assert_eq!(keys.identify_session(&look_ups, token).await, Ok(found));
     acme.clock.fetch_add(limits::KEY_CACHE_MS, Ordering::AcqRel);
     let ended = keys.identify_session(&look_ups, token).await;
-    assert_eq!(ended, Err(unauthorized()));
+    assert_eq!(ended, Err(Error::unauthorized()));
     drop((by_key, signed_in, acme.service));
     acme.closing.wait();
 }
@@ -274,13 +274,22 @@ async fn what_a_look_up_logs_belongs_to_its_request() {
 fn what_another_request_has_found_meanwhile_is_not_looked_up_again() {
     let keys = Keys::default();
     let unknown = || Ok(KeyFound::Unknown);
-    assert_eq!(keys.find(&hash(1), at(0), unknown), Err(unauthorized()));
+    assert_eq!(
+        keys.find(&hash(1), at(0), unknown),
+        Err(Error::unauthorized())
+    );
     let not_asked = || panic!("it is known");
-    assert_eq!(keys.find(&hash(1), at(0), not_asked), Err(unauthorized()));
+    assert_eq!(
+        keys.find(&hash(1), at(0), not_asked),
+        Err(Error::unauthorized())
+    );
     let down = Error::unavailable("down");
     let failed = keys.find(&hash(2), at(0), || Err(down.clone()));
     assert_eq!(failed, Err(down));
-    assert_eq!(keys.find(&hash(2), at(0), unknown), Err(unauthorized()));
+    assert_eq!(
+        keys.find(&hash(2), at(0), unknown),
+        Err(Error::unauthorized())
+    );
 }
 
 /// The answer to an operation that writes.

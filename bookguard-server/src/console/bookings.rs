@@ -64,7 +64,10 @@ fn day(fields: &Fields, name: &str) -> String {
 
 fn filter(user: &User, fields: &Fields, refused: Option<&Error>) -> Markup {
     let draft = Draft { fields, refused };
-    let statuses = BookingStatus::WORDS.map(|(word, _)| (word, words(word)));
+    let statuses: Vec<_> = BookingStatus::WORDS
+        .iter()
+        .map(|(word, _)| (*word, words(word)))
+        .collect();
     html! {
         (draft.alert_of_filter(&FILTER))
         form.filter role="search" action=(user.link("/bookings")) {

@@ -50,8 +50,14 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         false => None,
     };
-    let statuses = DeliveryStatus::WORDS.map(|(word, _)| (word, words(word)));
-    let types = EventType::WORDS.map(|(word, _)| (word, word.to_owned()));
+    let statuses: Vec<_> = DeliveryStatus::WORDS
+        .iter()
+        .map(|(word, _)| (*word, words(word)))
+        .collect();
+    let types: Vec<_> = EventType::WORDS
+        .iter()
+        .map(|(word, _)| (*word, (*word).to_owned()))
+        .collect();
     let draft = asked.draft(refused.as_ref());
     let main = html! {
         div.title {

@@ -57,9 +57,9 @@ fn line(user: &User, endpoint: &Endpoint) -> Markup {
 /// The types that an endpoint receives.
 fn received(endpoint: &Endpoint) -> String {
     let types = EventType::WORDS
-        .into_iter()
+        .iter()
         .filter(|(_, known)| endpoint.subscribes(*known));
-    types.map(|(word, _)| word).collect::<Vec<_>>().join(", ")
+    types.map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
@@ -157,8 +157,8 @@ fn types() -> Vec<(&'static str, String)> {
         EventType::ApiKeyExpiring => "an API key will soon expire",
     };
     EventType::WORDS
-        .into_iter()
-        .map(|(word, event_type)| (word, format!("{word}: {}", about(event_type))))
+        .iter()
+        .map(|(word, event_type)| (*word, format!("{word}: {}", about(*event_type))))
         .collect()
 }
 

@@ -128,13 +128,6 @@ async fn names_of(user: &User, partners: impl Iterator<Item = PartnerId>) -> Res
     Ok(names)
 }
 
-/// A partner's status as the interface says it.
-fn word(status: PartnerStatus) -> &'static str {
-    let known = PartnerStatus::WORDS.iter();
-    let found = known.clone().find(|(_, known)| *known == status);
-    found.map_or("", |(word, _)| word)
-}
-
 /// A partner's status in a word or two.
 fn partner_badge(status: PartnerStatus) -> Markup {
     match status {

@@ -145,10 +145,7 @@ pub(super) fn endpoint_badge(status: EndpointStatus) -> Markup {
         EndpointStatus::Failing | EndpointStatus::Suspended => Tone::Bad,
         EndpointStatus::Disabled | EndpointStatus::Gone => Tone::Calm,
     };
-    let word = EndpointStatus::WORDS
-        .iter()
-        .find(|(_, known)| *known == status);
-    badge(tone, &words(word.map_or("", |(word, _)| word)))
+    badge(tone, &words(status.word()))
 }
 
 /// A pair of a list of facts.

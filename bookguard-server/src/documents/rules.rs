@@ -17,7 +17,7 @@ pub(super) fn rules() -> [(&'static str, String); 10] {
     let hours = IDEMPOTENCY_TTL_MS / HOUR_MS;
     let body = BODY_BYTES / 1024;
     let types = |recorded: bool| {
-        let types = EventType::WORDS.into_iter();
+        let types = EventType::WORDS.iter();
         let types = types.filter(|(_, known)| known.recorded().is_some() == recorded);
         let types: Vec<_> = types.map(|(word, _)| format!("`{word}`")).collect();
         types.join(", ")

@@ -13,8 +13,8 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bookguard_core::error::Error;
 use bookguard_core::limits::BODY_BYTES;
-use bookguard_core::session::unauthorized;
 use bytes::Bytes;
 use poem::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue,
@@ -184,7 +184,7 @@ impl McpEndpoint {
         let (text, id, arguments) = match message {
             Message::Notification(text) => (text, None, None),
             Message::Request(ask) if !identified && needs_key(&ask) => {
-                return Err(unauthorized().into());
+                return Err(Error::unauthorized().into());
             }
             Message::Request(ask) => (
                 ask.text,

@@ -95,37 +95,37 @@ impl BatchState {
             }
             Change::PartnerAdded { .. }
             | Change::PartnerEdited(_)
-            | Change::PartnerStatusChanged { .. }
-            | Change::PartnerSettingsChanged { .. }
-            | Change::QuotaSet { .. }
+            | Change::PartnerStatusChanged(..)
+            | Change::PartnerSettingsChanged(..)
+            | Change::QuotaSet(..)
             | Change::PolicyAdded { .. }
-            | Change::KeyAdded { .. }
-            | Change::KeyStandingChanged { .. }
+            | Change::KeyAdded(..)
+            | Change::KeyStandingChanged(..)
             | Change::KeyExpiryTold(_)
             | Change::BookingAdded(_) => self.apply_to_partner(change),
             Change::EventAdded(_)
-            | Change::EventRetried { .. }
-            | Change::EventPruned { .. }
-            | Change::DeliveryAdded { .. }
-            | Change::DeliveryUpdated { .. }
-            | Change::DeliveryRenewed { .. }
-            | Change::RecoveryAdded { .. }
-            | Change::RecoveryUpdated { .. } => self.apply_to_event(change),
-            Change::EndpointAdded { .. }
+            | Change::EventRetried(..)
+            | Change::EventPruned(..)
+            | Change::DeliveryAdded(..)
+            | Change::DeliveryUpdated(..)
+            | Change::DeliveryRenewed(..)
+            | Change::RecoveryAdded(..)
+            | Change::RecoveryUpdated(..) => self.apply_to_event(change),
+            Change::EndpointAdded(..)
             | Change::EndpointChanged { .. }
-            | Change::EndpointHealthChanged { .. }
-            | Change::EndpointDeleted { .. }
+            | Change::EndpointHealthChanged(..)
+            | Change::EndpointDeleted(..)
             | Change::SecretAdded { .. }
             | Change::SecretsForgotten { .. } => self.apply_to_endpoint(change),
             Change::AttemptAdded { .. }
-            | Change::AuditPruned { .. }
-            | Change::AnswerReplaced { .. }
-            | Change::AnswersForgotten { .. }
+            | Change::AuditPruned(..)
+            | Change::AnswerReplaced(..)
+            | Change::AnswersForgotten(..)
             | Change::AnswersErased(_)
-            | Change::SharesForgotten { .. }
-            | Change::ConsoleSessionsForgotten { .. }
+            | Change::SharesForgotten(..)
+            | Change::ConsoleSessionsForgotten(..)
             | Change::CosignatureAdded(_)
-            | Change::CosignatureForgotten { .. }
+            | Change::CosignatureForgotten(..)
             | Change::WriteTried => {}
         }
     }
@@ -140,16 +140,14 @@ impl BatchState {
             Change::PartnerEdited(partner) => self.with_partner(partner.partner_id, |state| {
                 state.partner = (**partner).clone();
             }),
-            Change::PartnerStatusChanged { partner_id, status } => {
+            Change::PartnerStatusChanged(partner_id, status) => {
                 self.with_partner(*partner_id, |state| state.partner.status = *status);
             }
-            Change::PartnerSettingsChanged {
-                partner_id,
-                settings,
-            } => self.with_partner(*partner_id, |state| {
-                state.partner.settings = (**settings).clone();
-            }),
-            Change::QuotaSet { partner_id, quota } => {
+            Change::PartnerSettingsChanged(partner_id, settings) => {
+                let settings = (**settings).clone();
+                self.with_partner(*partner_id, |state| state.partner.settings = settings);
+            }
+            Change::QuotaSet(partner_id, quota) => {
                 self.with_partner(*partner_id, |state| state.quota = *quota);
             }
             Change::PolicyAdded {
@@ -157,11 +155,8 @@ impl BatchState {
                 kept,
                 versions,
             } => self.with_partner(*partner_id, |state| state.put_policy(kept, *versions)),
-            Change::KeyAdded { partner_id, key } => self.add_key(*partner_id, key.key.clone()),
-            Change::KeyStandingChanged {
-                api_key_id,
-                standing,
-            } => {
+            Change::KeyAdded(partner_id, key) => self.add_key(*partner_id, key.key.clone()),
+            Change::KeyStandingChanged(api_key_id, standing) => {
                 if let Some(state) = self.keys.get_mut(api_key_id) {
                     state.key.revoked_at = standing.revoked_at;
                     state.key.expires_at = standing.expires_at;
@@ -188,47 +183,30 @@ impl BatchState {
                 state.events = event.seq;
                 state.usage.count_event(event.event_id.made_at());
             }),
-            Change::EventRetried { event_id, retries } => {
+            Change::EventRetried(event_id, retries) => {
                 if let Some(event) = self.events.get_mut(event_id) {
                     event.retries = *retries;
                 }
             }
-            Change::EventPruned { event_id, pruned } => self.prune(event_id, *pruned),
-            Change::DeliveryAdded {
-                event_id,
-                endpoint_id,
-                state,
-            } => {
+            Change::EventPruned(event_id, pruned) => self.prune(event_id, *pruned),
+            Change::DeliveryAdded(name, state) => {
+                let (event_id, endpoint_id) = name;
                 if let Some(event) = self.events.get_mut(event_id) {
                     event.endpoints.push(*endpoint_id);
                 }
                 self.take_room(*endpoint_id, state);
-                self.deliveries.insert((*event_id, *endpoint_id), *state);
+                self.deliveries.insert(*name, *state);
             }
-            Change::DeliveryUpdated {
-                event_id,
-                endpoint_id,
-                state,
-            } => {
-                self.take_room(*endpoint_id, state);
-                self.deliveries.insert((*event_id, *endpoint_id), *state);
+            Change::DeliveryUpdated(name, state) => {
+                self.take_room(name.1, state);
+                self.deliveries.insert(*name, *state);
             }
             // The holder keeps its lease, so this takes no room.
-            Change::DeliveryRenewed {
-                event_id,
-                endpoint_id,
-                state,
-            } => {
-                self.deliveries.insert((*event_id, *endpoint_id), *state);
+            Change::DeliveryRenewed(name, state) => {
+                self.deliveries.insert(*name, *state);
             }
-            Change::RecoveryAdded {
-                partner_id,
-                recovery,
-            }
-            | Change::RecoveryUpdated {
-                partner_id,
-                recovery,
-            } => {
+            Change::RecoveryAdded(partner_id, recovery)
+            | Change::RecoveryUpdated(partner_id, recovery) => {
                 let now = (*partner_id, (**recovery).clone());
                 self.recoveries.insert(recovery.recovery_id, now);
             }
@@ -239,22 +217,17 @@ impl BatchState {
     /// What changes an endpoint or the secrets that deliveries are signed with.
     fn apply_to_endpoint(&mut self, change: &Change) {
         match change {
-            Change::EndpointAdded {
-                partner_id,
-                endpoint,
-            } => self.with_partner(*partner_id, |state| {
-                state.endpoints.push((**endpoint).clone());
-            }),
+            Change::EndpointAdded(partner_id, endpoint) => {
+                let endpoint = (**endpoint).clone();
+                self.with_partner(*partner_id, |state| state.endpoints.push(endpoint));
+            }
             Change::EndpointChanged { endpoint, .. } => {
                 if let Some(url) = self.addresses.get_mut(&endpoint.endpoint_id) {
                     url.clone_from(&endpoint.url);
                 }
                 self.with_endpoint(&endpoint.endpoint_id, |known| known.clone_from(endpoint));
             }
-            Change::EndpointHealthChanged {
-                endpoint_id,
-                health,
-            } => {
+            Change::EndpointHealthChanged(endpoint_id, health) => {
                 if let Some(known) = self.health.get_mut(endpoint_id) {
                     *known = *health;
                 }
@@ -262,7 +235,7 @@ impl BatchState {
                     *endpoint = endpoint.clone().with_health(*health);
                 });
             }
-            Change::EndpointDeleted { endpoint_id, at } => self.delete_endpoint(*endpoint_id, *at),
+            Change::EndpointDeleted(endpoint_id, at) => self.delete_endpoint(*endpoint_id, *at),
             Change::SecretAdded { owner, term, .. } => {
                 self.secrets.entry(*owner).or_default().push(*term);
             }

@@ -88,7 +88,7 @@ fn about(batch: &BatchState, change: &Change) -> Option<BookingId> {
         Change::Entry(entry) => entry.booking_id,
         Change::ShareAdded(share) | Change::ShareChanged(share) => Some(share.share.booking_id),
         Change::HoldWritten(stored) => Some(stored.hold.booking_id),
-        Change::EventRetried { event_id, .. } => batch.events.get(event_id)?.booking_id,
+        Change::EventRetried(event_id, _) => batch.events.get(event_id)?.booking_id,
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use super::super::item::ItemKind;
 use super::super::packet::Packet;
 use super::{MissingEvidence, is_erased, items, organizer, outcome, platform, talent};
 use crate::model::Amount;
-use crate::policy::vocabulary;
+use crate::model::vocabulary;
 
 vocabulary! {
     /// What the cardholder claims, in Stripe's words.

@@ -10,7 +10,6 @@ use crate::error::{Error, Obstacle};
 use crate::evidence::Acceptance;
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::features::acceptances::{AcceptTerms, Accepted};
-use crate::features::cancellations::rule::owned;
 use crate::features::deliveries::rule as deliveries;
 use crate::limits::{ACCEPTANCES, CLOCK_SKEW_MS};
 use crate::model::{BookingStatus, EventType, Timestamp};
@@ -33,7 +32,7 @@ impl Command for AcceptTerms {
     /// `accepted_before_terms`; `unavailable` beside an erasure.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Accepted> {
         let asked = &self.asked;
-        let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
+        let (partner, state) = batch.booking_of(self.partner_id, self.booking_id)?;
         // The store loads no erasures, so those that are known are of this batch, and the acceptances are as they were before them.
         if !state.erasures.is_empty() {
             return Err(Error::unavailable(
@@ -91,7 +90,7 @@ impl Command for AcceptTerms {
         };
         let event = (EventType::TermsAccepted, self.event);
         let of = Some(self.booking_id);
-        deliveries::emit_if_listed((batch, partner), at, of, event, head, &mut changes);
+        deliveries::emit((batch, partner), at, of, event, head, &mut changes);
         Ok((changes, reply))
     }
 

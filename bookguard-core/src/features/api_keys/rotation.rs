@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::input::{self, Declaration, Form, Json};
 use crate::limits::{SECRET_OVERLAP_DEFAULT_MS, SECRET_OVERLAP_MS};
 use crate::model::{ApiKeyId, ApiKeySecret, PartnerId, Scope, Scopes, Timestamp};
-use crate::operation::{Action, Body, Operation, Request, Route, path_id, query_one, write};
+use crate::operation::{Action, Body, Operation, Request, Route, path_id, query_own, write};
 use crate::session::{Access, Session};
 
 const SECOND_MS: i64 = 1000;
@@ -77,9 +77,7 @@ impl Operation for RotateApiKey {
     fn prepare(session: &Session, request: &Request) -> Result<Action<RotatedApiKey>, Error> {
         let api_key_id: ApiKeyId = path_id(request, 0)?;
         let overlap_ms = input::read(input::or_empty(&request.body), |form| overlap_ms(form, ""))?;
-        let partner_id = query_one(session, |reader| reader.key_owner(&api_key_id))?
-            .filter(|owner| session.may_see(owner))
-            .ok_or_else(|| Error::not_found("API key"))?;
+        let partner_id = query_own(session, &api_key_id, |reader, id| reader.key_owner(id))?;
         let at = session.service.clock().now();
         let (key, secret) = new_key(at, "", Scopes::all());
         let rotate = Self {

@@ -19,9 +19,7 @@ impl Command for CreateApiKey {
     }
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<NewApiKey> {
-        batch
-            .active_partner(&self.partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        batch.active_partner(&self.partner_id)?;
         let keys = working(batch, self.partner_id, at).count();
         if keys >= limits::KEYS_PER_PARTNER {
             return Err(Error::conflict(
@@ -52,9 +50,7 @@ impl Command for RotateApiKey {
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<RotatedApiKey> {
         let (partner_id, api_key_id) = (self.partner_id, self.api_key_id);
-        batch
-            .active_partner(&partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        batch.active_partner(&partner_id)?;
         let state = find(batch, partner_id, api_key_id)?;
         let old = &state.key;
         if !old.works(at) {
@@ -110,10 +106,7 @@ impl Command for RotateApiKey {
             revoked_at,
             expires_at: Some(end),
         };
-        let ends = Change::KeyStandingChanged {
-            api_key_id,
-            standing,
-        };
+        let ends = Change::KeyStandingChanged(api_key_id, standing);
         Ok((vec![key_added(partner_id, &new), ends], rotated))
     }
 }
@@ -177,19 +170,13 @@ impl Command for RevokeApiKey {
             revoked_at: key.revoked_at,
             expires_at: key.expires_at,
         };
-        let revoked = Change::KeyStandingChanged {
-            api_key_id,
-            standing,
-        };
+        let revoked = Change::KeyStandingChanged(api_key_id, standing);
         Ok((vec![revoked], key))
     }
 }
 
 pub(crate) fn key_added(partner_id: PartnerId, key: &NewKey) -> Change {
-    Change::KeyAdded {
-        partner_id,
-        key: Box::new(key.clone()),
-    }
+    Change::KeyAdded(partner_id, Box::new(key.clone()))
 }
 
 /// The partner's keys that open anything at this instant.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::command::{NewBooking, NewEvent};
+use super::event_seed;
+use crate::engine::command::NewBooking;
 use crate::entropy;
 use crate::error::{Error, FieldError, Kind};
 use crate::evidence::facts::{CreationFact, Fact};
@@ -14,8 +15,7 @@ use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::id::{Noun as _, id_pattern, noun};
 use crate::model::{
-    Amount, Booking, BookingId, BookingStatus, Currency, EventId, EventType, PartnerId, Party,
-    Scope, Timestamp,
+    Amount, Booking, BookingId, BookingStatus, Currency, PartnerId, Party, Scope, Timestamp,
 };
 use crate::operation::{Action, Body, Operation, Request, Route, write};
 use crate::policy::{
@@ -328,9 +328,10 @@ fn new_booking(
     let wanted = BookingRequest::read(body, policy_set)?;
     let partner_id = owner(session, wanted.partner_id.as_deref())?;
     let at = session.service.clock().now();
+    let config = session.service.config();
     let policy = match wanted.policy {
         Some(chosen) => Some(chosen),
-        None => policy_set.default_for(&wanted.event_type, session.service.library_policies())?,
+        None => policy_set.default_for(&wanted.event_type, config.library_policies)?,
     };
     let booked = Booked {
         event_date: wanted.event_date,
@@ -367,18 +368,14 @@ fn new_booking(
     let terms_body = terms::write(&terms);
     let terms_hash = frozen::hash_of(&terms_body, terms.policy_hash());
     let fact = Fact::from(CreationFact::of(&booking, terms_hash)).seal(entropy::bytes())?;
-    let event_id = EventId::new(at, entropy::bytes());
+    let event = event_seed(session, at);
     Ok(NewBooking {
         body: projection::snapshot(&booking),
         terms_body,
         stream: entropy::bytes(),
         fact: Arc::new(fact),
-        event: NewEvent {
-            event_id,
-            event_type: EventType::BookingCreated,
-            head: webhook::body::created(event_id, &booking),
-            lease: session.service.lease(),
-        },
+        event,
+        event_head: webhook::body::created(event.event_id, &booking),
         booking,
         terms,
         policy_set: None,

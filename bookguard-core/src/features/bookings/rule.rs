@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::batch::BatchState;
 use crate::engine::chain::{self, AppendedFacts};
 use crate::engine::change::Change;
-use crate::engine::command::{Command, Decided, Head, NewEvent, Receipt};
+use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::evidence::facts::{self, LeafPlace};
@@ -25,9 +25,7 @@ impl Command for CreateBooking {
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<BookingCreated> {
         let Self(new) = self;
         let booking = &new.booking;
-        let partner = batch
-            .active_partner(&booking.partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        let partner = batch.active_partner(&booking.partner_id)?;
         quota::admit_booking(batch, partner, at, new.bytes())?;
         if let Some(policy_set) = &new.policy_set
             && !policy_set.is_current(partner.policy_set_version, &partner.partner.settings)
@@ -39,14 +37,9 @@ impl Command for CreateBooking {
             Change::BookingAdded(Arc::clone(new)),
             Change::Entry(Box::new(first)),
         ];
-        deliveries::emit(
-            batch,
-            partner,
-            at,
-            booking.booking_id,
-            &new.event,
-            &mut changes,
-        );
+        let event = (EventType::BookingCreated, new.event);
+        let (of, head) = (Some(booking.booking_id), |_| &new.event_head);
+        deliveries::emit((batch, partner), at, of, event, head, &mut changes);
         let reply = BookingCreated {
             booking_id: booking.booking_id,
             partner_id: booking.partner_id,
@@ -69,15 +62,8 @@ impl Command for ProtectBooking {
     }
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Protected> {
-        let (partner_id, booking_id) = (self.partner_id, self.booking_id);
-        let state = batch
-            .bookings
-            .get(&booking_id)
-            .filter(|state| state.booking.partner_id == partner_id)
-            .ok_or_else(|| Error::not_found("booking"))?;
-        let partner = batch
-            .active_partner(&partner_id)
-            .ok_or_else(|| Error::not_found("booking"))?;
+        let booking_id = self.booking_id;
+        let (partner, state) = batch.booking_of(self.partner_id, booking_id)?;
         let reply = |protected_at, leaf: &LeafPlace| Protected {
             booking_id,
             protected: true,
@@ -112,14 +98,11 @@ impl Command for ProtectBooking {
             protected_at: at,
             terms_hash: state.terms_hash_in_force(),
         })?;
-        let event = NewEvent {
-            event_id: self.event.event_id,
-            event_type: EventType::BookingProtected,
-            head: body::protected(self.event.event_id, &state.booking, at, &self.evidence_url),
-            lease: self.event.lease,
-        };
         let mut changes = addition.changes();
-        deliveries::emit(batch, partner, at, booking_id, &event, &mut changes);
+        let head = |event_id| body::protected(event_id, &state.booking, at, &self.evidence_url);
+        let event = (EventType::BookingProtected, self.event);
+        let of = Some(booking_id);
+        deliveries::emit((batch, partner), at, of, event, head, &mut changes);
         Ok((changes, reply(at, &leaf)))
     }
 

@@ -5,14 +5,14 @@
 
 use crate::engine::batch::{BatchState, LoadedBooking, PartnerState};
 use crate::engine::chain::AppendedFacts;
-use crate::engine::command::{Command, Decided, EventSeed, NewEvent};
+use crate::engine::command::{Command, Decided, EventSeed};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
 use crate::evidence::facts::ResolutionFact;
 use crate::features::cancellations::{CancelBooking, DecideResolution, Expected, NewResolution};
 use crate::features::deliveries::rule as deliveries;
 use crate::input::amount;
-use crate::model::{Amount, BookingId, Currency, EventType, PartnerId, Timestamp};
+use crate::model::{Amount, Currency, EventType, Timestamp};
 use crate::policy::{
     self, Cancellation, Evaluation, Mode, Question, Recorded, Resolution, ResolutionDecision,
     ResolutionPath, ResolutionStatus,
@@ -32,7 +32,7 @@ impl Command for CancelBooking {
     /// `not_found`; `booking_already_canceled`, `claim_window_closed`, `quote_changed`; by field
     /// those of [`policy::evaluate_now`] and of an amount.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Resolution> {
-        let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
+        let (partner, state) = batch.booking_of(self.partner_id, self.booking_id)?;
         let booking = &state.booking;
         let cancellation = cancellation(at, self, booking.currency)?;
         let recorded = state.resolution().map(Resolution::recorded);
@@ -74,7 +74,8 @@ impl Command for DecideResolution {
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Resolution> {
         let asked = &self.asked;
         let unknown = |_| Error::not_found("resolution");
-        let (partner, state) = owned(batch, self.partner_id, self.booking_id).map_err(unknown)?;
+        let found = batch.booking_of(self.partner_id, self.booking_id);
+        let (partner, state) = found.map_err(unknown)?;
         let latest = state.resolution().filter(|latest| {
             let named = Some(self.resolution_id);
             Some(latest.resolution_id) == named || latest.supersedes == named
@@ -120,23 +121,6 @@ impl Command for DecideResolution {
     }
 }
 
-/// The partner and the booking, if the booking belongs to that partner.
-pub(crate) fn owned(
-    batch: &BatchState,
-    partner_id: PartnerId,
-    booking_id: BookingId,
-) -> Result<(&PartnerState, &LoadedBooking), Error> {
-    let state = batch
-        .bookings
-        .get(&booking_id)
-        .filter(|state| state.booking.partner_id == partner_id)
-        .map(|state| &**state);
-    batch
-        .active_partner(&partner_id)
-        .zip(state)
-        .ok_or_else(|| Error::not_found("booking"))
-}
-
 /// Records a resolution: its entry, its row, its event.
 fn resolve(
     batch: &BatchState,
@@ -146,15 +130,11 @@ fn resolve(
     resolution: Resolution,
 ) -> Decided<Resolution> {
     addition.record(ResolutionFact::of(resolution.clone()))?;
-    let event = NewEvent {
-        event_id: new.event.event_id,
-        event_type: EventType::ResolutionCreated,
-        head: body::resolved(new.event.event_id, &resolution, &new.packet_url),
-        lease: new.event.lease,
-    };
     let mut changes = addition.changes();
-    let (at, booking_id) = (resolution.made_at(), resolution.booking_id);
-    deliveries::emit(batch, partner, at, booking_id, &event, &mut changes);
+    let (at, of) = (resolution.made_at(), Some(resolution.booking_id));
+    let event = (EventType::ResolutionCreated, new.event);
+    let head = |event_id| body::resolved(event_id, &resolution, &new.packet_url);
+    deliveries::emit((batch, partner), at, of, event, head, &mut changes);
     if resolution.decision.is_some() {
         let seed = EventSeed {
             event_id: new.decided_event_id,
@@ -162,8 +142,7 @@ fn resolve(
         };
         let head = |event_id| body::decided(event_id, &resolution, &new.packet_url);
         let event = (EventType::ResolutionDecided, seed);
-        let of = Some(booking_id);
-        deliveries::emit_if_listed((batch, partner), at, of, event, head, &mut changes);
+        deliveries::emit((batch, partner), at, of, event, head, &mut changes);
     }
     Ok((changes, resolution))
 }

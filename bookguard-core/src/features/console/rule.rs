@@ -163,11 +163,9 @@ impl Command for EndConsoleSession {
 impl Command for ForgetConsoleSessions {
     type Reply = ();
 
-    fn needs(&self, _: &mut Needs) {}
-
     fn decide(&self, _: &BatchState, at: Timestamp) -> Decided<()> {
         let before = old_before(at);
-        Ok((vec![Change::ConsoleSessionsForgotten { before }], ()))
+        Ok((vec![Change::ConsoleSessionsForgotten(before)], ()))
     }
 }
 

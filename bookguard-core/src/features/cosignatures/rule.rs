@@ -1,6 +1,6 @@
 //! When a witness is asked, which cosignatures are kept, and which checkpoint is the best cosigned.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::{ClaimWitness, NoteWitness, lease_end};
@@ -29,15 +29,7 @@ impl Command for ClaimWitness {
         let unknown = || WitnessState {
             url: self.url.clone(),
             origin: origin.clone(),
-            size: 0,
-            lease: 0,
-            due: at,
-            asked_at: at,
-            cosigned_at: None,
-            signed: BTreeMap::new(),
-            expected: BTreeSet::new(),
-            failures: 0,
-            trouble: None,
+            ..WitnessState::default()
         };
         let taken = WitnessState {
             lease: self.lease,
@@ -70,7 +62,7 @@ impl Command for NoteWitness {
         changes.extend(
             self.forgotten
                 .iter()
-                .map(|&(size, witness)| Change::CosignatureForgotten { size, witness }),
+                .map(|&(size, witness)| Change::CosignatureForgotten(size, witness)),
         );
         Ok((changes, ()))
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::engine::batch::{BatchState, PartnerState};
 use crate::engine::chain;
-use crate::engine::change::{Change, DeliveryPhase, DeliveryState, EventRow};
-use crate::engine::command::{Command, Decided, EventSeed, NewEvent, Reclaim};
+use crate::engine::change::{Change, DeliveryName, DeliveryPhase, DeliveryState, EventRow};
+use crate::engine::command::{Command, Decided, EventSeed, Reclaim};
 use crate::engine::needs::Needs;
 use crate::features::deliveries::{
     ClaimDeliveries, DropDeliveries, EndpointStatusChange, ReclaimDeliveries, ReleaseDeliveries,
@@ -19,88 +19,54 @@ use crate::model::{
 use crate::webhook::body::{self, Suspension};
 use crate::webhook::{Attempt, Schedule};
 
-/// Adds an event of the specification's types, and one delivery per endpoint that takes its type.
+/// Adds an event, and one delivery per endpoint that takes its type. An event of a type that endpoints must list is not written
+/// without a receiver. `head` makes the beginning of the body for the event's id.
 ///
 /// A delivery is leased to the courier at once if the courier has room for it. Otherwise it is due at once, without a
 /// lease, for any courier to claim. A delivery to a suspended or unverified endpoint also waits without a lease.
-pub(crate) fn emit(
-    batch: &BatchState,
-    partner: &PartnerState,
-    at: Timestamp,
-    booking_id: BookingId,
-    event: &NewEvent,
-    changes: &mut Vec<Change>,
-) {
-    let receivers = partner.receivers(event.event_type);
-    add(
-        (batch, partner),
-        at,
-        Some(booking_id),
-        event,
-        &receivers,
-        changes,
-    );
-}
-
-/// Adds an event of a type that endpoints must list, and its deliveries. Without a receiver, nothing is written. `head` makes
-/// the beginning of the body for the event's id.
-pub(crate) fn emit_if_listed(
+pub(crate) fn emit<S: AsRef<str>>(
     (batch, partner): (&BatchState, &PartnerState),
     at: Timestamp,
     booking_id: Option<BookingId>,
     (event_type, seed): (EventType, EventSeed),
-    head: impl FnOnce(EventId) -> String,
+    head: impl FnOnce(EventId) -> S,
     changes: &mut Vec<Change>,
 ) {
-    let receivers = partner.receivers(event_type);
-    if receivers.is_empty() {
-        return;
-    }
-    let event = NewEvent {
-        event_id: seed.event_id,
-        event_type,
-        head: head(seed.event_id),
-        lease: seed.lease,
-    };
-    add(
-        (batch, partner),
-        at,
-        booking_id,
-        &event,
-        &receivers,
-        changes,
-    );
+    let (receivers, event) = (partner.receivers(event_type), (event_type, seed));
+    let from = (batch, partner);
+    emit_to(&receivers, from, at, booking_id, event, head, changes);
 }
 
-fn add(
+fn emit_to<S: AsRef<str>>(
+    receivers: &[&Endpoint],
     (batch, partner): (&BatchState, &PartnerState),
     at: Timestamp,
     booking_id: Option<BookingId>,
-    event: &NewEvent,
-    receivers: &[&Endpoint],
+    (event_type, EventSeed { event_id, lease }): (EventType, EventSeed),
+    head: impl FnOnce(EventId) -> S,
     changes: &mut Vec<Change>,
 ) {
+    if receivers.is_empty() && event_type.recorded().is_none() {
+        return;
+    }
     let is_event = |change: &&Change| matches!(change, Change::EventAdded(_));
     // The same command may have caused another event before.
     let seq = partner.events + 1 + changes.iter().filter(is_event).count() as u64;
     changes.push(Change::EventAdded(Box::new(EventRow {
-        event_id: event.event_id,
+        event_id,
         partner_id: partner.partner.partner_id,
         seq,
         booking_id,
-        event_type: event.event_type,
-        body: Arc::from(body::finish(&event.head, seq).into_bytes()),
+        event_type,
+        body: Arc::from(body::finish(head(event_id).as_ref(), seq).into_bytes()),
     })));
     for endpoint in receivers {
         let hands = match endpoint.health().is_on_probation() {
             true => (at, None),
-            false => hold(batch, at, endpoint.endpoint_id, event.lease),
+            false => hold(batch, at, endpoint.endpoint_id, lease),
         };
-        changes.push(Change::DeliveryAdded {
-            event_id: event.event_id,
-            endpoint_id: endpoint.endpoint_id,
-            state: fresh_delivery(at, hands, None),
-        });
+        let name = (event_id, endpoint.endpoint_id);
+        changes.push(Change::DeliveryAdded(name, fresh_delivery(at, hands, None)));
     }
 }
 
@@ -156,18 +122,15 @@ impl Command for ClaimDeliveries {
             };
             let (room, next_health) = health::claimable(*health, at, *room);
             let before = changes.len();
-            let due = batch
-                .due
-                .get(endpoint_id)
-                .map(Vec::as_slice)
-                .unwrap_or_default();
+            let due = batch.due.get(endpoint_id).into_iter().flatten();
             // Taken or settled by an earlier command of this batch: no longer due.
-            let still_due = due.iter().filter_map(|event_id| {
-                let state = batch.deliveries.get(&(*event_id, *endpoint_id))?;
+            let still_due = due.filter_map(|event_id| {
+                let name = (*event_id, *endpoint_id);
+                let state = batch.deliveries.get(&name)?;
                 let free = state.lease.is_none() && state.due.is_some_and(|due| due <= at);
-                free.then_some((*event_id, *state))
+                free.then_some((name, *state))
             });
-            for (event_id, state) in still_due.take(room) {
+            for (name, state) in still_due.take(room) {
                 let state = DeliveryState {
                     due: Some(at.plus_ms(limits::LEASE_MS)),
                     since: Some(at),
@@ -175,17 +138,10 @@ impl Command for ClaimDeliveries {
                     ..state
                 };
                 claimed += 1;
-                changes.push(Change::DeliveryUpdated {
-                    event_id,
-                    endpoint_id: *endpoint_id,
-                    state,
-                });
+                changes.push(Change::DeliveryUpdated(name, state));
             }
-            if changes.len() > before && next_health != *health {
-                changes.push(Change::EndpointHealthChanged {
-                    endpoint_id: *endpoint_id,
-                    health: next_health,
-                });
+            if changes.len() > before {
+                changes.extend(Change::of_health(*endpoint_id, *health, next_health));
             }
         }
         Ok((changes, claimed))
@@ -213,11 +169,7 @@ impl Command for ReleaseDeliveries {
             changes.push(freed(name, *state, at, at));
             let health = batch.health.get(&held.endpoint_id);
             changes.extend(health.and_then(|before| {
-                let health = health::unsent(*before, at);
-                (health != *before).then_some(Change::EndpointHealthChanged {
-                    endpoint_id: held.endpoint_id,
-                    health,
-                })
+                Change::of_health(held.endpoint_id, *before, health::unsent(*before, at))
             }));
         }
         Ok((changes, ()))
@@ -263,11 +215,7 @@ impl Command for DropDeliveries {
             // Whoever holds a lease gives it back once it finds the endpoint deleted.
             batch.deleted.contains(endpoint_id) && state.lease.is_none() && state.due.is_some()
         });
-        let dropped = waiting.map(|((event_id, endpoint_id), state)| Change::DeliveryUpdated {
-            event_id: *event_id,
-            endpoint_id: *endpoint_id,
-            state: state.over(),
-        });
+        let dropped = waiting.map(|(name, state)| Change::DeliveryUpdated(*name, state.over()));
         Ok((dropped.collect(), ()))
     }
 }
@@ -276,47 +224,32 @@ impl Command for DropDeliveries {
 /// Were it due at once, setting a clock back would send everything together.
 fn reckoned_anew(batch: &BatchState, at: Timestamp) -> Vec<Change> {
     let latest = at.plus_ms(limits::LEASE_SKEW_MS);
-    let deliveries = batch.lapsed.iter().filter_map(|(event_id, endpoint_id)| {
-        let state = batch.deliveries.get(&(*event_id, *endpoint_id))?;
+    let deliveries = batch.lapsed.iter().filter_map(|name| {
+        let state = batch.deliveries.get(name)?;
         let (due, since) = (state.due?, state.since.filter(|since| *since > latest)?);
+        let state = DeliveryState {
+            due: Some(at.plus_ms(due.ms() - since.ms())),
+            since: Some(at),
+            ..*state
+        };
         // A lease stays with its holder.
-        Some(Change::DeliveryRenewed {
-            event_id: *event_id,
-            endpoint_id: *endpoint_id,
-            state: DeliveryState {
-                due: Some(at.plus_ms(due.ms() - since.ms())),
-                since: Some(at),
-                ..*state
-            },
-        })
+        Some(Change::DeliveryRenewed(*name, state))
     });
     let endpoints = batch.health.iter().filter_map(|(endpoint_id, before)| {
-        let health = health::reckoned_anew(*before, at);
-        (health != *before).then_some(Change::EndpointHealthChanged {
-            endpoint_id: *endpoint_id,
-            health,
-        })
+        Change::of_health(*endpoint_id, *before, health::reckoned_anew(*before, at))
     });
     deliveries.chain(endpoints).collect()
 }
 
 /// The delivery without a lease, due for any courier.
-fn freed(
-    (event_id, endpoint_id): (EventId, EndpointId),
-    state: DeliveryState,
-    due: Timestamp,
-    at: Timestamp,
-) -> Change {
-    Change::DeliveryUpdated {
-        event_id,
-        endpoint_id,
-        state: DeliveryState {
-            due: Some(due),
-            since: Some(at),
-            lease: None,
-            ..state
-        },
-    }
+fn freed(name: DeliveryName, state: DeliveryState, due: Timestamp, at: Timestamp) -> Change {
+    let state = DeliveryState {
+        due: Some(due),
+        since: Some(at),
+        lease: None,
+        ..state
+    };
+    Change::DeliveryUpdated(name, state)
 }
 
 impl Command for SettleDelivery {
@@ -370,21 +303,18 @@ impl Command for SettleDelivery {
             .map(|record| chain::next(batch, record.booking_id, at, &record.fact))
             .transpose()?;
         let leaf = entry.as_ref().map(|entry| entry.index);
+        let settled = DeliveryState {
+            phase,
+            attempts: self.number,
+            counted_attempts,
+            due,
+            lease: None,
+            settled_leaf: leaf.or(state.settled_leaf),
+            begun: state.begun,
+            since: due.map(|_| at),
+        };
         let mut changes = vec![
-            Change::DeliveryUpdated {
-                event_id,
-                endpoint_id,
-                state: DeliveryState {
-                    phase,
-                    attempts: self.number,
-                    counted_attempts,
-                    due,
-                    lease: None,
-                    settled_leaf: leaf.or(state.settled_leaf),
-                    begun: state.begun,
-                    since: due.map(|_| at),
-                },
-            },
+            Change::DeliveryUpdated(name, settled),
             Change::AttemptAdded {
                 event_id,
                 endpoint_id,
@@ -418,11 +348,6 @@ impl SettleDelivery {
         };
         let mut receivers = partner.receivers(EventType::EndpointSuspended);
         receivers.retain(|endpoint| endpoint.endpoint_id != self.endpoint_id);
-        if receivers.is_empty() {
-            return;
-        }
-        let mut endpoints = partner.endpoints.iter();
-        let endpoint = endpoints.find(|endpoint| endpoint.endpoint_id == self.endpoint_id);
         let EndpointHealth {
             status: EndpointStatus::Suspended,
             failures,
@@ -432,20 +357,23 @@ impl SettleDelivery {
         else {
             return;
         };
-        let Some(endpoint) = endpoint else { return };
+        let Some(endpoint) = partner.endpoint(&self.endpoint_id) else {
+            return;
+        };
         let suspension = Suspension {
             endpoint_id: self.endpoint_id,
             url: endpoint.url.clone(),
             failures,
             failing_since,
         };
-        let event = NewEvent {
+        let of = EventSeed {
             event_id: seed.event_id,
-            event_type: EventType::EndpointSuspended,
-            head: body::suspended(seed.event_id, seed.partner_id, &suspension),
             lease: self.lease,
         };
-        add((batch, partner), at, None, &event, &receivers, changes);
+        let event = (EventType::EndpointSuspended, of);
+        let head = |event_id| body::suspended(event_id, seed.partner_id, &suspension);
+        let from = (batch, partner);
+        emit_to(&receivers, from, at, None, event, head, changes);
     }
 }
 
@@ -467,20 +395,12 @@ fn health_after(
     went_elsewhere: bool,
 ) -> (Option<Change>, Option<EndpointStatusChange>) {
     let health = health::after(before, at, attempt, went_elsewhere);
-    let health_change = (health != before).then_some(Change::EndpointHealthChanged {
+    let turned = (health.status != before.status).then_some(EndpointStatusChange {
         endpoint_id,
+        from: before.status,
         health,
     });
-    if health.status == before.status {
-        return (health_change, None);
-    }
-    let from = before.status;
-    let turned = EndpointStatusChange {
-        endpoint_id,
-        from,
-        health,
-    };
-    (health_change, Some(turned))
+    (Change::of_health(endpoint_id, before, health), turned)
 }
 
 /// Whether a failure uses up no step of the schedule: the endpoint is suspended, or the fault is ours and the schedule

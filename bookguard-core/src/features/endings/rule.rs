@@ -6,6 +6,7 @@ use crate::engine::change::{Change, KeyStanding};
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
+use crate::features::endpoints::rule::deleted;
 use crate::features::erasures::rule::any_booking;
 use crate::model::{BookingId, HoldId, Partner, PartnerStatus, Timestamp};
 
@@ -36,8 +37,7 @@ impl Command for EndContract {
     /// # Errors
     /// `not_found`, `booking_changed`.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<ContractEnd> {
-        let state = batch.partners.get(&self.partner_id);
-        let state = state.ok_or_else(|| Error::not_found("partner"))?;
+        let state = batch.partner(&self.partner_id)?;
         let mut changes = disarmed(batch, state, at);
         let (is_over, reply) = match state.partner.status {
             PartnerStatus::Suspended => {
@@ -99,29 +99,21 @@ fn disarmed(batch: &BatchState, state: &PartnerState, at: Timestamp) -> Vec<Chan
         .filter(|(_, key)| key.partner_id == partner_id);
     let live = own.filter(|(_, key)| key.key.revoked_at.is_none());
     let mut changes: Vec<Change> = live
-        .map(|(api_key_id, key)| Change::KeyStandingChanged {
-            api_key_id: *api_key_id,
-            standing: KeyStanding {
+        .map(|(api_key_id, key)| {
+            let standing = KeyStanding {
                 revoked_at: Some(at),
                 expires_at: key.key.expires_at,
-            },
+            };
+            Change::KeyStandingChanged(*api_key_id, standing)
         })
         .collect();
-    for endpoint in &state.endpoints {
-        let endpoint_id = endpoint.endpoint_id;
-        changes.push(Change::EndpointDeleted { endpoint_id, at });
-        if endpoint.own_secret {
-            changes.push(Change::SecretsForgotten {
-                owner: *endpoint_id.as_bytes(),
-                made_before: None,
-            });
-        }
-    }
+    let endpoints = state.endpoints.iter();
+    changes.extend(endpoints.flat_map(|endpoint| deleted(endpoint, at)));
     if state.partner.status != PartnerStatus::Suspended {
-        changes.push(Change::PartnerStatusChanged {
+        changes.push(Change::PartnerStatusChanged(
             partner_id,
-            status: PartnerStatus::Suspended,
-        });
+            PartnerStatus::Suspended,
+        ));
     }
     changes
 }

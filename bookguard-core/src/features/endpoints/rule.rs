@@ -1,5 +1,7 @@
 //! Creates, changes, enables and deletes endpoints, and rotates the secrets that sign webhooks.
 
+use std::iter;
+
 use super::health;
 use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
@@ -30,9 +32,7 @@ impl Command for CreateEndpoint {
         let (endpoint, secret) = (self.endpoint.clone(), self.secret.as_ref());
         let health = health::added(endpoint.health(), at, deleted);
         let endpoint = endpoint.with_health(health);
-        let state = batch
-            .active_partner(&self.partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        let state = batch.active_partner(&self.partner_id)?;
         if state.endpoints.len() >= limits::ENDPOINTS_PER_PARTNER {
             return Err(Error::conflict(
                 "too_many_endpoints",
@@ -44,10 +44,10 @@ impl Command for CreateEndpoint {
         }
         refuse_duplicate(&state.endpoints, &endpoint.url)?;
         quota::admit_endpoint(batch, state, endpoint.created_at)?;
-        let mut changes = vec![Change::EndpointAdded {
-            partner_id: self.partner_id,
-            endpoint: Box::new(endpoint.clone()),
-        }];
+        let mut changes = vec![Change::EndpointAdded(
+            self.partner_id,
+            Box::new(endpoint.clone()),
+        )];
         changes.extend(secret.map(|new| Change::SecretAdded {
             owner: *endpoint.endpoint_id.as_bytes(),
             term: SecretTerm::at_once(endpoint.created_at),
@@ -88,16 +88,9 @@ fn find(
     partner_id: PartnerId,
     endpoint_id: EndpointId,
 ) -> Result<&Endpoint, Error> {
-    batch
-        .partners
-        .get(&partner_id)
-        .and_then(|state| {
-            state
-                .endpoints
-                .iter()
-                .find(|e| e.endpoint_id == endpoint_id)
-        })
-        .ok_or_else(|| Error::not_found("webhook endpoint"))
+    let partner = batch.partners.get(&partner_id);
+    let endpoint = partner.and_then(|partner| partner.endpoint(&endpoint_id));
+    endpoint.ok_or_else(|| Error::not_found("webhook endpoint"))
 }
 
 impl Command for UpdateEndpoint {
@@ -138,12 +131,7 @@ impl Command for UpdateEndpoint {
         let new = new.with_health(health);
         let mut changes = Vec::new();
         let (new, given) = own_secret(at, new, self, &mut changes);
-        if health != old.health() {
-            changes.push(Change::EndpointHealthChanged {
-                endpoint_id,
-                health,
-            });
-        }
+        changes.extend(Change::of_health(endpoint_id, old.health(), health));
         let takes_others = new.events != old.events || new.enabled != old.enabled;
         if takes_others || new.clone().with_health(old.health()) != *old {
             changes.push(Change::EndpointChanged {
@@ -226,10 +214,7 @@ impl Command for TestEndpoint {
             ));
         }
         let health = health::tested(before, at).map_err(|ms| too_soon(endpoint_id, ms))?;
-        let changes = (health != before).then_some(Change::EndpointHealthChanged {
-            endpoint_id,
-            health,
-        });
+        let changes = Change::of_health(endpoint_id, before, health);
         Ok((changes.into_iter().collect(), self.unknown(at)))
     }
 }
@@ -266,15 +251,18 @@ impl Command for DeleteEndpoint {
             (Err(_), Some(before)) => return Ok((Vec::new(), ended(before))),
             (Err(unknown), None) => return Err(unknown),
         };
-        let mut changes = vec![Change::EndpointDeleted { endpoint_id, at }];
-        if endpoint.own_secret {
-            changes.push(Change::SecretsForgotten {
-                owner: *endpoint_id.as_bytes(),
-                made_before: None,
-            });
-        }
-        Ok((changes, ended(endpoint)))
+        Ok((deleted(endpoint, at).collect(), ended(endpoint)))
     }
+}
+
+/// The changes by which an endpoint is deleted, and its own secrets with it.
+pub(crate) fn deleted(endpoint: &Endpoint, at: Timestamp) -> impl Iterator<Item = Change> + use<> {
+    let endpoint_id = endpoint.endpoint_id;
+    let secrets = endpoint.own_secret.then(|| Change::SecretsForgotten {
+        owner: *endpoint_id.as_bytes(),
+        made_before: None,
+    });
+    iter::once(Change::EndpointDeleted(endpoint_id, at)).chain(secrets)
 }
 
 /// What is shown of an endpoint that is deleted.
@@ -348,9 +336,7 @@ fn secret_owner(
     endpoint_id: Option<EndpointId>,
 ) -> Result<[u8; 16], Error> {
     let Some(endpoint_id) = endpoint_id else {
-        batch
-            .active_partner(&partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        batch.active_partner(&partner_id)?;
         return Ok(*partner_id.as_bytes());
     };
     if !find(batch, partner_id, endpoint_id)?.own_secret {

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::features::api_keys::rotation::overlap_ms;
 use crate::features::endpoints::NewSecret;
 use crate::input::{self, Declaration, Form};
-use crate::operation::{Action, Body, Operation, Request, Route, path_id, query_one, write};
+use crate::operation::{Action, Body, Operation, Request, Route, path_id, query_own, write};
 use crate::session::{Access, Session};
 
 /// `POST /v1/partners/me/rotate-secret`
@@ -102,9 +102,7 @@ impl Operation for RotateEndpointSecret {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<RotatedSecret>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
-        let (owner, _) = query_one(session, |reader| reader.endpoint(&endpoint_id))?
-            .filter(|(owner, _)| session.may_see(owner))
-            .ok_or_else(|| Error::not_found("webhook endpoint"))?;
+        let (owner, _) = query_own(session, &endpoint_id, |reader, id| reader.endpoint(id))?;
         rotate(session, request, owner, Some(endpoint_id))
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::features::attempts::AttemptRecord;
 use crate::model::{EndpointId, EventId, PartnerId, Scope, Timestamp};
 use crate::operation::{
-    Action, Awaits, Operation, Request, Route, TestDelivery, path_id, query_one, write_awaiting,
+    Action, Awaits, Operation, Request, Route, TestDelivery, path_id, query_own, write_awaiting,
 };
 use crate::session::{Access, Session};
 use crate::webhook::{Attempt, FailureClass, body};
@@ -44,9 +44,7 @@ impl Operation for TestEndpoint {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<AttemptRecord>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
-        let (partner_id, _) = query_one(session, |reader| reader.endpoint(&endpoint_id))?
-            .filter(|(owner, _)| session.may_see(owner))
-            .ok_or_else(|| Error::not_found("webhook endpoint"))?;
+        let (partner_id, _) = query_own(session, &endpoint_id, |reader, id| reader.endpoint(id))?;
         let at = session.service.clock().now();
         let event_id = EventId::new(at, entropy::bytes());
         let body = body::test(event_id, partner_id, endpoint_id, at);

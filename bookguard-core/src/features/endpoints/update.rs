@@ -6,7 +6,7 @@ use crate::features::endpoints::EndpointKept;
 use crate::input::{self, Declaration, Form};
 use crate::limits;
 use crate::model::{EndpointId, EventType, PartnerId, Scope};
-use crate::operation::{Action, Body, Operation, Request, Route, path_id, query_one, write};
+use crate::operation::{Action, Body, Operation, Request, Route, path_id, query_own, write};
 use crate::session::{Access, Session};
 
 /// `PATCH /v1/webhook-endpoints/{endpointId}`
@@ -61,11 +61,9 @@ impl Operation for UpdateEndpoint {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<EndpointKept>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
-        let judge = session.service.endpoint_rule().as_ref();
+        let judge = session.service.config().endpoint_rule.as_ref();
         let changes = input::read(&request.body, |form| EndpointChanges::form(form, judge))?;
-        let (owner, _) = query_one(session, |reader| reader.endpoint(&endpoint_id))?
-            .filter(|(owner, _)| session.may_see(owner))
-            .ok_or_else(|| Error::not_found("webhook endpoint"))?;
+        let (owner, _) = query_own(session, &endpoint_id, |reader, id| reader.endpoint(id))?;
         let has_own = changes.own_secret == Some(true);
         Ok(write(
             session.service.clock().now(),
@@ -74,7 +72,7 @@ impl Operation for UpdateEndpoint {
                 endpoint_id,
                 changes,
                 secret: has_own.then(|| new_secret(session, endpoint_id.as_bytes())),
-                verifies: session.service.verifies_endpoints(),
+                verifies: session.service.config().verifies_endpoints,
             },
         ))
     }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::{EraseValues, Erased, ErasedParty, ErasureReport};
 use crate::engine::batch::BatchState;
@@ -17,7 +16,6 @@ use crate::evidence::facts::{Fact, Logged};
 use crate::evidence::{
     Erasable, ErasedValues, Erasure, Hold, Share, StoredEntry, StoredHold, StoredShare,
 };
-use crate::features::cancellations::rule::owned;
 use crate::limits::ERASURES;
 use crate::model::{BookingId, EventId, FileId, HoldId, ItemId, PartnerId, ShareId, Timestamp};
 use crate::policy::Actor;
@@ -321,7 +319,7 @@ impl Command for EraseValues {
     /// # Errors
     /// `not_found`, `legal_hold`, `booking_changed`, `erasure_changed`.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<ErasureReport> {
-        let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
+        let (_, state) = batch.booking_of(self.partner_id, self.booking_id)?;
         if self.repeats.is_none() {
             refuse_if_held(batch, &self.booking_id)?;
             if !self.plan.files.is_empty() {
@@ -461,24 +459,15 @@ fn ended(batch: &BatchState, event_id: &EventId, at: Timestamp) -> Vec<Change> {
         .deliveries
         .iter()
         .filter(|((of, _), state)| of == event_id && state.due.is_some());
-    let mut changes: Vec<Change> = waiting
-        .map(|((event_id, endpoint_id), state)| Change::DeliveryUpdated {
-            event_id: *event_id,
-            endpoint_id: *endpoint_id,
-            state: DeliveryState {
-                phase: DeliveryPhase::Failed,
-                ..state.over()
-            },
-        })
-        .collect();
-    changes.push(Change::EventPruned {
-        event_id: *event_id,
-        pruned: Pruned {
-            at,
-            digest: Sha256::digest(body).into(),
-        },
+    let given_up = waiting.map(|(name, state)| {
+        let state = DeliveryState {
+            phase: DeliveryPhase::Failed,
+            ..state.over()
+        };
+        Change::DeliveryUpdated(*name, state)
     });
-    changes
+    let pruned = Change::EventPruned(*event_id, Pruned::of(body, at));
+    given_up.chain([pruned]).collect()
 }
 
 #[cfg(test)]

@@ -8,16 +8,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, FieldError};
+use crate::error::Error;
 use crate::features::events;
-use crate::input::shorten;
 use crate::limits;
 use crate::model::id::{Noun as _, noun};
 use crate::model::{BookingId, DeliveryStatus, Event, EventType, Page, PartnerId, Scope};
 use crate::operation::{
-    Action, LIMIT, Operation, QueryForm, QueryParam, Request, Route, Watch, ids_cursor, query,
-    query_choice, query_fault, query_one, query_value, read, read_page_limit, read_paging,
-    whole_number,
+    Action, LIMIT, Look, Operation, QueryForm, QueryParam, QueryReader, Request, Route, WatchStep,
+    finish, ids_cursor, query, query_fault, query_one, query_value, read,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::events::{EventFilter, LogPlace};
@@ -114,19 +112,17 @@ impl Operation for ListEvents {
             ) => owner,
             _ => session.partner_id()?,
         };
-        let mut faults = Vec::new();
-        let limit = read_page_limit(request, &mut faults);
-        let from = place(request, &mut faults);
-        let wait = count(request, "wait", limits::EVENT_WAIT_S, &mut faults);
+        let mut params = QueryReader::of(request);
+        let limit = params.limit();
+        let from = place(&mut params);
+        let wait = count(&mut params, "wait", limits::EVENT_WAIT_S);
         let filter = EventFilter {
             partner_id,
             booking_id: booking.map(|(_, booking_id)| booking_id),
-            event_type: query_choice(request, "type", &EventType::WORDS, &mut faults),
-            status: query_choice(request, "status", &DeliveryStatus::WORDS, &mut faults),
+            event_type: params.choice("type", EventType::WORDS),
+            status: params.choice("status", DeliveryStatus::WORDS),
         };
-        if !faults.is_empty() {
-            return Err(Error::faults(faults));
-        }
+        params.end()?;
         let from = match from {
             LogPlace::After(_) if query_value(request, "after") == Some("latest") => {
                 LogPlace::After(query_one(session, |reader| reader.last_event(&partner_id))?)
@@ -135,13 +131,18 @@ impl Operation for ListEvents {
         };
         // A filter that matches little examines thousands of events.
         let is_long = filter.event_type.is_some() || filter.status.is_some();
-        let look = move |session: &Session| page(session, &filter, from, limit);
-        Ok(Action::Watch(Watch {
+        let look = move |session: &Session| {
+            let log = page(session, &filter, from, limit)?;
+            Ok(Look {
+                finished: finish::<Self>(&log),
+                is_enough: log.has_more || !log.data.is_empty(),
+            })
+        };
+        Ok(Action::Watch(WatchStep {
             partner_id,
             patience: Duration::from_secs(wait),
-            look: Arc::new(look),
             is_long,
-            is_enough: |log| log.has_more || !log.data.is_empty(),
+            look: Arc::new(look),
         }))
     }
 }
@@ -163,13 +164,11 @@ impl Operation for ListAllEvents {
     type Output = Page<Event>;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<Page<Event>>, Error> {
-        let mut faults = Vec::new();
-        let asked = read_paging(request, &mut faults);
-        let event_type = query_choice(request, "type", &EventType::WORDS, &mut faults);
-        let status = query_choice(request, "status", &DeliveryStatus::WORDS, &mut faults);
-        if !faults.is_empty() {
-            return Err(Error::faults(faults));
-        }
+        let mut params = QueryReader::of(request);
+        let asked = params.paging();
+        let event_type = params.choice("type", EventType::WORDS);
+        let status = params.choice("status", DeliveryStatus::WORDS);
+        params.end()?;
         Ok(read::<Self>(move |session| {
             let now = session.service.clock().now();
             let (found, secrets, next) = query(session, |reader| {
@@ -237,7 +236,7 @@ fn beyond(number: u64, last: u64) -> Error {
     Error::faults(vec![query_fault(
         "after",
         "out_of_range",
-        &format!(
+        format!(
             "{number} is beyond the last event, {last}: if there was such an event, it was lost, because the service was restored from a backup"
         ),
         "Send the seq of the last event from before the loss, 0 for all, or latest for future ones only.",
@@ -263,45 +262,30 @@ fn own_booking(session: &Session, text: &str) -> Result<(PartnerId, BookingId), 
 }
 
 /// Where the page begins. `latest` reads as the greatest number, which no event has in practice.
-fn place(request: &Request, faults: &mut Vec<FieldError>) -> LogPlace {
-    let number = |name: &str, faults: &mut Vec<FieldError>| match query_value(request, name) {
+fn place(params: &mut QueryReader<'_>) -> LogPlace {
+    let number = |params: &mut QueryReader<'_>, name: &str| match params.value(name) {
         Some("latest") => limits::EVENT_NUMBER,
-        _ => count(request, name, limits::EVENT_NUMBER, faults),
+        _ => count(params, name, limits::EVENT_NUMBER),
     };
-    let after = number("after", faults);
-    if query_value(request, "before").is_none() {
+    let after = number(params, "after");
+    if params.value("before").is_none() {
         return LogPlace::After(after);
     }
     for other in ["after", "wait"] {
-        if query_value(request, other).is_some() {
-            faults.push(query_fault(
-                "before",
-                "parameters_conflict",
-                &format!("cannot be combined with {other}"),
-                &format!("Leave out before or {other}."),
-            ));
+        if params.value(other).is_some() {
+            params.conflict("before", other);
         }
     }
-    LogPlace::Before(number("before", faults))
+    LogPlace::Before(number(params, "before"))
 }
 
 /// Reads a number; 0 if it is absent.
-fn count(request: &Request, name: &str, most: u64, faults: &mut Vec<FieldError>) -> u64 {
-    let Some(text) = query_value(request, name) else {
-        return 0;
+fn count(params: &mut QueryReader<'_>, name: &str, most: u64) -> u64 {
+    let other = format!("Send 0 to {most}.");
+    let fix = match name {
+        "before" => "Send the nextBefore of the previous answer, or latest.",
+        "after" => "Send the nextAfter of the previous answer, 0, or latest.",
+        _ => other.as_str(),
     };
-    let number = whole_number(text).filter(|n| *n <= most);
-    number.unwrap_or_else(|| {
-        let fix = match name {
-            "before" => "Send the nextBefore of the previous answer, or latest.".to_owned(),
-            "after" => "Send the nextAfter of the previous answer, 0, or latest.".to_owned(),
-            _ => format!("Send 0 to {most}."),
-        };
-        let message = format!(
-            "\"{}\" is not a whole number from 0 to {most}",
-            shorten(text)
-        );
-        faults.push(query_fault(name, "out_of_range", &message, &fix));
-        0
-    })
+    params.whole(name, 0..=most, fix).unwrap_or_default()
 }

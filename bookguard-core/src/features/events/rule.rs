@@ -66,7 +66,7 @@ impl Command for RetryEvent {
         let woken = retry.wake(partner, &changes);
         changes.extend(woken);
         let retries = event.retries + 1;
-        changes.push(Change::EventRetried { event_id, retries });
+        changes.push(Change::EventRetried(event_id, retries));
         let reply = RetryResult {
             event_id,
             retry_status: RetryStatus::Pending,
@@ -94,46 +94,27 @@ impl Retry<'_> {
         partner: &PartnerState,
         event: &EventState,
     ) -> Result<Option<Vec<Change>>, Error> {
-        let deliveries: Vec<(EndpointId, DeliveryState)> = event
-            .endpoints
-            .iter()
-            .filter_map(|endpoint_id| {
-                Some((
-                    *endpoint_id,
-                    *self.batch.deliveries.get(&(self.event_id, *endpoint_id))?,
-                ))
-            })
-            .collect();
-        if !deliveries.is_empty()
-            && deliveries
-                .iter()
-                .all(|(_, state)| state.phase == DeliveryPhase::Delivered)
-        {
+        let known = event.endpoints.iter().filter_map(|endpoint_id| {
+            let state = self.batch.deliveries.get(&(self.event_id, *endpoint_id))?;
+            Some((endpoint_id, state))
+        });
+        let deliveries: Vec<(&EndpointId, &DeliveryState)> = known.collect();
+        let is_open = |state: &DeliveryState| state.phase != DeliveryPhase::Delivered;
+        if !deliveries.is_empty() && !deliveries.iter().any(|(_, state)| is_open(state)) {
             return Err(self.already_delivered());
         }
-        let is_there = |endpoint_id: &EndpointId| {
-            partner
-                .endpoints
-                .iter()
-                .any(|e| e.endpoint_id == *endpoint_id && e.enabled)
+        let can_go = |(endpoint_id, state): &(&EndpointId, &DeliveryState)| {
+            let endpoint = partner.endpoint(endpoint_id);
+            is_open(state) && !state.is_exhausted() && endpoint.is_some_and(|e| e.enabled)
         };
-        let open: Vec<_> = deliveries
-            .iter()
-            .filter(|(endpoint_id, state)| {
-                state.phase != DeliveryPhase::Delivered
-                    && !state.is_exhausted()
-                    && is_there(endpoint_id)
-            })
-            .collect();
+        let open: Vec<_> = deliveries.into_iter().filter(can_go).collect();
         if open.is_empty() {
             return Ok(None);
         }
         let idle = open.into_iter();
         let idle = idle.filter(|(_, state)| !in_flight(state, self.at));
-        Ok(Some(
-            idle.map(|(endpoint_id, state)| self.take(partner, *endpoint_id, *state))
-                .collect(),
-        ))
+        let taken = idle.map(|(endpoint_id, state)| self.take(partner, *endpoint_id, *state));
+        Ok(Some(taken.collect()))
     }
 
     fn already_delivered(&self) -> Error {
@@ -150,12 +131,9 @@ impl Retry<'_> {
     fn refusal(&self, partner: &PartnerState, event: &EventState) -> Error {
         let event_id = self.event_id;
         let state = |endpoint_id: &EndpointId| self.batch.deliveries.get(&(event_id, *endpoint_id));
-        let exists = |endpoint_id: &EndpointId| {
-            let mut endpoints = partner.endpoints.iter();
-            endpoints.any(|endpoint| endpoint.endpoint_id == *endpoint_id)
-        };
         let status = DeliveryStatus::of_event(event.endpoints.iter().filter_map(|endpoint_id| {
-            Some((state(endpoint_id)?.phase.into(), exists(endpoint_id)))
+            let exists = partner.endpoint(endpoint_id).is_some();
+            Some((state(endpoint_id)?.phase.into(), exists))
         }));
         if status == DeliveryStatus::Delivered {
             return self.already_delivered();
@@ -213,21 +191,14 @@ impl Retry<'_> {
             lease,
             ..state
         };
-        Change::DeliveryUpdated {
-            event_id: self.event_id,
-            endpoint_id,
-            state,
-        }
+        Change::DeliveryUpdated((self.event_id, endpoint_id), state)
     }
 
     /// Leases the delivery like any other. Retries to an unverified address wait for their turn instead: otherwise a
     /// partner could send any amount to a stranger's address.
     fn hold(&self, partner: &PartnerState, endpoint_id: EndpointId) -> (Timestamp, Option<i64>) {
-        let mut endpoints = partner.endpoints.iter();
-        let unverified = endpoints.any(|endpoint| {
-            endpoint.endpoint_id == endpoint_id && endpoint.unverified_since.is_some()
-        });
-        match unverified {
+        let endpoint = partner.endpoint(&endpoint_id);
+        match endpoint.is_some_and(|endpoint| endpoint.unverified_since.is_some()) {
             true => (self.at, None),
             false => hold(self.batch, self.at, endpoint_id, self.lease),
         }
@@ -238,27 +209,17 @@ impl Retry<'_> {
     fn wake(&self, partner: &PartnerState, changes: &[Change]) -> Vec<Change> {
         let is_left = |endpoint_id: EndpointId| {
             changes.iter().any(|change| match change {
-                Change::DeliveryUpdated {
-                    endpoint_id: id,
-                    state,
-                    ..
+                Change::DeliveryUpdated((_, id), state) | Change::DeliveryAdded((_, id), state) => {
+                    *id == endpoint_id && state.lease.is_none()
                 }
-                | Change::DeliveryAdded {
-                    endpoint_id: id,
-                    state,
-                    ..
-                } => *id == endpoint_id && state.lease.is_none(),
                 _ => false,
             })
         };
         let left = partner.endpoints.iter();
         let left = left.filter(|endpoint| is_left(endpoint.endpoint_id));
         let woken = left.filter_map(|endpoint| {
-            let health = health::woken(endpoint.health(), self.at);
-            (health != endpoint.health()).then_some(Change::EndpointHealthChanged {
-                endpoint_id: endpoint.endpoint_id,
-                health,
-            })
+            let before = endpoint.health();
+            Change::of_health(endpoint.endpoint_id, before, health::woken(before, self.at))
         });
         woken.collect()
     }
@@ -270,20 +231,14 @@ impl Retry<'_> {
         partner: &PartnerState,
         event: &EventState,
     ) -> Result<Option<Vec<Change>>, Error> {
-        let new = partner
-            .endpoints
-            .iter()
-            .filter(|e| e.takes(event.event_type) && !event.endpoints.contains(&e.endpoint_id));
-        let changes: Vec<Change> = new
-            .map(|endpoint| {
-                let hands = self.hold(partner, endpoint.endpoint_id);
-                Change::DeliveryAdded {
-                    event_id: self.event_id,
-                    endpoint_id: endpoint.endpoint_id,
-                    state: fresh_delivery(self.at, hands, Some(self.at)),
-                }
-            })
-            .collect();
+        let new = partner.receivers(event.event_type).into_iter();
+        let new = new.filter(|endpoint| !event.endpoints.contains(&endpoint.endpoint_id));
+        let added = new.map(|endpoint| {
+            let hands = self.hold(partner, endpoint.endpoint_id);
+            let name = (self.event_id, endpoint.endpoint_id);
+            Change::DeliveryAdded(name, fresh_delivery(self.at, hands, Some(self.at)))
+        });
+        let changes: Vec<Change> = added.collect();
         if event.endpoints.len() + changes.len() > limits::DELIVERIES_PER_EVENT {
             return Err(Error::conflict(
                 "too_many_deliveries",

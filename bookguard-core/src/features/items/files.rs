@@ -334,8 +334,7 @@ pub fn forget_unfinished_files(service: &Service) -> Result<(), Error> {
     loop {
         let at = service.clock().now();
         let before = at.plus_ms(-FILE_UNFINISHED_MS);
-        let there = service.reader()?.has_unfinished_files(before);
-        if !there.map_err(|e| service.fault(&e))? {
+        if !service.ask(|reader| reader.has_unfinished_files(before))? {
             return Ok(());
         }
         service.submit_and_wait(Envelope::new(at, ForgetFiles))?;

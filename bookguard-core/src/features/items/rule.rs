@@ -8,7 +8,6 @@ use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::evidence::EvidenceItem;
-use crate::features::cancellations::rule::owned;
 use crate::features::items::{AddEvidenceItem, AddedItem};
 use crate::input::amount;
 use crate::limits::ITEMS;
@@ -29,7 +28,7 @@ impl Command for AddEvidenceItem {
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<AddedItem> {
         let asked = &self.asked;
         let booking_id = self.booking_id;
-        let (_, state) = owned(batch, self.partner_id, booking_id)?;
+        let (_, state) = batch.booking_of(self.partner_id, booking_id)?;
         if state.items.len() >= ITEMS {
             return Err(Error::conflict(
                 "too_many_evidence_items",

@@ -4,7 +4,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::features::deliveries::rule::emit_if_listed;
+use crate::features::deliveries::rule::emit;
 use crate::features::key_notices::TellExpiry;
 use crate::model::{EventType, Timestamp};
 use crate::webhook::body::{self, Expiry};
@@ -35,7 +35,7 @@ impl Command for TellExpiry {
             };
             let head = |event_id| body::expiring(event_id, self.partner_id, &expiry);
             let event = (EventType::ApiKeyExpiring, self.event);
-            emit_if_listed((batch, partner), at, None, event, head, &mut changes);
+            emit((batch, partner), at, None, event, head, &mut changes);
         }
         Ok((changes, ()))
     }

@@ -7,7 +7,6 @@ use crate::engine::batch::BatchState;
 use crate::engine::chain;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
-use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::evidence::{Continuation, FoundLog};
 use crate::features::ledger::{ContinueLog, NoteLoss};
@@ -17,8 +16,6 @@ use crate::model::Timestamp;
 
 impl Command for NoteLoss {
     type Reply = ();
-
-    fn needs(&self, _: &mut Needs) {}
 
     /// Notes it only while it is the loss of this database: another may have its place by now.
     fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<()> {
@@ -43,8 +40,6 @@ impl Command for NoteLoss {
 
 impl Command for ContinueLog {
     type Reply = Continuation;
-
-    fn needs(&self, _: &mut Needs) {}
 
     /// # Errors
     /// `nothing_to_accept`, `rollback_changed`.

@@ -15,8 +15,6 @@ use crate::model::{Partner, PartnerStatus, Timestamp};
 impl Command for RegisterPartner {
     type Reply = Registration;
 
-    fn needs(&self, _: &mut Needs) {}
-
     fn decide(&self, _: &BatchState, _: Timestamp) -> Decided<Registration> {
         let mut changes = vec![Change::PartnerAdded {
             partner: Box::new(self.partner.clone()),
@@ -42,10 +40,7 @@ impl Command for ApprovePartner {
 
     fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<Registration> {
         let partner_id = self.partner_id;
-        let state = batch
-            .partners
-            .get(&partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        let state = batch.partner(&partner_id)?;
         refuse_if_ended(&state.partner)?;
         if state.partner.status != PartnerStatus::Pending {
             return Err(Error::conflict(
@@ -56,10 +51,7 @@ impl Command for ApprovePartner {
             ));
         }
         let changes = vec![
-            Change::PartnerStatusChanged {
-                partner_id,
-                status: PartnerStatus::Active,
-            },
+            Change::PartnerStatusChanged(partner_id, PartnerStatus::Active),
             key_added(partner_id, &self.key),
         ];
         Ok((changes, self.reply.clone()))

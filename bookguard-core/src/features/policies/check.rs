@@ -33,7 +33,7 @@ pub struct PolicyTemplate {
 }
 
 /// The result of checking a policy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyCheck {
@@ -122,7 +122,10 @@ fn time_zone(session: &Session) -> Result<Option<String>, Error> {
     let Ok(partner_id) = session.partner_id() else {
         return Ok(None);
     };
-    let (quota, at) = (session.service.quota(), session.service.clock().now());
+    let (quota, at) = (
+        session.service.config().quota,
+        session.service.clock().now(),
+    );
     let account = query_one(session, |reader| reader.account(&partner_id, quota, at))?;
     Ok(account.and_then(|account| account.partner.settings.time_zone))
 }
@@ -136,22 +139,16 @@ impl PolicyCheck {
         match input::read(text, Policy::read) {
             Ok(policy) => Ok(Self {
                 valid: true,
-                errors: Vec::new(),
                 warnings: policy.warnings(),
                 english: policy.in_english(),
                 policy_hash: Some(policy.hash().to_owned()),
                 normalized: Some(policy),
-                schedule: None,
+                ..Self::default()
             }),
             Err(error) if error.details.is_empty() => Err(error),
             Err(error) => Ok(Self {
-                valid: false,
                 errors: error.details,
-                warnings: Vec::new(),
-                english: Vec::new(),
-                policy_hash: None,
-                normalized: None,
-                schedule: None,
+                ..Self::default()
             }),
         }
     }

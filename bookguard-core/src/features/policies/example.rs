@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::input::{amount, amount_fault, shorten};
 use crate::limits;
 use crate::model::{Amount, AmountError, Currency, Timestamp};
-use crate::operation::{QueryForm, QueryParam, Request, query_fault, query_text, query_value};
+use crate::operation::{QueryForm, QueryParam, QueryReader, Request, query_value};
 use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Segment, Terms, Zone};
 
 /// The value of an example that has none, in whole units of its currency.
@@ -53,24 +53,24 @@ impl ExampleBooking {
     /// # Errors
     /// Every fault of a parameter, and `missing_field` for others without `eventDate`.
     pub fn read(request: &Request) -> Result<Option<Self>, Error> {
-        let mut faults = Vec::new();
+        let mut params = QueryReader::of(request);
         let given = |name| query_value(request, name);
         let read = |text| EventDate::parse(text).filter(|date| date.is_in_range());
         let event_date = given("eventDate").map(|text| read(text).ok_or(text));
         match event_date {
-            Some(Err(text)) => faults.push(query_fault(
+            Some(Err(text)) => params.fault(
                 "eventDate",
                 "invalid_date",
-                &format!("\"{}\" {}", shorten(text), EventDate::fault(text)),
+                format!("\"{}\" {}", shorten(text), EventDate::fault(text)),
                 "Send RFC 3339 such as 2031-06-20T19:00:00Z (in a URL, write + as %2B), or a local date-time or date from 0001-01-02 to 9999-12-30.",
-            )),
+            ),
             None if PARAMETERS.iter().any(|other| given(other.name).is_some()) => {
-                faults.push(query_fault(
+                params.fault(
                     "eventDate",
                     "missing_field",
                     "is missing, and other parameters describe a booking",
                     "Add the date of the event, or leave the others out.",
-                ));
+                );
             }
             _ => {}
         }
@@ -78,26 +78,23 @@ impl ExampleBooking {
             let unknown = |e: AmountError| {
                 let message = format!("\"{}\" {e}", shorten(code));
                 let fix = "Send an ISO 4217 code such as USD.";
-                faults.push(query_fault("currency", e.code(), &message, fix));
+                params.fault("currency", e.code(), message, fix);
             };
             Currency::parse(code).map_err(unknown).ok()
         });
-        let time_zone = query_text(request, "timeZone", limits::TIME_ZONE_CHARS, &mut faults);
+        let time_zone = params.text("timeZone", limits::TIME_ZONE_CHARS);
         if let Some(name) = time_zone.filter(|name| Zone::iana(name).is_none()) {
             let message = format!("\"{}\" is not an IANA time zone", shorten(name));
-            let fix = Zone::fix(name);
-            faults.push(query_fault("timeZone", "time_zone_unknown", &message, &fix));
+            params.fault("timeZone", "time_zone_unknown", message, Zone::fix(name));
         }
         let value = given("bookingValue").unwrap_or(VALUE);
         // How many decimals it may have, and how large it may be, can depend on the policy's currency.
         let in_dollars = Amount::parse(value, Currency::USD);
         if let Err(e @ (AmountError::NotANumber | AmountError::Negative)) = in_dollars {
             let currency = currency.unwrap_or(Currency::USD);
-            faults.push(amount_fault(VALUE_POINTER, value, e, currency));
+            params.add(amount_fault(VALUE_POINTER, value, e, currency));
         }
-        if !faults.is_empty() {
-            return Err(Error::faults(faults));
-        }
+        params.end()?;
         let Some(Ok(event_date)) = event_date else {
             return Ok(None);
         };

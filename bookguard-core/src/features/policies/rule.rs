@@ -23,9 +23,7 @@ impl Command for PutPolicy {
     }
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<PolicyVersion> {
-        let partner = batch
-            .active_partner(&self.partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        let partner = batch.active_partner(&self.partner_id)?;
         let policy = &self.policy;
         let document = policy.document();
         let latest = partner.policies.get(&document.policy_id);

@@ -34,9 +34,7 @@ impl Command for RecoverEvents {
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Recovery> {
         let asked = &self.recovery;
-        let partner = batch
-            .active_partner(&self.partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        let partner = batch.active_partner(&self.partner_id)?;
         if let Some(endpoint_id) = asked.endpoint_id {
             refuse_endpoint(partner, &endpoint_id)?;
         }
@@ -46,10 +44,10 @@ impl Command for RecoverEvents {
             ..asked.clone().unbegun()
         };
         let (recovery, mut changes) = RecoveryStep::new(batch, at, partner, begun).step();
-        changes.push(Change::RecoveryAdded {
-            partner_id: self.partner_id,
-            recovery: Box::new(recovery.clone()),
-        });
+        changes.push(Change::RecoveryAdded(
+            self.partner_id,
+            Box::new(recovery.clone()),
+        ));
         Ok((changes, recovery))
     }
 
@@ -60,7 +58,7 @@ impl Command for RecoverEvents {
 
 /// Fails unless the partner's endpoint exists and takes deliveries.
 fn refuse_endpoint(partner: &PartnerState, endpoint_id: &EndpointId) -> Result<(), Error> {
-    match find(partner, endpoint_id) {
+    match partner.endpoint(endpoint_id) {
         Some(endpoint) if endpoint.enabled => Ok(()),
         Some(_) => Err(Error::conflict(
             "endpoint_disabled",
@@ -146,10 +144,7 @@ impl Command for ContinueRecovery {
         }
         let (next, mut changes) = RecoveryStep::new(batch, at, partner, recovery.clone()).step();
         if next != *recovery {
-            changes.push(Change::RecoveryUpdated {
-                partner_id: self.partner_id,
-                recovery: Box::new(next),
-            });
+            changes.push(Change::RecoveryUpdated(self.partner_id, Box::new(next)));
         }
         Ok((changes, ()))
     }
@@ -222,10 +217,8 @@ impl<'a> RecoveryStep<'a> {
     fn recover(&mut self, event: &LoggedEvent) {
         let deliveries = self.deliveries(event);
         let status = DeliveryStatus::of_event(deliveries.iter().map(|(endpoint_id, state)| {
-            (
-                state.phase.into(),
-                find(self.partner, endpoint_id).is_some(),
-            )
+            let exists = self.partner.endpoint(endpoint_id).is_some();
+            (state.phase.into(), exists)
         }));
         let wanted = Unreceived::of(status);
         if !wanted.is_some_and(|status| self.recovery.statuses.contains(&status)) {
@@ -238,7 +231,7 @@ impl<'a> RecoveryStep<'a> {
         let failed = |(endpoint_id, state): &&KnownDelivery| {
             state.phase == DeliveryPhase::Failed
                 && !state.is_exhausted()
-                && find(self.partner, endpoint_id).is_some_and(|e| e.enabled)
+                && (self.partner.endpoint(endpoint_id)).is_some_and(|e| e.enabled)
         };
         let mut changes: Vec<Change> = deliveries
             .iter()
@@ -285,11 +278,7 @@ impl<'a> RecoveryStep<'a> {
             ..state
         };
         if in_flight(&state, self.at) {
-            return Change::DeliveryRenewed {
-                event_id,
-                endpoint_id,
-                state: begun,
-            };
+            return Change::DeliveryRenewed((event_id, endpoint_id), begun);
         }
         let state = DeliveryState {
             due: Some(state.due.map_or(self.at, |due| due.min(self.at))),
@@ -297,11 +286,7 @@ impl<'a> RecoveryStep<'a> {
             lease: None,
             ..begun
         };
-        Change::DeliveryUpdated {
-            event_id,
-            endpoint_id,
-            state,
-        }
+        Change::DeliveryUpdated((event_id, endpoint_id), state)
     }
 
     /// New deliveries to the current endpoints that take the event and have had none, up to the maximum per event.
@@ -317,10 +302,9 @@ impl<'a> RecoveryStep<'a> {
         endpoints
             .filter(|e| e.takes(event.event_type) && self.concerns(&e.endpoint_id) && !had(e))
             .take(limits::DELIVERIES_PER_EVENT.saturating_sub(there))
-            .map(|endpoint| Change::DeliveryAdded {
-                event_id: event.event_id,
-                endpoint_id: endpoint.endpoint_id,
-                state: fresh_delivery(self.at, (self.at, None), Some(self.at)),
+            .map(|endpoint| {
+                let state = fresh_delivery(self.at, (self.at, None), Some(self.at));
+                Change::DeliveryAdded(name(endpoint), state)
             })
             .collect()
     }
@@ -330,11 +314,6 @@ impl<'a> RecoveryStep<'a> {
         let endpoints = self.partner.endpoints.iter().map(|e| e.endpoint_id);
         endpoints.filter(|endpoint_id| !event.endpoints.contains(endpoint_id))
     }
-}
-
-fn find<'p>(partner: &'p PartnerState, endpoint_id: &EndpointId) -> Option<&'p Endpoint> {
-    let mut endpoints = partner.endpoints.iter();
-    endpoints.find(|endpoint| endpoint.endpoint_id == *endpoint_id)
 }
 
 #[cfg(test)]

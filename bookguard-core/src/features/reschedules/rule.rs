@@ -11,7 +11,6 @@ use crate::error::Error;
 use crate::evidence::facts::LeafPlace;
 use crate::evidence::{FrozenTerms, reschedule};
 use crate::features::bookings::about_the_date;
-use crate::features::cancellations::rule::owned;
 use crate::features::deliveries::rule as deliveries;
 use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
 use crate::limits::RESCHEDULES;
@@ -34,7 +33,7 @@ impl Command for RescheduleBooking {
     /// `event_date_passed`, and those of [`Terms::rescheduled`].
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Rescheduled> {
         let asked = &self.asked;
-        let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
+        let (partner, state) = batch.booking_of(self.partner_id, self.booking_id)?;
         if let Some(latest) = state.reschedules.last().filter(|r| repeats(asked, &r.fact)) {
             let mut reply = self.answer(batch, state, latest.place)?;
             self.mark_if_dry(&mut reply);
@@ -79,7 +78,7 @@ impl Command for RescheduleBooking {
         };
         let event = (EventType::BookingRescheduled, self.event);
         let of = Some(self.booking_id);
-        deliveries::emit_if_listed((batch, partner), at, of, event, head, &mut changes);
+        deliveries::emit((batch, partner), at, of, event, head, &mut changes);
         Ok((changes, reply))
     }
 

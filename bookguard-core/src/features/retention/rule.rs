@@ -3,8 +3,6 @@
 //! `features::retention` finds the old events; each is judged here as it is now. Invariant: what may still be sent is never
 //! pruned, so a pruned event has no due delivery.
 
-use sha2::{Digest as _, Sha256};
-
 use crate::engine::batch::{BatchState, EventState};
 use crate::engine::change::{Change, Content, Pruned};
 use crate::engine::command::{Command, Decided};
@@ -44,13 +42,7 @@ impl Command for PruneEvents {
                 continue;
             };
             changes.extend(given_up);
-            changes.push(Change::EventPruned {
-                event_id: *event_id,
-                pruned: Pruned {
-                    at,
-                    digest: Sha256::digest(body).into(),
-                },
-            });
+            changes.push(Change::EventPruned(*event_id, Pruned::of(body, at)));
             pruned += 1;
         }
         let found = batch.sweep.unwrap_or_default();
@@ -69,20 +61,15 @@ fn is_held_since(batch: &BatchState, event: &EventState) -> bool {
 fn given_up(batch: &BatchState, event_id: &EventId, event: &EventState) -> Option<Vec<Change>> {
     let mut changes = Vec::new();
     for endpoint_id in &event.endpoints {
-        let Some(state) = batch.deliveries.get(&(*event_id, *endpoint_id)) else {
+        let name = (*event_id, *endpoint_id);
+        let state = batch.deliveries.get(&name);
+        let Some(state) = state.filter(|state| state.due.is_some()) else {
             continue;
         };
-        if state.due.is_none() {
-            continue;
-        }
         if !batch.deleted.contains(endpoint_id) {
             return None;
         }
-        changes.push(Change::DeliveryUpdated {
-            event_id: *event_id,
-            endpoint_id: *endpoint_id,
-            state: state.over(),
-        });
+        changes.push(Change::DeliveryUpdated(name, state.over()));
     }
     Some(changes)
 }

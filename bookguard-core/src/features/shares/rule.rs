@@ -21,9 +21,7 @@ impl Command for CreateShare {
     }
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<NewShare> {
-        batch
-            .active_partner(&self.partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        batch.active_partner(&self.partner_id)?;
         let booking_id = self.stored.share.booking_id;
         let others = batch.shares.values().map(|stored| &stored.share);
         let others = others.filter(|share| share.booking_id == booking_id);
@@ -105,11 +103,9 @@ impl Command for RecordView {
 impl Command for ForgetShares {
     type Reply = ();
 
-    fn needs(&self, _: &mut Needs) {}
-
     fn decide(&self, _: &BatchState, at: Timestamp) -> Decided<()> {
         let before = old_before(at);
-        Ok((vec![Change::SharesForgotten { before }], ()))
+        Ok((vec![Change::SharesForgotten(before)], ()))
     }
 }
 

@@ -1,12 +1,12 @@
 //! What the members of answers hold, by name, where the type is only text or a number: a name means the same in the whole
 //! interface. The readers of requests describe their own members.
 
+use bookguard_core::error::Error;
 use bookguard_core::evidence::PACKET_TYPE;
 use bookguard_core::features::cancellations::SHA256;
 use bookguard_core::input::Json;
 use bookguard_core::limits;
 use bookguard_core::policy::POLICY_ID_PATTERN;
-use bookguard_core::session::unauthorized;
 use serde_json::{Value, json};
 
 const HEX: &str = "^[0-9a-f]{64}$";
@@ -46,7 +46,11 @@ pub(super) fn constants() -> [(&'static str, &'static str, Value); 5] {
         ("Health", "status", "ok".into()),
         ("Protected", "protected", true.into()),
         ("Unauthorized", "error", "Unauthorized".into()),
-        ("Unauthorized", "message", unauthorized().message.into()),
+        (
+            "Unauthorized",
+            "message",
+            Error::unauthorized().message.into(),
+        ),
     ]
 }
 

@@ -26,8 +26,14 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         ("limit", ROWS),
     ];
     let (found, refused) = form::filtered(user.read::<ListAllEvents>(&[], &query).await)?;
-    let statuses = DeliveryStatus::WORDS.map(|(word, _)| (word, words(word)));
-    let types = EventType::WORDS.map(|(word, _)| (word, word.to_owned()));
+    let statuses: Vec<_> = DeliveryStatus::WORDS
+        .iter()
+        .map(|(word, _)| (*word, words(word)))
+        .collect();
+    let types: Vec<_> = EventType::WORDS
+        .iter()
+        .map(|(word, _)| (*word, (*word).to_owned()))
+        .collect();
     let draft = asked.draft(refused.as_ref());
     let events = found.as_ref().map_or(&[][..], |found| &found.data);
     let names = names_of(user, events.iter().filter_map(|event| event.partner_id)).await?;

@@ -63,7 +63,7 @@ fn partner_lines(user: &User, asked: &Asked, found: &Rows<Partner>) -> Markup {
             }
         }
         @if let Some(status) = status.filter(|_| found.has_more) {
-            li { a href=(user.link(&format!("/partners?status={}", super::word(status)))) { "More of them" } }
+            li { a href=(user.link(&format!("/partners?status={}", status.word()))) { "More of them" } }
         }
     }
 }

@@ -27,7 +27,10 @@ pub(in crate::console) async fn list(user: &User, asked: &Asked) -> Result<Answe
     ];
     let (found, refused) = form::filtered(user.read::<ListPartners>(&[], &query).await)?;
     let draft = asked.draft(refused.as_ref());
-    let statuses = PartnerStatus::WORDS.map(|(word, _)| (word, words(word)));
+    let statuses: Vec<_> = PartnerStatus::WORDS
+        .iter()
+        .map(|(word, _)| (*word, words(word)))
+        .collect();
     let main = html! {
         div.title { h1 { "Partners" } }
         (draft.alert_of_filter(&["search", "status"]))

@@ -143,8 +143,9 @@ fn a_literal_is_a_code_where_an_error_is_made_of_it() {
 #[test]
 fn every_event_and_every_failure_of_a_delivery_is_explained() {
     let page = std::fs::read_to_string(repository().join("docs/reference/events.md")).unwrap();
-    let types = EventType::WORDS.map(|(word, _)| word);
-    let statuses = DeliveryStatus::WORDS.map(|(word, _)| word);
+    let types: Vec<&str> = EventType::WORDS.iter().map(|(word, _)| *word).collect();
+    let statuses = DeliveryStatus::WORDS.iter().map(|(word, _)| *word);
+    let statuses: Vec<&str> = statuses.collect();
     let failures = FailureClass::ALL.map(FailureClass::as_str);
     for word in types.iter().chain(&statuses).chain(&failures) {
         let row = format!("\n| `{word}` | ");

@@ -145,7 +145,7 @@ fn one_holder_of_a_turn_notes_how_it_went() {
         [
             Change::WitnessNoted(_),
             Change::CosignatureAdded(_),
-            Change::CosignatureForgotten { size: 3, .. }
+            Change::CosignatureForgotten(3, _)
         ]
     ));
     changes.iter().for_each(|change| batch.apply(change));

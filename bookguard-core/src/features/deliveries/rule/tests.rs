@@ -23,7 +23,7 @@ fn a_delivery_ends_with_its_last_attempt_unless_its_endpoint_is_suspended() {
         held.health.insert(id(7), EndpointHealth::of(status));
         let failed = settle(NOW, 77, number, Some(FailureClass::Http5xx));
         let changes = changes(decide(&held, &failed));
-        let Change::DeliveryUpdated { state, .. } = &changes[0] else {
+        let Change::DeliveryUpdated(_, state) = &changes[0] else {
             panic!("{changes:?}")
         };
         assert_eq!(state.due.is_some(), goes_on, "{number} {status:?}");
@@ -73,7 +73,7 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
     ];
     for (lease, class, phase, due, counted_attempts, disabled) in table {
         let changes = changes(decide(&held, &settle(lease, class)));
-        let Change::DeliveryUpdated { state, .. } = &changes[0] else {
+        let Change::DeliveryUpdated(_, state) = &changes[0] else {
             panic!("{changes:?}")
         };
         assert_eq!(
@@ -89,7 +89,7 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
         assert_eq!(
             changes.iter().any(|c| matches!(
                 c,
-                Change::EndpointHealthChanged { health, .. } if health.status == EndpointStatus::Gone
+                Change::EndpointHealthChanged(_, health) if health.status == EndpointStatus::Gone
             )),
             disabled
         );
@@ -110,7 +110,7 @@ fn the_last_scheduled_attempt_is_the_last_and_after_a_week_faults_of_ours_count_
         let changes = changes(decide(&with_delivery(state), &settle(at, class)));
         match changes.as_slice() {
             [
-                Change::DeliveryUpdated { state, .. },
+                Change::DeliveryUpdated(_, state),
                 Change::AttemptAdded { attempt, .. },
                 ..,
             ] => (

@@ -34,16 +34,13 @@ fn keys_endpoints_and_the_record_end_once() {
     assert_eq!((reply.done, reply.next.is_some()), (false, true));
     let is = |kind: fn(&Change) -> bool| ended.iter().filter(|change| kind(change)).count();
     assert_eq!(
-        is(|change| matches!(change, Change::EndpointDeleted { .. })),
+        is(|change| matches!(change, Change::EndpointDeleted(..))),
         1
     );
     let suspended = |change: &Change| {
         matches!(
             change,
-            Change::PartnerStatusChanged {
-                status: PartnerStatus::Suspended,
-                ..
-            }
+            Change::PartnerStatusChanged(_, PartnerStatus::Suspended)
         )
     };
     assert_eq!(is(suspended), 1);

@@ -1,6 +1,6 @@
 //! Endpoints that fail, are suspended, probed and resumed.
 
-use crate::engine::command::NewEvent;
+use crate::features::deliveries::rule::emit;
 use crate::features::fixture::*;
 use crate::limits::{
     LEASE_MS, MOVED_MS, OUR_FAULTS_FREE_MS, PROBE_MAX_MS, PROBE_MS, SUSPENDED_AFTER_MS,
@@ -164,8 +164,8 @@ fn a_suspended_endpoint_gives_out_one_delivery_at_a_time() {
     assert!(matches!(
         taken.as_slice(),
         [
-            Change::DeliveryUpdated { state, .. },
-            Change::EndpointHealthChanged { health, .. }
+            Change::DeliveryUpdated(_, state),
+            Change::EndpointHealthChanged(_, health)
         ] if state.lease == Some(42) && *health == suspended(1_000 + 2 * LEASE_MS)
     ));
     apply_all(&mut work, &taken);
@@ -243,16 +243,11 @@ fn events_wait_while_an_endpoint_is_suspended_and_manual_retries_go_at_once() {
         (EndpointHealth::of(Active), Some(99)),
     ] {
         let mut work = with_health(health);
-        let event = NewEvent {
-            event_id: id(6),
-            event_type: EventType::BookingCreated,
-            head: "{".to_owned(),
-            lease: 99,
-        };
+        let event = (EventType::BookingCreated, seed(6, 99));
         let mut born = Vec::new();
-        let partner = &work.partners[&id(1)];
-        crate::features::deliveries::rule::emit(&work, partner, NOW, id(4), &event, &mut born);
-        let Change::DeliveryAdded { state, .. } = &born[1] else {
+        let from = (&work, &work.partners[&id(1)]);
+        emit(from, NOW, Some(id(4)), event, |_| "{", &mut born);
+        let Change::DeliveryAdded(_, state) = &born[1] else {
             panic!("{born:?}")
         };
         assert_eq!(state.lease, lease);
@@ -461,7 +456,7 @@ fn a_retry_that_is_left_to_a_claim_lets_a_suspended_endpoint_be_tried_now() {
     assert!(
         claimed.iter().any(|change| matches!(
             change,
-            Change::DeliveryUpdated { state, .. } if state.lease == Some(42)
+            Change::DeliveryUpdated(_, state) if state.lease == Some(42)
         )),
         "{claimed:?}"
     );

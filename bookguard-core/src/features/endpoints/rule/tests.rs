@@ -119,7 +119,7 @@ fn an_endpoint_is_disabled_and_brought_back_and_since_when_is_kept() {
         });
         assert_eq!(since.is_some(), from != to, "{from:?} {enabled}");
         let moved = changes.iter().any(
-            |change| matches!(change, Change::EndpointHealthChanged { health, .. } if health.status == to),
+            |change| matches!(change, Change::EndpointHealthChanged(_, health) if health.status == to),
         );
         assert_eq!(moved, from != to);
         assert_eq!(work.partners[&id(1)].endpoints, [endpoint]);

@@ -388,22 +388,15 @@ fn the_events_of_a_plan_lose_their_bodies_and_deliveries_that_wait_end_under_no_
         let of_events = changes.into_iter().filter(|change| {
             matches!(
                 change,
-                Change::DeliveryUpdated { .. } | Change::EventPruned { .. }
+                Change::DeliveryUpdated(..) | Change::EventPruned(..)
             )
         });
         of_events.collect()
     };
     let ended = of_events(&work, vec![id(5)]);
     let [
-        Change::DeliveryUpdated {
-            event_id,
-            endpoint_id,
-            state,
-        },
-        Change::EventPruned {
-            event_id: pruned_id,
-            pruned,
-        },
+        Change::DeliveryUpdated((event_id, endpoint_id), state),
+        Change::EventPruned(pruned_id, pruned),
     ] = &ended[..]
     else {
         panic!("{ended:?}")

@@ -9,7 +9,6 @@ use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
-use crate::features::cancellations::rule::owned;
 use crate::features::erasures::rule::refuse_if_held;
 use crate::features::items::ItemWithFile;
 use crate::features::items::files::{
@@ -24,7 +23,7 @@ impl StoreFilePart {
     /// may have been erased while the file was sent.
     fn store(&self, batch: &BatchState, at: Timestamp) -> Decided<FileState> {
         let file_id = self.file.file_id;
-        let (_, state) = owned(batch, file_id.partner_id(), self.item.booking_id)?;
+        let (partner, state) = batch.booking_of(file_id.partner_id(), self.item.booking_id)?;
         let is_named = state.items.iter().any(|known| {
             let known = &known.fact;
             known.item_id == self.item.item_id && known.sha256 == self.item.sha256
@@ -41,8 +40,6 @@ impl StoreFilePart {
                 "Values of the booking were erased at the same moment. Send the file again.",
             ));
         }
-        let partner = batch.active_partner(&file_id.partner_id());
-        let partner = partner.ok_or_else(|| Error::not_found("partner"))?;
         let known = batch.files.get(&file_id);
         let stored = known.map_or(0, |known| known.parts);
         let number = self.part.number;

@@ -1,6 +1,6 @@
 //! What the operator changes of a partner's account.
 
-use crate::engine::batch::{BatchState, PartnerState};
+use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
@@ -19,7 +19,7 @@ impl Command for EditPartner {
     }
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<PartnerAccount> {
-        let state = known(batch, &self.partner_id)?;
+        let state = batch.partner(&self.partner_id)?;
         let before = &state.partner;
         refuse_if_ended(before)?;
         let PartnerEdit {
@@ -74,7 +74,7 @@ fn stand(
     partner_id: PartnerId,
     status: PartnerStatus,
 ) -> Decided<PartnerAccount> {
-    let state = known(batch, &partner_id)?;
+    let state = batch.partner(&partner_id)?;
     let mut partner = state.partner.clone();
     if partner.status == PartnerStatus::Pending {
         return Err(Error::conflict(
@@ -86,18 +86,13 @@ fn stand(
         refuse_if_ended(&partner)?;
     }
     let change =
-        (partner.status != status).then_some(Change::PartnerStatusChanged { partner_id, status });
+        (partner.status != status).then_some(Change::PartnerStatusChanged(partner_id, status));
     partner.status = status;
     let quota = batch.quota_of(state, at);
     Ok((
         change.into_iter().collect(),
         PartnerAccount { partner, quota },
     ))
-}
-
-fn known<'b>(batch: &'b BatchState, partner_id: &PartnerId) -> Result<&'b PartnerState, Error> {
-    let state = batch.partners.get(partner_id);
-    state.ok_or_else(|| Error::not_found("partner"))
 }
 
 #[cfg(test)]

@@ -90,12 +90,9 @@ impl Command for SetQuota {
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<PartnerAccount> {
         let partner_id = self.partner_id;
-        let state = batch
-            .partners
-            .get(&partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        let state = batch.partner(&partner_id)?;
         let quota = self.changes.applied_to(state.quota);
-        let change = (quota != state.quota).then_some(Change::QuotaSet { partner_id, quota });
+        let change = (quota != state.quota).then_some(Change::QuotaSet(partner_id, quota));
         let state = PartnerState {
             quota,
             ..state.clone()

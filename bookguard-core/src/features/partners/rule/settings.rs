@@ -20,17 +20,15 @@ impl Command for UpdatePartner {
     }
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<PartnerAccount> {
-        let partner = batch
-            .active_partner(&self.partner_id)
-            .ok_or_else(|| Error::not_found("partner"))?;
+        let partner = batch.active_partner(&self.partner_id)?;
         let settings = updated(partner, &self.update)?;
         let mut shown = partner.partner.clone();
         let changes = match settings == shown.settings {
             true => Vec::new(),
-            false => vec![Change::PartnerSettingsChanged {
-                partner_id: self.partner_id,
-                settings: Box::new(settings.clone()),
-            }],
+            false => vec![Change::PartnerSettingsChanged(
+                self.partner_id,
+                Box::new(settings.clone()),
+            )],
         };
         shown.settings = settings;
         let account = PartnerAccount {

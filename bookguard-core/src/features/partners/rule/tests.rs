@@ -29,7 +29,7 @@ fn a_partner_is_registered_with_its_first_key_or_waits_for_it() {
         assert_eq!((reply.partner_id, reply.status), (id(1), status));
         let there = &work.partners[&id(1)];
         assert_eq!((there.partner.status, work.keys.len()), (status, keys));
-        assert_eq!(work.active_partner(&id(1)).is_some(), keys > 0);
+        assert_eq!(work.active_partner(&id(1)).is_ok(), keys > 0);
     }
 }
 

@@ -88,7 +88,7 @@ fn begin(work: &mut BatchState, recovery: Recovery) -> (Recovery, Vec<Change>) {
     match decide(work, &ask(recovery)).unwrap() {
         Decision::Do { mut changes, reply } => {
             apply_all(work, &changes);
-            assert!(matches!(changes.pop(), Some(Change::RecoveryAdded { .. })));
+            assert!(matches!(changes.pop(), Some(Change::RecoveryAdded(..))));
             (reply, changes)
         }
         other => panic!("decided {other:?}"),
@@ -124,9 +124,9 @@ fn a_recovery_delivers_where_an_event_failed_or_never_went() {
         let [endpoints, deliveries, counting, due] = [(); 4].map(|()| columns.next().unwrap());
         let statuses = endpoints.zip([7, 8]).filter(|(status, _)| *status != "-");
         let endpoints = statuses.map(|(status, n)| {
-            let mut known = EndpointStatus::WORDS.into_iter();
+            let mut known = EndpointStatus::WORDS.iter();
             let (_, status) = known.find(|(word, _)| *word == status).unwrap();
-            endpoint(n, &[]).with_health(EndpointHealth::of(status))
+            endpoint(n, &[]).with_health(EndpointHealth::of(*status))
         });
         let mut work = log(1, endpoints.collect());
         let deliveries: Vec<&str> = deliveries.collect();
@@ -158,12 +158,8 @@ fn a_recovery_delivers_where_an_event_failed_or_never_went() {
         let made: Vec<EndpointId> = changes
             .iter()
             .map(|change| match change {
-                Change::DeliveryAdded {
-                    endpoint_id, state, ..
-                }
-                | Change::DeliveryUpdated {
-                    endpoint_id, state, ..
-                } => {
+                Change::DeliveryAdded((_, endpoint_id), state)
+                | Change::DeliveryUpdated((_, endpoint_id), state) => {
                     assert_eq!(state.due, Some(recovery.created_at), "{shown}");
                     assert_eq!((state.lease, state.counted_attempts), (None, 0), "{shown}");
                     *endpoint_id
@@ -324,7 +320,7 @@ fn an_attempt_under_way_is_left_to_end_and_what_waits_keeps_its_place() {
         let (recovery, changes) = begin(&mut work, everything());
         assert_eq!(counts(&recovery), [1, 1, 1, 0]);
         // Not leased: only what is under a lease is renewed.
-        let renewed = matches!(&changes[0], Change::DeliveryRenewed { .. });
+        let renewed = matches!(&changes[0], Change::DeliveryRenewed(..));
         assert_eq!(renewed, expected.1.is_some());
         let state = work.deliveries[&(event_id(1), id(7))];
         assert_eq!((state.due.map(Timestamp::ms), state.lease), expected);
@@ -502,7 +498,7 @@ fn what_was_pruned_is_counted_and_left_as_it_is() {
     pruned.is_pruned = true;
     let (recovery, changes) = begin(&mut work, everything());
     assert_eq!((counts(&recovery), recovery.expired), ([2, 1, 1, 0], 1));
-    let [Change::DeliveryUpdated { event_id: due, .. }] = changes.as_slice() else {
+    let [Change::DeliveryUpdated((due, _), _)] = changes.as_slice() else {
         panic!("{changes:?}");
     };
     assert_eq!(*due, event_id(2));

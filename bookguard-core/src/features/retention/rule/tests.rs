@@ -126,7 +126,7 @@ fn what_is_left_is_the_hash_and_it_is_pruned_once() {
     let mut work = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
     let command = prune(9, 1, sweep(0, None), sweep(0, None));
     let (changes, _) = decided(&work, &command);
-    let [Change::EventPruned { event_id, pruned }] = changes.as_slice() else {
+    let [Change::EventPruned(event_id, pruned)] = changes.as_slice() else {
         panic!("{changes:?}");
     };
     assert_eq!((*event_id, pruned.at), (id(5), command.at));
@@ -200,10 +200,7 @@ fn a_pruned_event_is_not_retried_whatever_became_of_it() {
             at: NOW,
             digest: [7; 32],
         };
-        work.apply(&Change::EventPruned {
-            event_id: id(5),
-            pruned: left,
-        });
+        work.apply(&Change::EventPruned(id(5), left));
         let retry = command(RetryEvent {
             partner_id: id(1),
             event_id: id(5),

@@ -94,7 +94,10 @@ impl Fixture {
             Action::Read { read, .. } => {
                 serde_json::from_slice(&read(session).unwrap().body).unwrap()
             }
-            Action::Watch(watch) => (watch.look)(session).unwrap(),
+            Action::Watch(watch) => {
+                let look = (watch.look)(session).unwrap();
+                serde_json::from_slice(&look.finished.body).unwrap()
+            }
             Action::Write(writing) => {
                 for before in writing.before {
                     let outcome = self.service.submit(before).unwrap().blocking_recv();

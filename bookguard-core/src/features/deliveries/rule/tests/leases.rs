@@ -30,7 +30,7 @@ fn reclaim(from: Reclaim) -> Envelope<usize> {
 fn freed<R: Debug + 'static>(state: &BatchState, command: &Envelope<R>) -> Option<i64> {
     let before = state.deliveries[&(id(5), id(7))];
     let changes = changes(decide(state, command));
-    let [Change::DeliveryUpdated { state: after, .. }] = changes.as_slice() else {
+    let [Change::DeliveryUpdated(_, after)] = changes.as_slice() else {
         assert!(changes.is_empty(), "{changes:?}");
         return None;
     };
@@ -140,7 +140,7 @@ fn deliveries_postponed_by_a_fast_clock_wait_as_long_from_now_on() {
         });
         let found = changes.iter().map(|change| match change {
             // The holder of a lease does not get the delivery a second time.
-            Change::DeliveryRenewed { state, .. } => *state,
+            Change::DeliveryRenewed(_, state) => *state,
             other => panic!("{other:?}"),
         });
         assert!(found.eq(expected), "{since} {wait}: {changes:?}");

@@ -16,11 +16,9 @@ fn told(changes: &[Change]) -> Vec<(u64, EventType, Value, Vec<EndpointId>)> {
     });
     let told = events.map(|event| {
         let to = changes.iter().filter_map(|change| match change {
-            Change::DeliveryAdded {
-                event_id,
-                endpoint_id,
-                ..
-            } if *event_id == event.event_id => Some(*endpoint_id),
+            Change::DeliveryAdded((event_id, endpoint_id), _) if *event_id == event.event_id => {
+                Some(*endpoint_id)
+            }
             _ => None,
         });
         let body = serde_json::from_slice(&event.body).unwrap();
@@ -234,7 +232,7 @@ fn the_ledger_records_nothing_of_the_deliveries_of_listed_events() {
                 .iter()
                 .filter(|change| matches!(change, Change::Entry(_)));
             assert_eq!(entries.count() == 1, recorded, "{event_type:?} {class:?}");
-            let Change::DeliveryUpdated { state, .. } = &changes[0] else {
+            let Change::DeliveryUpdated(_, state) = &changes[0] else {
                 panic!("{changes:?}")
             };
             assert_eq!(state.settled_leaf.is_some(), recorded);

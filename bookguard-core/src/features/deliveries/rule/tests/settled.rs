@@ -15,7 +15,7 @@ fn entries(changes: &[Change]) -> Vec<&Entry> {
 
 fn moved(changes: &[Change]) -> DeliveryState {
     let mut states = changes.iter().filter_map(|change| match change {
-        Change::DeliveryUpdated { state, .. } => Some(*state),
+        Change::DeliveryUpdated(_, state) => Some(*state),
         _ => None,
     });
     states.next().unwrap()

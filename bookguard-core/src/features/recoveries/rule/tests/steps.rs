@@ -22,7 +22,7 @@ fn a_recovery_walks_the_log_in_steps_each_done_once() {
             "somebody was there first"
         );
         let mut changes = step(&mut work, &recovery, after);
-        let Some(Change::RecoveryUpdated { recovery: next, .. }) = changes.pop() else {
+        let Some(Change::RecoveryUpdated(_, next)) = changes.pop() else {
             panic!("{changes:?}")
         };
         assert_eq!(changes.len(), made);
@@ -80,8 +80,7 @@ fn events_of_the_starting_batch_wait_for_the_next_step_and_gaps_are_skipped() {
     whole.recoveries.clone_from(&work.recoveries);
     whole.log.insert((id(1), 4), hole);
     for (mut work, examined) in [(whole, 5), (work, 4)] {
-        let Some(Change::RecoveryUpdated { recovery, .. }) = step(&mut work, &begun, 3).pop()
-        else {
+        let Some(Change::RecoveryUpdated(_, recovery)) = step(&mut work, &begun, 3).pop() else {
             panic!("it goes on")
         };
         assert_eq!((recovery.reached_seq, recovery.examined), (5, examined));
