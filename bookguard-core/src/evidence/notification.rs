@@ -89,7 +89,7 @@ impl Notification {
             },
             settled_at,
             attempts: number,
-            error: attempt.class.map(|class| class.as_str().to_owned()),
+            error: attempt.class.map(|class| class.word().to_owned()),
             status_code: attempt.status_code,
             response_sha256: attempt.response_sha256.clone(),
         }
@@ -109,7 +109,7 @@ impl Notification {
     fn contradiction(&self) -> Option<&'static str> {
         let class = match &self.error {
             None => None,
-            Some(word) => match FailureClass::ALL.iter().find(|c| c.as_str() == word) {
+            Some(told) => match FailureClass::WORDS.iter().find(|(word, _)| word == told) {
                 None => return Some("this version of Bookguard does not know its failure"),
                 class => class,
             },

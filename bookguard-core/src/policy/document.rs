@@ -3,6 +3,7 @@
 //! Normalised means that every default is written out, so equal rules have equal hashes, even if an author leaves defaults out.
 //! Invariant: a [`Policy`] exists only after every rule on its text was checked, and it never changes.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,6 +14,7 @@ use super::outcome::{Basis, FixedAmount, Outcome, Rounding, Split, share};
 use super::read::Written;
 use super::rule::Rule;
 use super::templates;
+use super::words::vocabulary;
 use super::zone::Zone;
 use crate::error::Error;
 use crate::input::{self, Form};
@@ -178,15 +180,14 @@ pub struct Reschedule {
     pub floor: Floor,
 }
 
-/// Whether a step reached before a change of date stays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
-pub enum Floor {
-    /// The penalty reached is the minimum from then on.
-    KeepReachedTier,
-    /// The new date starts without it.
-    Reset,
+vocabulary! {
+    /// Whether a step reached before a change of date stays.
+    Floor {
+        /// The penalty reached is the minimum from then on.
+        KeepReachedTier = "keep_reached_tier",
+        /// The new date starts without it.
+        Reset = "reset",
+    }
 }
 
 impl Document {

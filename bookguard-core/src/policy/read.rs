@@ -53,7 +53,7 @@ pub(super) fn document(
         wanted: Cell::new(false),
     };
     let anchor_time = form.optional("anchorTime", time_of_day);
-    let rounding = form.optional("rounding", |v| v.choice(&ROUNDINGS));
+    let rounding = form.optional("rounding", |v| v.choice(Rounding::WORDS));
     let claim_window = form.optional("claimWindow", duration);
     let backdate_tolerance = form.optional("backdateTolerance", exact_duration);
     let grace = form.optional_object("grace", grace);
@@ -65,7 +65,7 @@ pub(super) fn document(
     });
     let force_majeure = form.optional_object("forceMajeure", |f| force_majeure(f, &money));
     let floor = form.optional_object("reschedule", |f| {
-        Some(f.optional("floor", |v| v.choice(&FLOORS)))
+        Some(f.optional("floor", |v| v.choice(Floor::WORDS)))
     });
     if money.wanted.get() && !money.currency_is_there {
         form.fault_at(
@@ -120,18 +120,6 @@ fn name(v: &mut Value<'_, '_>, written: Written) -> Option<String> {
         ),
     }
 }
-
-const ROUNDINGS: [(&str, Rounding); 4] = [
-    ("half_up", Rounding::HalfUp),
-    ("half_even", Rounding::HalfEven),
-    ("down", Rounding::Down),
-    ("up", Rounding::Up),
-];
-
-const FLOORS: [(&str, Floor); 2] = [
-    ("keep_reached_tier", Floor::KeepReachedTier),
-    ("reset", Floor::Reset),
-];
 
 /// The currency of fixed amounts, and whether there were any.
 struct Money {

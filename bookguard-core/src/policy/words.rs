@@ -1,14 +1,15 @@
-//! The closed vocabularies of policies, evaluations and resolutions. Each enum and its words are defined only here.
+//! The closed vocabularies of policies, evaluations and resolutions, and how any vocabulary is declared. Each enum and its words
+//! are defined once, together.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Declares an enum of snake_case words: serde, `WORDS` (for reading queries and bodies), `word`, `Display`, OpenAPI.
+/// Declares an enum of words: serde, `WORDS` (for reading queries and bodies), `word`, `Display`, OpenAPI.
 macro_rules! vocabulary {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
         #[cfg_attr(not(feature = "internals"), non_exhaustive)]
         pub enum $name {
