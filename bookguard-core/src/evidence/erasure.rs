@@ -10,7 +10,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::facts::Dated;
 use crate::ledger::LeafKind;
 use crate::model::{Booking, BookingId, Party, Timestamp};
 use crate::policy::{ResolutionDecision, vocabulary};
@@ -98,12 +97,6 @@ pub struct ErasedValues {
     pub entry: u64,
     /// The names, sorted.
     pub names: Vec<Erasable>,
-}
-
-impl Dated for Erasure {
-    fn happened_at(&self) -> Timestamp {
-        self.erased_at
-    }
 }
 
 impl LegalBasis {
