@@ -18,7 +18,7 @@ use super::frozen::FrozenTerms;
 use super::item::EvidenceItem;
 use super::notification::{Causes, Notification, follows};
 use super::reschedule::{RescheduleFact, TermsVersion};
-use crate::model::{Booking, BookingStatus, PolicySummary, ResolutionId, Timestamp};
+use crate::model::{Booking, BookingStatus, PolicySummary, Timestamp};
 use crate::policy::{
     self, Cancellation, PastReschedule, Resolution, ResolutionStatus, Standing, Subject, Terms,
 };
@@ -328,22 +328,6 @@ impl BookingState {
             created_at: self.booking.created_at,
             protected_at: self.booking.protected_at,
             resolved_at: self.resolutions.iter().map(|r| r.fact.made_at()).collect(),
-        }
-    }
-
-    /// The booking as it was recorded, before anything happened to it.
-    pub fn as_recorded(&self) -> Booking {
-        let (event_date, time_zone) = self.first_date.clone();
-        Booking {
-            event_date,
-            time_zone,
-            status: BookingStatus::Created,
-            protected: false,
-            protected_at: None,
-            rescheduled_at: None,
-            canceled_at: None,
-            resolution_id: None::<ResolutionId>,
-            ..self.booking.clone()
         }
     }
 
