@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::document::{Document, Floor};
+use super::evaluate::inconsistent;
 use super::explain::seconds;
 use super::reschedule::{PastReschedule, reached};
 use super::rule::Rule;
@@ -169,13 +170,8 @@ impl Wording<'_> {
     }
 
     fn outcome(&self, rule: Rule) -> Result<String, Error> {
-        let settled = self.stakes.settle(rule, self.reached).ok_or_else(|| {
-            Error::invalid(
-                "terms_inconsistent",
-                "The terms' schedule does not fit their policy; they were not made by this service, or were changed.",
-            )
-        })?;
-        Ok(match settled {
+        let settled = self.stakes.settle(rule, self.reached);
+        Ok(match settled.ok_or_else(inconsistent)? {
             Settled::Manual => "a person decides.".to_owned(),
             Settled::Sums(sums) => money(&sums),
         })

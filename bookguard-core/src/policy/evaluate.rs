@@ -548,7 +548,8 @@ impl<'a> Inquiry<'a> {
     }
 }
 
-fn inconsistent() -> Error {
+/// The refusal of terms whose schedule names a rule that their policy does not have, or that lacks an instant.
+pub(super) fn inconsistent() -> Error {
     Error::invalid(
         "terms_inconsistent",
         "The terms' schedule does not fit their policy; they were not made by this service, or were changed.",

@@ -150,22 +150,14 @@ impl Outcome {
     /// This outcome in money; `None` when a person decides.
     pub fn charge(&self, basis: Basis) -> Option<Charge<'_>> {
         let charges = self.splits().iter().map(|split| split.charge(basis));
-        match self {
-            Self::GreaterOf(_) => charges.reduce(|best, next| {
-                if next.penalty > best.penalty {
-                    next
-                } else {
-                    best
-                }
-            }),
-            _ => charges.reduce(|best, next| {
-                if next.penalty < best.penalty {
-                    next
-                } else {
-                    best
-                }
-            }),
-        }
+        let is_better = |next: i64, best: i64| match self {
+            Self::GreaterOf(_) => next > best,
+            _ => next < best,
+        };
+        charges.reduce(|best, next| match is_better(next.penalty, best.penalty) {
+            true => next,
+            false => best,
+        })
     }
 
     /// The splits to choose from; empty if a person decides.
