@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{EndpointId, EventId, RecordedEventType, Timestamp};
+use crate::model::{EndpointId, EventId, RecordedEventType, Timestamp, digest};
 use crate::webhook::{Attempt, FailureClass};
 
 /// How a delivery ended.
@@ -122,17 +122,12 @@ impl Notification {
         if self.delivered() != class.is_none() || (self.delivered() && !answered_2xx) {
             return Some("its outcome is not that of its last attempt");
         }
-        if !digests.into_iter().flatten().all(|hex| is_digest(hex)) {
+        if !digests.into_iter().flatten().all(|hex| digest::is_hex(hex)) {
             return Some("one of its digests is not a digest");
         }
         (self.status_code.is_none() && self.response_sha256.is_some())
             .then_some("it has the digest of an answer that never came")
     }
-}
-
-/// Whether the text is the lower hex of 32 bytes.
-fn is_digest(hex: &str) -> bool {
-    hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The causes of a booking's events, with their times.

@@ -6,7 +6,6 @@
 
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::document::{Document, Floor};
 use super::evaluate::inconsistent;
@@ -18,7 +17,7 @@ use super::settlement::{Settled, Settlement, Stakes};
 use super::terms::{Adopted, Terms};
 use super::words::{Assumption, PolicySource};
 use crate::error::Error;
-use crate::model::{Amount, Timestamp};
+use crate::model::{Amount, Timestamp, digest};
 
 /// The version of this wording; the last line of every text names it.
 pub const DISCLOSURE_VERSION: &str = "bookguard-disclosure-1";
@@ -80,7 +79,7 @@ pub fn disclose(terms: &Terms, reschedules: &[PastReschedule]) -> Result<TermsDi
     lines.push(format!("Wording: {DISCLOSURE_VERSION}."));
     let text = lines.join("\n");
     Ok(TermsDisclosure {
-        disclosure_hash: format!("sha256:{}", hex::encode(Sha256::digest(&text))),
+        disclosure_hash: digest::of(&text),
         version: DISCLOSURE_VERSION.to_owned(),
         text,
     })

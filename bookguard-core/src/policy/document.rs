@@ -7,7 +7,6 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sha2::{Digest, Sha256};
 
 use super::duration::{Duration, TimeOfDay};
 use super::outcome::{Basis, FixedAmount, Outcome, Rounding, Split, share};
@@ -18,7 +17,7 @@ use super::words::vocabulary;
 use super::zone::Zone;
 use crate::error::Error;
 use crate::input::{self, Form};
-use crate::model::Currency;
+use crate::model::{Currency, digest};
 
 /// A cancellation policy. A clone shares the document.
 #[derive(Debug, Clone)]
@@ -316,7 +315,7 @@ impl Policy {
         self.0.identity.get_or_init(|| {
             let canonical = serde_json_canonicalizer::to_string(&self.0.document)
                 .expect("a document holds only text, whole numbers, booleans and lists of them");
-            let hash = format!("sha256:{}", hex::encode(Sha256::digest(&canonical)));
+            let hash = digest::of(&canonical);
             Identity { canonical, hash }
         })
     }
