@@ -225,20 +225,13 @@ impl BookingState {
     fn resolve(&mut self, resolution: Resolution, place: LeafPlace) -> Result<(), String> {
         let (id, evaluation) = (resolution.resolution_id, resolution.evaluation.clone());
         let mut expected = match (self.resolutions.last(), &self.cancellation) {
-            (None, Some(cancellation)) => {
-                let Booking {
-                    partner_id,
-                    protected,
-                    ..
-                } = self.booking;
-                Some(Resolution::of(
-                    cancellation,
-                    evaluation,
-                    partner_id,
-                    id,
-                    protected,
-                ))
-            }
+            (None, Some(cancellation)) => Some(Resolution::of(
+                cancellation,
+                evaluation,
+                self.booking.partner_id,
+                id,
+                self.booking.protected,
+            )),
             (Some(pending), _)
                 if pending.fact.status == ResolutionStatus::PendingReview
                     && pending.fact.resolution_id != id =>

@@ -445,29 +445,15 @@ impl<'a> Inquiry<'a> {
     }
 
     fn agreed_refund(&self) -> Result<Amount, Error> {
-        let paid = self.terms().paid;
         let agreed = self.question.agreed_refund.ok_or_else(|| {
             Error::invalid(
                 "agreed_refund_required",
                 "A mutual cancellation needs the refund both sides agreed on.",
             )
         })?;
-        if agreed.currency() != paid.currency() {
-            return Err(Error::invalid(
-                "currency_mismatch",
-                format!(
-                    "The agreed refund is in {} and the booking in {}.",
-                    agreed.currency(),
-                    paid.currency()
-                ),
-            ));
-        }
-        if agreed.minor() > paid.minor() {
-            return Err(Error::invalid(
-                "agreed_refund_exceeds_paid",
-                format!("The agreed refund {agreed} is more than what was paid, {paid}."),
-            ));
-        }
+        let exceeds = |why: String| Error::invalid("agreed_refund_exceeds_paid", why);
+        self.terms()
+            .check_refund("agreed refund", agreed, exceeds)?;
         Ok(agreed)
     }
 

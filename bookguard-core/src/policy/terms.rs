@@ -236,6 +236,32 @@ impl Terms {
         }
     }
 
+    /// Checks that a refund on which people agree or decide is in the booking's currency, and no more than what was paid;
+    /// `exceeds` is the refusal if it is more.
+    ///
+    /// Refusal: `currency_mismatch`.
+    pub(super) fn check_refund(
+        &self,
+        what: &str,
+        refund: Amount,
+        exceeds: impl FnOnce(String) -> Error,
+    ) -> Result<(), Error> {
+        let paid = self.paid;
+        let (currency, own) = (refund.currency(), paid.currency());
+        if currency != own {
+            return Err(Error::invalid(
+                "currency_mismatch",
+                format!("The {what} is in {currency} and the booking in {own}."),
+            ));
+        }
+        match refund.minor() > paid.minor() {
+            true => Err(exceeds(format!(
+                "The {what} {refund} is more than what was paid, {paid}."
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// The instants the schedule depends on.
     pub(super) fn frame(&self) -> Frame {
         Frame {
