@@ -53,23 +53,17 @@ impl Verification<'_> {
                 head.origin,
                 head.size
             )));
-            match committed(entry, &link) {
-                Ok(kind) => {
-                    self.check(
-                        "commitment",
-                        &place(at, "body"),
-                        Ok(format!(
-                            "The record is of the kind {kind}, and it is the one the ledger committed to."
-                        )),
-                    );
-                    let (index, hash) = (link.index, link.hash);
-                    let at = Timestamp::from_ms(link.leaf.t);
-                    proven.push((kind, LeafPlace { index, hash, at }));
-                }
-                Err(why) => {
-                    whole = false;
-                    self.check("commitment", &place(at, "body"), Err(why));
-                }
+            let kind = committed(entry, &link);
+            let told = kind.clone().map(|kind| {
+                format!(
+                    "The record is of the kind {kind}, and it is the one the ledger committed to."
+                )
+            });
+            whole &= self.check("commitment", &place(at, "body"), told);
+            if let Ok(kind) = kind {
+                let (index, hash) = (link.index, link.hash);
+                let at = Timestamp::from_ms(link.leaf.t);
+                proven.push((kind, LeafPlace { index, hash, at }));
             }
             whole &= self.check(
                 "disclosures",
