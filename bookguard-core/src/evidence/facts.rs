@@ -123,7 +123,7 @@ pub struct Logged<T> {
 /// One of the types of facts.
 pub(super) trait OneFact {
     /// The fact, if it is one of this type.
-    fn of(fact: &Fact) -> Option<&Self>;
+    fn from_fact(fact: &Fact) -> Option<&Self>;
 }
 
 /// The facts of one type, each with the number of its entry in the booking's chain.
@@ -131,7 +131,7 @@ pub(super) fn facts_of<T: OneFact + 'static>(
     facts: &[Logged<Fact>],
 ) -> impl Iterator<Item = (u64, &T)> {
     let numbered = (0..).zip(facts);
-    numbered.filter_map(|(entry, logged)| Some((entry, T::of(&logged.fact)?)))
+    numbered.filter_map(|(entry, logged)| Some((entry, T::from_fact(&logged.fact)?)))
 }
 
 /// Declares a booking's facts, each under the name of its leaf's kind, and when it happened.
@@ -179,7 +179,7 @@ macro_rules! facts {
         }
 
         impl OneFact for $fact {
-            fn of(fact: &Fact) -> Option<&Self> {
+            fn from_fact(fact: &Fact) -> Option<&Self> {
                 match fact {
                     Fact::$kind(own) => Some(own),
                     _ => None,
