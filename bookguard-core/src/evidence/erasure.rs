@@ -204,12 +204,8 @@ impl Erasure {
             id: erased(),
             name: erased(),
         };
-        for name in self
-            .values
-            .iter()
-            .filter(|values| values.entry == 0)
-            .flat_map(|v| &v.names)
-        {
+        let first = self.values.iter().filter(|values| values.entry == 0);
+        for name in first.flat_map(|values| &values.names) {
             match name {
                 Erasable::Organizer => booking.organizer = party(),
                 Erasable::Talent => booking.talent = party(),

@@ -194,11 +194,10 @@ impl Document {
     pub fn outcome(&self, rule: Rule) -> Option<&Outcome> {
         match rule {
             Rule::Grace => self.grace.as_ref().map(|_| &Outcome::FULL_REFUND),
-            Rule::Tier(index) => self
-                .organizer
-                .tiers
-                .get(usize::from(index))
-                .map(|tier| &tier.outcome),
+            Rule::Tier(index) => {
+                let tier = self.organizer.tiers.get(usize::from(index));
+                tier.map(|tier| &tier.outcome)
+            }
             Rule::Late => Some(&self.organizer.late),
             Rule::OrganizerNoShow => Some(&self.organizer.no_show),
             Rule::TalentCancel => Some(&self.talent.cancel),
@@ -211,13 +210,11 @@ impl Document {
 
     /// The basis of shares of `value` minor units.
     pub fn basis(&self, value: i64) -> Basis {
-        let deposit = self
-            .deposit
-            .as_ref()
-            .map_or(0, |deposit| match &deposit.size {
-                DepositSize::Bps(bps) => share(value, *bps, self.rounding),
-                DepositSize::Amount(fixed) => fixed.minor().min(value),
-            });
+        let deposit = match self.deposit.as_ref().map(|deposit| &deposit.size) {
+            None => 0,
+            Some(DepositSize::Bps(bps)) => share(value, *bps, self.rounding),
+            Some(DepositSize::Amount(fixed)) => fixed.minor().min(value),
+        };
         Basis {
             value,
             deposit,
@@ -229,21 +226,18 @@ impl Document {
     pub fn has_fixed_amounts(&self) -> bool {
         let deposit = self.deposit.as_ref().map(|deposit| &deposit.size);
         let organizer = &self.organizer;
+        let tiers = organizer.tiers.iter().map(|tier| &tier.outcome);
+        let outcomes = tiers.chain([
+            &organizer.late,
+            &organizer.no_show,
+            &self.talent.cancel,
+            &self.talent.no_show,
+            &self.partner.cancel,
+            &self.force_majeure.outcome,
+        ]);
+        let mut splits = outcomes.flat_map(Outcome::splits);
         matches!(deposit, Some(DepositSize::Amount(_)))
-            || organizer
-                .tiers
-                .iter()
-                .map(|tier| &tier.outcome)
-                .chain([
-                    &organizer.late,
-                    &organizer.no_show,
-                    &self.talent.cancel,
-                    &self.talent.no_show,
-                    &self.partner.cancel,
-                    &self.force_majeure.outcome,
-                ])
-                .flat_map(Outcome::splits)
-                .any(|split| matches!(split, Split::Penalty(_)))
+            || splits.any(|split| matches!(split, Split::Penalty(_)))
     }
 }
 

@@ -79,9 +79,8 @@ fn deposit(document: &Document, found: &mut Vec<FieldError>) {
         )),
         Some(_) => {}
         None => {
-            let keeps = outcomes(document)
-                .into_iter()
-                .find(|(_, outcome)| outcome.splits().contains(&Split::KeepDeposit));
+            let mut steps = outcomes(document).into_iter();
+            let keeps = steps.find(|(_, step)| step.splits().contains(&Split::KeepDeposit));
             if let Some((pointer, _)) = keeps {
                 found.push(FieldError::new(
                     pointer,
@@ -123,10 +122,8 @@ fn order(document: &Document, found: &mut Vec<FieldError>) {
 fn unstated(document: &Document, found: &mut Vec<FieldError>) {
     let organizer = &document.organizer;
     let window = i64::from(document.claim_window.nominal_minutes());
-    let before = organizer
-        .tiers
-        .iter()
-        .filter(|tier| may_outlast(tier, window));
+    let tiers = organizer.tiers.iter();
+    let before = tiers.filter(|tier| may_outlast(tier, window));
     let before = before.map(|tier| &tier.outcome);
     let mut before = before.chain((window == 0).then_some(&organizer.late));
     if before.any(|outcome| *outcome != organizer.no_show) {
@@ -156,10 +153,8 @@ fn rising(document: &Document, found: &mut Vec<FieldError>) {
     for ((_, earlier), (pointer, later)) in decided.clone().zip(decided.skip(1)) {
         // A share and the rest of another are rounded apart by at most one.
         let least = |value| penalty(later, value).map(|penalty| penalty + 1);
-        if values
-            .iter()
-            .any(|value| least(*value) < penalty(earlier, *value))
-        {
+        let rises = |value: &i64| least(*value) < penalty(earlier, *value);
+        if values.iter().any(rises) {
             found.push(FieldError::new(
                 pointer.clone(),
                 "refund_rises",
@@ -180,10 +175,8 @@ fn values(document: &Document) -> Vec<i64> {
         Some(DepositSize::Bps(bps)) => shares.push(*bps),
         None => {}
     }
-    for split in outcomes(document)
-        .iter()
-        .flat_map(|(_, step)| step.splits())
-    {
+    let steps = outcomes(document);
+    for split in steps.iter().flat_map(|(_, step)| step.splits()) {
         match split {
             Split::Penalty(amount) => fixed.push(amount.minor()),
             Split::Refund { bps, .. } => shares.push(WHOLE.saturating_sub(*bps)),

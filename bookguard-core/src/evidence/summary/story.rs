@@ -312,11 +312,9 @@ impl Writer<'_> {
     /// Which rule applies and what it gives, or why a person has to decide.
     fn applied(&mut self, evaluation: &Evaluation, past: bool) -> String {
         if !evaluation.review_reasons.is_empty() {
-            let reasons = evaluation
-                .review_reasons
-                .iter()
-                .map(|reason| why_a_person(*reason));
-            return reasons.collect::<Vec<_>>().join(" ");
+            let reasons = evaluation.review_reasons.iter();
+            let reasons: Vec<&str> = reasons.map(|reason| why_a_person(*reason)).collect();
+            return reasons.join(" ");
         }
         let rule = evaluation
             .matched_rule
@@ -384,16 +382,13 @@ impl Writer<'_> {
                 money(decision.refund)
             ),
         };
-        let names = || {
-            self.erasures()
-                .flat_map(|erasure| &erasure.values)
-                .flat_map(|one| &one.names)
-        };
-        let by = match names().any(|name| *name == Erasable::DecidedBy) {
+        let values = self.erasures().flat_map(|erasure| &erasure.values);
+        let erased: Vec<&Erasable> = values.flat_map(|one| &one.names).collect();
+        let by = match erased.contains(&&Erasable::DecidedBy) {
             true => "somebody (name erased)".to_owned(),
             false => quoted(&decision.decided_by),
         };
-        let why = match names().any(|name| *name == Erasable::Rationale) {
+        let why = match erased.contains(&&Erasable::Rationale) {
             true => "The reason given was erased.".to_owned(),
             false => format!("The reason given: {}", quoted(&decision.rationale)),
         };
@@ -452,11 +447,8 @@ impl Writer<'_> {
 
     fn notifications(&self) -> Option<String> {
         let partner = self.partner();
-        let sent = self
-            .m
-            .deliveries
-            .iter()
-            .filter(|d| d.status != DeliveryStatus::NoEndpoints);
+        let sent = self.m.deliveries.iter();
+        let sent = sent.filter(|delivery| delivery.status != DeliveryStatus::NoEndpoints);
         let (mut accepted, mut failed, mut open, mut unsent) = (0, 0, 0, 0);
         for delivery in sent {
             match delivery.status {
@@ -501,10 +493,8 @@ impl Writer<'_> {
 /// Whether another step of the organizer's schedule applied at this instant than the one that matched.
 fn is_other_at(evaluation: &Evaluation, at: Timestamp) -> bool {
     let at = at.floor_to_second();
-    let step = evaluation
-        .schedule
-        .iter()
-        .find(|step| step.from <= at && at <= step.to);
+    let mut steps = evaluation.schedule.iter();
+    let step = steps.find(|step| (step.from..=step.to).contains(&at));
     let matched = evaluation.matched_rule;
     let timed = matches!(matched, Some(Rule::Grace | Rule::Tier(_) | Rule::Late));
     timed && step.map(|step| step.rule_id) != matched
