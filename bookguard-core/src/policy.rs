@@ -80,6 +80,7 @@ pub use duration::{Duration, TimeOfDay};
 pub(crate) use evaluate::evaluate_as_first;
 pub use evaluate::{ENGINE_VERSION, evaluate, evaluate_now};
 pub use evaluation::{Alternative, EvaluatedPolicy, Evaluation, Explanation, NextChange};
+pub(crate) use event_date::has_shape;
 pub use event_date::{EVENT_DATE_PATTERN, EventDate};
 pub(crate) use explain::{clock, distance, why_a_person};
 pub use matrix::{MatrixRow, matrix};

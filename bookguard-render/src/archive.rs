@@ -31,10 +31,9 @@ pub fn archive(
     files: &[(ItemId, FileState)],
     maker: &Maker,
 ) -> Result<Vec<Segment>, String> {
-    let read: Packet =
-        serde_json::from_str(packet).map_err(|e| format!("The packet cannot be read: {e}."))?;
+    let read = page::read(packet)?;
     let files = &files_of(&read, files)[..];
-    let page = page::beside(packet, vkey, maker, |packet| section(packet, files))?;
+    let page = page::beside(&read, packet, vkey, maker, &section(&read, files))?;
     let pdf = pdf(packet, vkey, PdfForm::Archive, maker).map_err(|e| e.to_string())?;
     let mut zip = Zip::default();
     zip.bytes("README.txt", readme(&read, files).into_bytes());

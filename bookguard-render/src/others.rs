@@ -9,7 +9,7 @@ use bookguard_core::evidence::{
 };
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::model::Timestamp;
-use bookguard_core::text::{capital, quoted};
+use bookguard_core::text::{capital, entries, quoted};
 
 use crate::Maker;
 
@@ -50,25 +50,27 @@ impl Others {
                 "When the records were made, to whoever does not trust the service: they are not yet timestamped.",
             ),
         }
-        match cosigned.is_empty() {
-            false => proves.push(
-                "That the ledger only grew until it was cosigned, to whoever trusts its witnesses."
-                    .to_owned(),
-            ),
-            true => limits
-                .push("That everybody is shown the same ledger: no witness has cosigned it here."),
-        }
+        let unchecked = match cosigned.is_empty() {
+            false => {
+                proves.push(
+                    "That the ledger only grew until it was cosigned, to whoever trusts its witnesses."
+                        .to_owned(),
+                );
+                "Their signatures were not checked here. Bookguard’s program checks them, given the witnesses that you trust: \
+                 --witness-policy FILE."
+            }
+            true => {
+                limits.push(
+                    "That everybody is shown the same ledger: no witness has cosigned it here.",
+                );
+                ""
+            }
+        };
         Self {
             stamps: stamped(&stamps, packet, || is_checked(packet, text, key, maker)),
             witnesses: witnesses(cosigned.len(), packet.ledger_size()),
             listed: listed(&cosigned),
-            unchecked: match cosigned.is_empty() {
-                true => "",
-                false => {
-                    "Their signatures were not checked here. Bookguard’s program checks them, given the witnesses that you trust: \
-                     --witness-policy FILE."
-                }
-            },
+            unchecked,
             proves,
             limits,
         }
@@ -107,7 +109,7 @@ fn stamped(
     let mut said = vec![format!(
         "{} stamped the ledger’s first {} on {}. So {} existed by then{}.",
         capital(&named(&first.authority)),
-        counted(first.size, "entry", "entries"),
+        entries(first.size),
         in_words(first.at),
         records(first.records, packet.entries.len()),
         match rest {
@@ -150,9 +152,7 @@ fn stamped(
 }
 
 fn witnesses(count: usize, size: Option<u64>) -> String {
-    let size = size.map_or_else(String::new, |size| {
-        format!(" ({})", counted(size, "entry", "entries"))
-    });
+    let size = size.map_or_else(String::new, |size| format!(" ({})", entries(size)));
     match count {
         0 => format!(
             "No witness has cosigned the state of the ledger{size} that proves these records. Nobody but the service says here that it \
@@ -195,11 +195,6 @@ fn records(covered: usize, all: usize) -> String {
         (1, all) => format!("the first of the {all} records of this packet"),
         (covered, all) => format!("the first {covered} of the {all} records of this packet"),
     }
-}
-
-fn counted(count: u64, one: &str, many: &str) -> String {
-    let noun = if count == 1 { one } else { many };
-    format!("{count} {noun}")
 }
 
 fn named(authority: &str) -> String {

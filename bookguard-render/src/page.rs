@@ -39,27 +39,34 @@ pub static POLICY: LazyLock<String> = LazyLock::new(|| {
 /// # Errors
 /// A sentence, if this is not a packet or not a key. Whether the packet is genuine is not checked here.
 pub fn page(packet: &str, vkey: &str, maker: &Maker) -> Result<String, String> {
-    beside(packet, vkey, maker, |_| String::new())
+    beside(&read(packet)?, packet, vkey, maker, "")
 }
 
-/// As [`page`], with what `files` makes of the packet: a section about the files that lie beside the page.
+/// Reads a packet.
 ///
 /// # Errors
-/// As [`page`].
+/// A sentence, if this is not a packet.
+pub(crate) fn read(packet: &str) -> Result<Packet, String> {
+    serde_json::from_str(packet).map_err(|e| format!("The packet cannot be read: {e}."))
+}
+
+/// As [`page`] of a packet that was read, with a section about the files that lie beside the page.
+///
+/// # Errors
+/// A sentence, if this is not a key.
 pub(crate) fn beside(
+    read: &Packet,
     packet: &str,
     vkey: &str,
     maker: &Maker,
-    files: impl Fn(&Packet) -> String,
+    files: &str,
 ) -> Result<String, String> {
-    let read: Packet =
-        serde_json::from_str(packet).map_err(|e| format!("The packet cannot be read: {e}."))?;
     let shown = PagePacket(read);
     let key: VerifierKey = vkey
         .trim()
         .parse()
         .map_err(|e| format!("The verifier key cannot be read: {e}."))?;
-    let others = Others::of(&shown.0, packet, &key, maker);
+    let others = Others::of(read, packet, &key, maker);
     Ok(fill(TEMPLATE, |name| match name {
         "policy" => POLICY.clone(),
         "style" => STYLE.to_owned(),
@@ -76,26 +83,22 @@ pub(crate) fn beside(
         "story" => shown.story(),
         "terms" => shown.terms_in_words(),
         "timeline" => shown.timeline(),
-        "files" => files(&shown.0),
-        "stamps" => paragraphs(&others.stamps),
+        "files" => files.to_owned(),
+        "stamps" => each("p", &others.stamps),
         "witnesses" => witnesses(&others),
-        "proves" => items(&shown.0.proves()) + &items(&others.proves),
-        "limits" => items(&shown.0.does_not_prove()) + &items(&others.limits),
+        "proves" => each("li", &read.proves()) + &each("li", &others.proves),
+        "limits" => each("li", &read.does_not_prove()) + &each("li", &others.limits),
         _ => String::new(),
     }))
 }
 
 /// A packet, as the page shows it.
-struct PagePacket(Packet);
+struct PagePacket<'a>(&'a Packet);
 
-impl PagePacket {
-    fn withholds(&self, name: Withheld) -> bool {
-        self.0.withheld.contains(&name)
-    }
-
+impl PagePacket<'_> {
     fn facts(&self) -> String {
         let booking = &self.0.booking;
-        let party = |name: Withheld, party: &Party| match self.withholds(name) {
+        let party = |name: Withheld, party: &Party| match self.0.withheld.contains(&name) {
             true => "Not shown in this copy".to_owned(),
             false => format!(
                 "<bdi data-from=\"/booking/{0}/name\">{1}</bdi> <span class=\"soft\">(<bdi data-from=\"/booking/{0}/id\">{2}</bdi>)</span>",
@@ -214,25 +217,17 @@ pub(crate) fn former(at: usize) -> String {
     format!("The terms before change of date {}", at + 1)
 }
 
-fn items(texts: &[impl AsRef<str>]) -> String {
-    let items = texts
-        .iter()
-        .map(|text| format!("<li>{}</li>\n", escape(text.as_ref())));
-    items.collect()
-}
-
-fn paragraphs(texts: &[impl AsRef<str>]) -> String {
-    let paragraphs = texts
-        .iter()
-        .map(|text| format!("<p>{}</p>\n", escape(text.as_ref())));
-    paragraphs.collect()
+/// Each text in an element of this name.
+fn each(name: &str, texts: &[impl AsRef<str>]) -> String {
+    let element = |text: &str| format!("<{name}>{}</{name}>\n", escape(text));
+    texts.iter().map(|text| element(text.as_ref())).collect()
 }
 
 fn witnesses(others: &Others) -> String {
-    let mut html = paragraphs(&[&others.witnesses]);
+    let mut html = each("p", &[&others.witnesses]);
     if !others.listed.is_empty() {
-        let _ = write!(html, "<ul>\n{}</ul>\n", items(&others.listed));
-        html += &paragraphs(&[others.unchecked]);
+        let _ = write!(html, "<ul>\n{}</ul>\n", each("li", &others.listed));
+        html += &each("p", &[others.unchecked]);
     }
     html
 }

@@ -38,21 +38,16 @@ impl Digest {
         Self::of_object(id).ok_or(Error::Algorithm(what))
     }
 
-    pub fn hash(self, bytes: &[u8]) -> digest::Digest {
-        let algorithm: &'static Algorithm = match self {
+    fn algorithm(self) -> &'static Algorithm {
+        match self {
             Self::Sha256 => &digest::SHA256,
             Self::Sha384 => &digest::SHA384,
             Self::Sha512 => &digest::SHA512,
-        };
-        digest::digest(algorithm, bytes)
+        }
     }
 
-    fn bytes(self) -> u64 {
-        match self {
-            Self::Sha256 => 32,
-            Self::Sha384 => 48,
-            Self::Sha512 => 64,
-        }
+    pub fn hash(self, bytes: &[u8]) -> digest::Digest {
+        digest::digest(self.algorithm(), bytes)
     }
 
     fn rsa(self) -> Verifier {
@@ -136,7 +131,8 @@ fn pss(fields: &mut Elements<'_>, digest: Digest) -> Result<Vec<Verifier>, Error
     generator.end()?;
     let length = salt.number()?;
     salt.end()?;
-    if generates && hashed == digest && masked == digest && length == digest.bytes() {
+    let bytes = digest.algorithm().output_len() as u64;
+    if generates && hashed == digest && masked == digest && length == bytes {
         Ok(vec![digest.pss()])
     } else {
         Err(OTHER)

@@ -89,12 +89,17 @@ impl<'a> Certificate<'a> {
     /// # Errors
     /// [`Error::Malformed`] if the identifier cannot be read.
     pub fn key_id(&self) -> Result<Option<&'a [u8]>, Error> {
-        let Some(mut value) = self.inside(oid::SUBJECT_KEY_ID) else {
+        self.value_of(oid::SUBJECT_KEY_ID, der::OCTET_STRING)
+    }
+
+    /// What an extension holds that is one element with this tag.
+    fn value_of(&self, id: &[u8], tag: u8) -> Result<Option<&'a [u8]>, Error> {
+        let Some(mut extension) = self.inside(id) else {
             return Ok(None);
         };
-        let id = value.element(der::OCTET_STRING)?.value;
-        value.end()?;
-        Ok(Some(id))
+        let value = extension.element(tag)?.value;
+        extension.end()?;
+        Ok(Some(value))
     }
 
     /// Whether it is an authority for certificates, and how many authorities may stand below it.
@@ -151,12 +156,7 @@ impl<'a> Certificate<'a> {
 
     /// The uses of its key, if it limits them. The first byte counts the unused bits of the last.
     fn key_usage(&self) -> Result<Option<&'a [u8]>, Error> {
-        let Some(mut value) = self.inside(oid::KEY_USAGE) else {
-            return Ok(None);
-        };
-        let bits = value.element(der::BIT_STRING)?.value;
-        value.end()?;
-        Ok(Some(bits))
+        self.value_of(oid::KEY_USAGE, der::BIT_STRING)
     }
 
     /// Whether its key may sign certificates: if it limits the uses of its key, this must be one of them (RFC 5280 section

@@ -44,21 +44,17 @@ impl Roots {
         let pem = pem.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(pem);
         for (index, certificate) in CertificateDer::pem_slice_iter(pem).enumerate() {
             let number = index + 1;
+            let fault = |why: Error| Error::Roots(format!("certificate {number}: {why}"));
             let certificate = certificate
                 .map_err(|why| Error::Roots(format!("certificate {number} is not PEM: {why}")))?;
-            let read = Certificate::read(&certificate)
-                .map_err(|why| Error::Roots(format!("certificate {number}: {why}")))?;
-            let (authority, path) = read
-                .authority()
-                .map_err(|why| Error::Roots(format!("certificate {number}: {why}")))?;
+            let read = Certificate::read(&certificate).map_err(fault)?;
+            let (authority, path) = read.authority().map_err(fault)?;
             if !authority {
                 return Err(Error::Roots(format!(
                     "certificate {number} is not an authority's: it may not vouch for others"
                 )));
             }
-            let signs = read
-                .signs_certificates()
-                .map_err(|why| Error::Roots(format!("certificate {number}: {why}")))?;
+            let signs = read.signs_certificates().map_err(fault)?;
             hash.update(&certificate);
             let anchor = webpki::anchor_from_trusted_cert(&certificate)
                 .map_err(|why| Error::Roots(format!("certificate {number}: {why}")))?;

@@ -5,7 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::Dated;
 use super::packet::Packet;
 use super::state::BookingState;
 use super::verify::Outcome;
@@ -37,12 +36,6 @@ pub struct Acceptance {
     pub disclosure_hash: String,
     /// The version of that text's wording.
     pub disclosure_version: String,
-}
-
-impl Dated for Acceptance {
-    fn happened_at(&self) -> Timestamp {
-        self.accepted_at
-    }
 }
 
 /// Checks that every text shown follows from the terms, and that every acceptance shown is recorded and names the right

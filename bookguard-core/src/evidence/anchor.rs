@@ -5,11 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
 
 use super::facts::exactly;
 use crate::ledger::LeafKind;
-use crate::model::Timestamp;
+use crate::model::{Timestamp, digest};
 
 /// A checkpoint was stamped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +27,7 @@ impl Anchor {
     /// The hash of a response, as an anchor names it.
     #[must_use]
     pub fn hash(response: &[u8]) -> String {
-        format!("sha256:{}", hex::encode(Sha256::digest(response)))
+        digest::of(response)
     }
 
     /// Reads the members of an entry of this kind.

@@ -69,18 +69,12 @@ impl Packet {
     pub fn cosignature_claims(&self) -> Vec<CosignatureClaim> {
         let proof = (self.entries.first()).and_then(|entry| TlogProof::parse(&entry.proof).ok());
         let lines = proof.map_or_else(Vec::new, |proof| cosignature::lines(&proof.checkpoint));
-        let claims = lines
-            .into_iter()
-            .map(|(witness, id, seconds)| CosignatureClaim {
-                witness: legible(&witness),
-                key_id: hex::encode(id),
-                at: Timestamp::from_ms(
-                    i64::try_from(seconds)
-                        .unwrap_or(i64::MAX)
-                        .saturating_mul(1000),
-                ),
-            });
-        claims.collect()
+        let claim = |(witness, id, seconds): (String, [u8; 4], u64)| CosignatureClaim {
+            witness: legible(&witness),
+            key_id: hex::encode(id),
+            at: Timestamp::from_seconds(seconds.try_into().unwrap_or(i64::MAX)),
+        };
+        lines.into_iter().map(claim).collect()
     }
 
     /// Entries of the ledger in the state that proves the records.

@@ -134,44 +134,6 @@ pub(super) const FIELDS: [(&str, &str); 7] = [
     ("uncategorized_text", "statement"),
 ];
 
-/// How other processors take evidence, according to the descriptions of their interfaces.
-const PROCESSORS: [Processor; 3] = [
-    (
-        "Adyen",
-        "POST /supplyDefenseDocument",
-        "defenseDocuments, with a defenseDocumentTypeCode that /retrieveApplicableDefenseReasons names",
-        &[],
-        0,
-    ),
-    (
-        "Checkout.com",
-        "PUT /disputes/{dispute_id}/evidence",
-        "additional_evidence_file",
-        &[
-            ("proof_of_delivery_or_service_date_text", "serviceDate"),
-            ("refund_or_cancellation_policy_text", "refundExplanation"),
-            ("additional_evidence_text", "productDescription"),
-        ],
-        500,
-    ),
-    (
-        "PayPal",
-        "POST /v1/customer/disputes/{id}/provide-evidence",
-        "documents, with evidence_type OTHER or the one that PayPal asks for",
-        &[("notes", "refundExplanation")],
-        2000,
-    ),
-];
-
-/// Its name, request, the part for the document, the parts for texts, and their limit.
-type Processor = (
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static [(&'static str, &'static str)],
-    u32,
-);
-
 /// Puts a packet into the fields of a dispute.
 #[must_use]
 pub fn dispute(packet: &Packet, form: DisputeForm, reason: DisputeReason) -> DisputeExport {
@@ -211,18 +173,46 @@ pub fn dispute(packet: &Packet, form: DisputeForm, reason: DisputeReason) -> Dis
     }
 }
 
+/// How other processors take evidence, according to the descriptions of their interfaces.
 fn processors() -> Vec<DisputeProcessor> {
-    let owned = |(name, request, document, texts, text_chars): Processor| DisputeProcessor {
-        name: name.to_owned(),
-        request: request.to_owned(),
-        document: document.to_owned(),
-        texts: texts
-            .iter()
-            .map(|(part, text)| ((*part).to_owned(), (*text).to_owned()))
-            .collect(),
-        text_chars,
-    };
-    PROCESSORS.into_iter().map(owned).collect()
+    let processor =
+        |name: &str, request: &str, document: &str, texts: &[(&str, &str)], text_chars| {
+            let owned = |(part, text): &(&str, &str)| ((*part).to_owned(), (*text).to_owned());
+            DisputeProcessor {
+                name: name.to_owned(),
+                request: request.to_owned(),
+                document: document.to_owned(),
+                texts: texts.iter().map(owned).collect(),
+                text_chars,
+            }
+        };
+    vec![
+        processor(
+            "Adyen",
+            "POST /supplyDefenseDocument",
+            "defenseDocuments, with a defenseDocumentTypeCode that /retrieveApplicableDefenseReasons names",
+            &[],
+            0,
+        ),
+        processor(
+            "Checkout.com",
+            "PUT /disputes/{dispute_id}/evidence",
+            "additional_evidence_file",
+            &[
+                ("proof_of_delivery_or_service_date_text", "serviceDate"),
+                ("refund_or_cancellation_policy_text", "refundExplanation"),
+                ("additional_evidence_text", "productDescription"),
+            ],
+            500,
+        ),
+        processor(
+            "PayPal",
+            "POST /v1/customer/disputes/{id}/provide-evidence",
+            "documents, with evidence_type OTHER or the one that PayPal asks for",
+            &[("notes", "refundExplanation")],
+            2000,
+        ),
+    ]
 }
 
 /// The PDF for banks, in the fields that fit the reason, and the files of items.

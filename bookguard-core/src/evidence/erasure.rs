@@ -10,7 +10,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::facts::Dated;
 use crate::ledger::LeafKind;
 use crate::model::vocabulary;
 use crate::model::{Booking, BookingId, Party, Timestamp};
@@ -99,12 +98,6 @@ pub struct ErasedValues {
     pub entry: u64,
     /// The names, sorted.
     pub names: Vec<Erasable>,
-}
-
-impl Dated for Erasure {
-    fn happened_at(&self) -> Timestamp {
-        self.erased_at
-    }
 }
 
 impl LegalBasis {
@@ -212,12 +205,8 @@ impl Erasure {
             id: erased(),
             name: erased(),
         };
-        for name in self
-            .values
-            .iter()
-            .filter(|values| values.entry == 0)
-            .flat_map(|v| &v.names)
-        {
+        let first = self.values.iter().filter(|values| values.entry == 0);
+        for name in first.flat_map(|values| &values.names) {
             match name {
                 Erasable::Organizer => booking.organizer = party(),
                 Erasable::Talent => booking.talent = party(),

@@ -1,6 +1,6 @@
 //! The facts of a booking: one struct per leaf kind. The leaf commits to its members, each under its own salt.
 //!
-//! A struct defines its members and when it happened; `summary` puts it into words, and
+//! A struct defines its members, and its line in `facts!` when it happened; `summary` puts it into words, and
 //! [`BookingState::apply`](super::BookingState::apply) defines its effect. A fact does not repeat earlier ones: each leaf
 //! names the one before it, and so commits to all before. Invariant: a fact is read exactly. A member that is unknown,
 //! missing or spelled differently is refused, never ignored.
@@ -120,15 +120,23 @@ pub struct Logged<T> {
     pub fact: T,
 }
 
-/// What every fact type provides.
-pub(super) trait Dated {
-    /// When it happened, by the service's clock.
-    fn happened_at(&self) -> Timestamp;
+/// One of the types of facts.
+pub(super) trait OneFact {
+    /// The fact, if it is one of this type.
+    fn from_fact(fact: &Fact) -> Option<&Self>;
 }
 
-/// Declares a booking's facts, each under the name of its leaf's kind.
+/// The facts of one type, each with the number of its entry in the booking's chain.
+pub(super) fn facts_of<T: OneFact + 'static>(
+    facts: &[Logged<Fact>],
+) -> impl Iterator<Item = (u64, &T)> {
+    let numbered = (0..).zip(facts);
+    numbered.filter_map(|(entry, logged)| Some((entry, T::from_fact(&logged.fact)?)))
+}
+
+/// Declares a booking's facts, each under the name of its leaf's kind, and when it happened.
 macro_rules! facts {
-    ($($kind:ident($fact:ty)),* $(,)?) => {
+    ($($kind:ident($fact:ty): $own:ident => $at:expr),* $(,)?) => {
         /// A fact of a booking.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Fact { $($kind(Box<$fact>)),* }
@@ -160,7 +168,7 @@ macro_rules! facts {
 
             /// When it happened, by the service's clock. Its entry is never older.
             pub fn happened_at(&self) -> Timestamp {
-                match self { $(Self::$kind(fact) => fact.happened_at()),* }
+                match self { $(Self::$kind($own) => $at),* }
             }
         }
 
@@ -168,20 +176,29 @@ macro_rules! facts {
             fn from(fact: $fact) -> Self {
                 Self::$kind(Box::new(fact))
             }
+        }
+
+        impl OneFact for $fact {
+            fn from_fact(fact: &Fact) -> Option<&Self> {
+                match fact {
+                    Fact::$kind(own) => Some(own),
+                    _ => None,
+                }
+            }
         })*
     };
 }
 
 facts! {
-    BookingCreated(CreationFact),
-    BookingProtected(ProtectionFact),
-    BookingRescheduled(RescheduleFact),
-    TermsAccepted(Acceptance),
-    BookingCanceled(Cancellation),
-    ResolutionCreated(ResolutionFact),
-    EvidenceAdded(EvidenceItem),
-    EvidenceErased(Erasure),
-    WebhookSettled(NotificationFact),
+    BookingCreated(CreationFact): fact => fact.created_at,
+    BookingProtected(ProtectionFact): fact => fact.protected_at,
+    BookingRescheduled(RescheduleFact): fact => fact.rescheduled_at,
+    TermsAccepted(Acceptance): fact => fact.accepted_at,
+    BookingCanceled(Cancellation): fact => fact.canceled_at,
+    ResolutionCreated(ResolutionFact): fact => fact.resolution.made_at(),
+    EvidenceAdded(EvidenceItem): item => item.added_at,
+    EvidenceErased(Erasure): fact => fact.erased_at,
+    WebhookSettled(NotificationFact): fact => fact.notification.settled_at,
 }
 
 /// `booking.created`: everything the partner sent, and the hash of the frozen terms, which include the policy's hash.
@@ -265,12 +282,6 @@ impl CreationFact {
     }
 }
 
-impl Dated for CreationFact {
-    fn happened_at(&self) -> Timestamp {
-        self.created_at
-    }
-}
-
 /// `booking.protected`: which terms were locked, and when. Its leaf names the head of the booking's chain, so it locks
 /// everything recorded of the booking until then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -280,18 +291,6 @@ pub struct ProtectionFact {
     pub protected_at: Timestamp,
     /// The hash of the terms in force.
     pub terms_hash: String,
-}
-
-impl Dated for ProtectionFact {
-    fn happened_at(&self) -> Timestamp {
-        self.protected_at
-    }
-}
-
-impl Dated for Cancellation {
-    fn happened_at(&self) -> Timestamp {
-        self.canceled_at
-    }
 }
 
 /// `resolution.created`. The ledger is the only place that stores the resolution. What a person said when deciding is committed to
@@ -390,24 +389,12 @@ impl From<ResolutionFact> for ResolutionMembers {
     }
 }
 
-impl Dated for ResolutionFact {
-    fn happened_at(&self) -> Timestamp {
-        self.resolution.made_at()
-    }
-}
-
 /// `webhook.settled`: a single value, because nothing in it is personal and every delivery has such a fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NotificationFact {
     /// How the delivery ended.
     pub notification: Notification,
-}
-
-impl Dated for NotificationFact {
-    fn happened_at(&self) -> Timestamp {
-        self.notification.settled_at
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{Amount, Booking, Currency, PolicySummary, Timestamp};
+use crate::model::{Amount, Booking, Currency, PolicySummary, Timestamp, digest};
 use crate::policy::{
     Adopted, Assumption, EventDate, Policy, PolicySource, Rule, Segment, Terms, Zone,
 };
@@ -75,7 +75,7 @@ impl FrozenTerms {
 
     /// The hash by which facts name these terms: `sha256:` and the hex digest of [`text`](Self::text).
     pub fn hash(&self) -> String {
-        format!("sha256:{}", hex::encode(Sha256::digest(self.text())))
+        digest::of(self.text())
     }
 
     /// The terms of `booking`. `policy` is the policy whose hash is `adopted`.
@@ -104,11 +104,8 @@ impl FrozenTerms {
                 .map_err(|_| fault("an amount paid that is not an amount"))?,
             None => value,
         };
-        let schedule = self
-            .schedule
-            .into_iter()
-            .map(|span| segment(span, booking.currency))
-            .collect::<Option<Vec<_>>>();
+        let spans = self.schedule.into_iter();
+        let schedule: Option<Vec<_>> = spans.map(|span| segment(span, booking.currency)).collect();
         Ok(Terms {
             policy,
             event_date: self.date,
@@ -117,7 +114,7 @@ impl FrozenTerms {
             value,
             paid,
             created_at: booking.created_at.floor_to_second(),
-            claim_until: seconds(self.until),
+            claim_until: Timestamp::from_seconds(self.until),
             assumptions: self.assumed,
             schedule: schedule
                 .ok_or_else(|| fault("a schedule with a figure that is not an amount"))?,
@@ -142,18 +139,18 @@ impl FrozenTerms {
 
 /// Computes [`FrozenTerms::hash`] from the [`FrozenTerms::stored`] text and the policy's hash.
 pub fn hash_of(stored: &str, policy_hash: Option<&str>) -> String {
-    let mut digest = Sha256::new();
+    let mut whole = Sha256::new();
     match policy_hash {
         // Both texts are canonical, and "adopted" is the first member.
         Some(hash) => {
-            digest.update(b"{\"adopted\":\"");
-            digest.update(hash);
-            digest.update(b"\",");
-            digest.update(stored.strip_prefix('{').unwrap_or(stored));
+            whole.update(b"{\"adopted\":\"");
+            whole.update(hash);
+            whole.update(b"\",");
+            whole.update(stored.strip_prefix('{').unwrap_or(stored));
         }
-        None => digest.update(stored),
+        None => whole.update(stored),
     }
-    format!("sha256:{}", hex::encode(digest.finalize()))
+    format!("sha256:{}", hex::encode(whole.finalize()))
 }
 
 /// The summary of its policy that a booking shows.
@@ -169,22 +166,16 @@ pub fn policy_summary(adopted: &Adopted) -> PolicySummary {
 
 fn segment((rule_id, from, to, refund, penalty): Span, currency: Currency) -> Option<Segment> {
     let amount = |minor: Option<i64>| {
-        minor
-            .map(|minor| Amount::from_minor(minor, currency))
-            .transpose()
-            .ok()
+        let amount = minor.map(|minor| Amount::from_minor(minor, currency));
+        amount.transpose().ok()
     };
     Some(Segment {
         rule_id,
-        from: seconds(from),
-        to: seconds(to),
+        from: Timestamp::from_seconds(from),
+        to: Timestamp::from_seconds(to),
         refund: amount(refund)?,
         penalty: amount(penalty)?,
     })
-}
-
-fn seconds(seconds: i64) -> Timestamp {
-    Timestamp::from_ms(seconds.saturating_mul(1000))
 }
 
 #[cfg(test)]

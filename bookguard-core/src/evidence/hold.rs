@@ -3,9 +3,11 @@
 //! A hold is in no ledger entry and in no packet: whoever is given evidence of a booking must not learn that its partner expects a
 //! dispute. Who placed and released it, and when, is in its own document and in the audit.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-use crate::model::{BookingId, HoldId, PartnerId, Timestamp};
+use crate::model::{BookingId, HoldId, PartnerId, Timestamp, vocabulary};
 
 /// A legal hold on a booking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,15 +32,14 @@ pub struct Hold {
     pub released_at: Option<Timestamp>,
 }
 
-/// Who placed a hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
-#[serde(rename_all = "snake_case")]
-pub enum HeldBy {
-    /// The booking's partner.
-    Partner,
-    /// The service's operator.
-    Operator,
+vocabulary! {
+    /// Who placed a hold.
+    HeldBy {
+        /// The booking's partner.
+        Partner = "partner",
+        /// The service's operator.
+        Operator = "operator",
+    }
 }
 
 /// A hold as stored.
@@ -48,16 +49,6 @@ pub struct StoredHold {
     pub partner_id: PartnerId,
     /// The hold.
     pub hold: Hold,
-}
-
-impl HeldBy {
-    /// The word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Partner => "partner",
-            Self::Operator => "operator",
-        }
-    }
 }
 
 impl Hold {

@@ -7,9 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::Dated;
-use crate::model::vocabulary;
-use crate::model::{Amount, BookingId, ItemId, Timestamp, digest};
+use crate::model::{Amount, BookingId, ItemId, Timestamp, digest, vocabulary};
 use crate::policy::Actor;
 
 vocabulary! {
@@ -69,10 +67,4 @@ pub struct EvidenceItem {
         skip_serializing_if = "Option::is_none"
     )]
     pub sha256: Option<String>,
-}
-
-impl Dated for EvidenceItem {
-    fn happened_at(&self) -> Timestamp {
-        self.added_at
-    }
 }

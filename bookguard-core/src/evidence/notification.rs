@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{EndpointId, EventId, RecordedEventType, Timestamp};
+use crate::model::{EndpointId, EventId, RecordedEventType, Timestamp, digest};
 use crate::webhook::{Attempt, FailureClass};
 
 /// How a delivery ended.
@@ -89,7 +89,7 @@ impl Notification {
             },
             settled_at,
             attempts: number,
-            error: attempt.class.map(|class| class.as_str().to_owned()),
+            error: attempt.class.map(|class| class.word().to_owned()),
             status_code: attempt.status_code,
             response_sha256: attempt.response_sha256.clone(),
         }
@@ -109,7 +109,7 @@ impl Notification {
     fn contradiction(&self) -> Option<&'static str> {
         let class = match &self.error {
             None => None,
-            Some(word) => match FailureClass::ALL.iter().find(|c| c.as_str() == word) {
+            Some(told) => match FailureClass::WORDS.iter().find(|(word, _)| word == told) {
                 None => return Some("this version of Bookguard does not know its failure"),
                 class => class,
             },
@@ -122,17 +122,12 @@ impl Notification {
         if self.delivered() != class.is_none() || (self.delivered() && !answered_2xx) {
             return Some("its outcome is not that of its last attempt");
         }
-        if !digests.into_iter().flatten().all(|hex| is_digest(hex)) {
+        if !digests.into_iter().flatten().all(|hex| digest::is_hex(hex)) {
             return Some("one of its digests is not a digest");
         }
         (self.status_code.is_none() && self.response_sha256.is_some())
             .then_some("it has the digest of an answer that never came")
     }
-}
-
-/// Whether the text is the lower hex of 32 bytes.
-fn is_digest(hex: &str) -> bool {
-    hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The causes of a booking's events, with their times.

@@ -5,7 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::Dated;
 use super::frozen::FrozenTerms;
 use crate::model::{Booking, Timestamp};
 use crate::policy::{Actor, PastReschedule, Policy, Terms};
@@ -46,12 +45,6 @@ impl RescheduleFact {
             time_zone: self.time_zone.clone(),
             terms: self.terms.clone(),
         }
-    }
-}
-
-impl Dated for RescheduleFact {
-    fn happened_at(&self) -> Timestamp {
-        self.rescheduled_at
     }
 }
 

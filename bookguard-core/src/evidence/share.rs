@@ -3,11 +3,13 @@
 //! A share is the partner's access control, not evidence: it is in no ledger entry and in no packet. Invariants: a share does
 //! not hold its token; its views only grow in number, and at most [`limits::SHARE_VIEWS`] of them are listed.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::Withheld;
 use crate::limits;
-use crate::model::{BookingId, ShareId, Timestamp};
+use crate::model::{BookingId, ShareId, Timestamp, vocabulary};
 
 /// A link to a booking's evidence, without the token that opens it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,27 +52,15 @@ pub struct ShareView {
     pub form: ViewForm,
 }
 
-/// The form in which evidence was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
-#[serde(rename_all = "snake_case")]
-pub enum ViewForm {
-    /// The page.
-    Page,
-    /// One of the PDFs.
-    Pdf,
-    /// The packet itself.
-    Packet,
-}
-
-impl ViewForm {
-    /// The form's name.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Page => "page",
-            Self::Pdf => "pdf",
-            Self::Packet => "packet",
-        }
+vocabulary! {
+    /// The form in which evidence was opened.
+    ViewForm {
+        /// The page.
+        Page = "page",
+        /// One of the PDFs.
+        Pdf = "pdf",
+        /// The packet itself.
+        Packet = "packet",
     }
 }
 

@@ -18,7 +18,7 @@ use super::frozen::FrozenTerms;
 use super::item::EvidenceItem;
 use super::notification::{Causes, Notification, follows};
 use super::reschedule::{RescheduleFact, TermsVersion};
-use crate::model::{Booking, BookingStatus, PolicySummary, ResolutionId, Timestamp};
+use crate::model::{Booking, BookingStatus, PolicySummary, Timestamp};
 use crate::policy::{
     self, Cancellation, PastReschedule, Resolution, ResolutionStatus, Standing, Subject, Terms,
 };
@@ -225,20 +225,13 @@ impl BookingState {
     fn resolve(&mut self, resolution: Resolution, place: LeafPlace) -> Result<(), String> {
         let (id, evaluation) = (resolution.resolution_id, resolution.evaluation.clone());
         let mut expected = match (self.resolutions.last(), &self.cancellation) {
-            (None, Some(cancellation)) => {
-                let Booking {
-                    partner_id,
-                    protected,
-                    ..
-                } = self.booking;
-                Some(Resolution::of(
-                    cancellation,
-                    evaluation,
-                    partner_id,
-                    id,
-                    protected,
-                ))
-            }
+            (None, Some(cancellation)) => Some(Resolution::of(
+                cancellation,
+                evaluation,
+                self.booking.partner_id,
+                id,
+                self.booking.protected,
+            )),
             (Some(pending), _)
                 if pending.fact.status == ResolutionStatus::PendingReview
                     && pending.fact.resolution_id != id =>
@@ -328,22 +321,6 @@ impl BookingState {
             created_at: self.booking.created_at,
             protected_at: self.booking.protected_at,
             resolved_at: self.resolutions.iter().map(|r| r.fact.made_at()).collect(),
-        }
-    }
-
-    /// The booking as it was recorded, before anything happened to it.
-    pub fn as_recorded(&self) -> Booking {
-        let (event_date, time_zone) = self.first_date.clone();
-        Booking {
-            event_date,
-            time_zone,
-            status: BookingStatus::Created,
-            protected: false,
-            protected_at: None,
-            rescheduled_at: None,
-            canceled_at: None,
-            resolution_id: None::<ResolutionId>,
-            ..self.booking.clone()
         }
     }
 

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::packet::{Packet, SIGNATURE};
 use crate::ledger::hash::Hash;
 use crate::ledger::jcs::CanonicalText;
+use crate::ledger::leaf::bytes_of;
 use crate::ledger::{TlogProof, VerifierKey, leaf_hash};
 
 /// First line of every statement.
@@ -61,7 +62,7 @@ impl SignedStatement {
             .map_err(|e| format!("The last record's proof leads to no state of the log: {e}."))?;
         Ok(Self {
             digest,
-            stream: stream(&packet.stream).ok_or("The packet's stream is not 16 bytes.")?,
+            stream: bytes_of(&packet.stream).ok_or("The packet's stream is not 16 bytes.")?,
             count: packet.entries.len() as u64,
             head: leaf_hash(&leaf),
             log_size: log.size,
@@ -91,17 +92,13 @@ impl SignedStatement {
         };
         let statement = Self {
             digest: STANDARD.decode(digest).ok()?.try_into().ok()?,
-            stream: stream(own)?,
+            stream: bytes_of(own)?,
             count: count.parse().ok()?,
             head: head.parse().ok()?,
             log_size: log_size.parse().ok()?,
         };
         (statement.to_string() == text).then_some(statement)
     }
-}
-
-fn stream(text: &str) -> Option<[u8; 16]> {
-    URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()
 }
 
 /// The digest of a packet's content: of all but the member `signature`.

@@ -134,10 +134,9 @@ pub struct Comparison {
 /// Compares two accounts that the same key signed.
 #[must_use]
 pub fn compare(a: &Account, b: &Account) -> Comparison {
-    let (verdict, detail) = match judge(a, b) {
-        Ok((verdict, detail)) => (verdict, detail),
-        Err(detail) => (TimelineVerdict::Contradiction, detail),
-    };
+    let judged = judge(a, b);
+    let (verdict, detail) =
+        judged.unwrap_or_else(|detail| (TimelineVerdict::Contradiction, detail));
     Comparison { verdict, detail }
 }
 

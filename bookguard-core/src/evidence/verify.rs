@@ -180,9 +180,7 @@ impl Verification<'_> {
         let found = found.map(|cosigned| -> Vec<CosignedBy> {
             let by = |(witness, time): (String, u64)| CosignedBy {
                 witness,
-                at: Timestamp::from_ms(
-                    i64::try_from(time).unwrap_or(i64::MAX).saturating_mul(1000),
-                ),
+                at: Timestamp::from_seconds(time.try_into().unwrap_or(i64::MAX)),
             };
             cosigned.into_iter().map(by).collect()
         });
@@ -271,15 +269,14 @@ fn signature(packet: &Packet, value: &Value, key: &VerifierKey) -> Outcome {
         ));
     }
     match SignedStatement::of(packet, digest) {
-        Ok(own) if own == statement => {}
-        Ok(_) => {
-            return Err(refused(
-                &"the signed number, head or log of its records is not what the packet shows",
-            ));
-        }
-        Err(why) => return Err(why),
+        Ok(own) if own == statement => Ok(
+            "The packet as a whole is signed by the ledger key: nothing that it says was changed since it was issued.".to_owned(),
+        ),
+        Ok(_) => Err(refused(
+            &"the signed number, head or log of its records is not what the packet shows",
+        )),
+        Err(why) => Err(why),
     }
-    Ok("The packet as a whole is signed by the ledger key: nothing that it says was changed since it was issued.".to_owned())
 }
 
 fn same_key(packet: &Packet, key: &VerifierKey) -> Outcome {

@@ -10,6 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::erasure::Erasable;
 #[cfg(any(feature = "store", test))]
 use super::facts::Fact;
 use crate::ledger::EventBody;
@@ -38,13 +39,14 @@ impl Withheld {
     /// What it is, for people.
     pub fn in_words(self) -> &'static str {
         match self {
-            Self::Ip => "network addresses",
-            Self::Metadata => "the platform's own data about the booking",
-            Self::Note => "notes",
-            Self::Organizer => "the organizer's name and id",
-            Self::Talent => "the talent's name and id",
-            Self::UserAgent => "the programs used",
+            Self::Ip => Erasable::Ip,
+            Self::Metadata => Erasable::Metadata,
+            Self::Note => Erasable::Note,
+            Self::Organizer => Erasable::Organizer,
+            Self::Talent => Erasable::Talent,
+            Self::UserAgent => Erasable::UserAgent,
         }
+        .in_words()
     }
 }
 
@@ -77,11 +79,7 @@ pub(crate) fn withhold(fact: &mut Fact, withheld: &[Withheld]) {
 pub(super) fn stand_ins(body: &EventBody, withheld: &[Withheld], members: &mut Map<String, Value>) {
     for one in [Withheld::Organizer, Withheld::Talent] {
         if withheld.contains(&one) && body.sd.contains_key(one.word()) {
-            let Party { id, name } = stand_in();
-            members.insert(
-                one.word().to_owned(),
-                serde_json::json!({"id": id, "name": name}),
-            );
+            members.insert(one.word().to_owned(), serde_json::json!(stand_in()));
         }
     }
 }

@@ -8,14 +8,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::jcs::{compare_names, write_string, write_value};
-use super::leaf::Leaf;
+use super::leaf::{Leaf, text_of};
 
 mod opening;
 mod wire;
@@ -312,12 +310,8 @@ fn write_body(kind: &str, fields: &[(&str, [u8; 32])]) -> String {
             out.push(b',');
         }
         write_string(&mut out, name);
-        let mut text = [0; 43];
-        URL_SAFE_NO_PAD
-            .encode_slice(digest, &mut text)
-            .expect("43 characters hold 32 bytes in base64");
         out.extend_from_slice(b":\"");
-        out.extend_from_slice(&text);
+        out.extend_from_slice(text_of(digest, &mut [0; 43]).as_bytes());
         out.push(b'"');
     }
     out.extend_from_slice(b"},\"v\":");

@@ -98,9 +98,7 @@ impl Tree {
     ) -> Result<Self, ReadError<E>> {
         let mut nodes = Nodes::new(read, None);
         let mut unfinished = Vec::new();
-        let mut level: u8 = 0;
-        let mut count = size;
-        while count > 0 {
+        for (level, count) in levels(size) {
             let width = usize::try_from(count % TILE_WIDTH as u64)
                 .expect("a remainder of 256 fits every usize");
             // A level that has just filled up has no unfinished tile, and none may be read for it.
@@ -109,8 +107,6 @@ impl Tree {
                 _ => nodes.prefix(level, count >> TILE_HEIGHT, width)?.to_vec(),
             };
             unfinished.push(bytes);
-            count >>= TILE_HEIGHT;
-            level += 1;
         }
         let parts = perfect_parts(&unfinished);
         Ok(Self {
@@ -122,17 +118,10 @@ impl Tree {
     /// Level and index of the tiles that [`Self::load`] reads: those that are not full in a tree of `size` leaves.
     #[must_use]
     pub fn unfinished_tiles(size: u64) -> Vec<TileAddress> {
-        let mut addresses = Vec::new();
-        let mut level: u8 = 0;
-        let mut count = size;
-        while count > 0 {
-            if !count.is_multiple_of(TILE_WIDTH as u64) {
-                addresses.push((level, count >> TILE_HEIGHT));
-            }
-            count >>= TILE_HEIGHT;
-            level += 1;
-        }
-        addresses
+        levels(size)
+            .filter(|(_, count)| !count.is_multiple_of(TILE_WIDTH as u64))
+            .map(|(level, count)| (level, count >> TILE_HEIGHT))
+            .collect()
     }
 
     /// Leaves in the tree.
@@ -206,6 +195,15 @@ impl Tree {
         touched.sort_by_key(|tile| (tile.level, tile.index));
         touched
     }
+}
+
+/// The levels of tiles of a tree with this many leaves, each with the number of its hashes.
+pub(super) fn levels(size: u64) -> impl Iterator<Item = (u8, u64)> {
+    let level = move |level: u8| (level, size.checked_shr(u32::from(level) * TILE_HEIGHT));
+    let counts = (0..)
+        .map(level)
+        .map_while(|(level, count)| Some((level, count?)));
+    counts.take_while(|(_, count)| *count > 0)
 }
 
 /// Adds a hash to its level's unfinished tile. Moves the tile to `full` once it is complete.

@@ -164,36 +164,25 @@ impl TrustPolicy {
         }
         let quorum = (reading.quorum).ok_or_else(|| PolicyError::new(0, Fault::NoQuorum))?;
         Ok(Self {
+            logs: reading.logs,
+            witnesses: reading.witnesses,
+            groups: reading.groups,
             quorum,
-            ..reading.policy
         })
     }
 }
 
 /// A policy, some of whose lines were read.
+#[derive(Default)]
 struct Reading {
-    policy: TrustPolicy,
+    logs: Vec<Known<VerifierKey>>,
+    witnesses: Vec<Known<CosignerKey>>,
+    groups: Vec<Group>,
     /// Names defined so far.
     names: HashMap<String, Member>,
     /// Members of some group.
     used: HashSet<Member>,
     quorum: Option<Option<Member>>,
-}
-
-impl Default for Reading {
-    fn default() -> Self {
-        Self {
-            policy: TrustPolicy {
-                logs: Vec::new(),
-                witnesses: Vec::new(),
-                groups: Vec::new(),
-                quorum: None,
-            },
-            names: HashMap::new(),
-            used: HashSet::new(),
-            quorum: None,
-        }
-    }
 }
 
 /// The name of the quorum that needs no witness.
@@ -215,19 +204,18 @@ impl Reading {
         match (keyword, words.as_slice()) {
             ("log", [vkey, url @ ..]) if url.len() < 2 => {
                 let key: VerifierKey = vkey.parse().map_err(Fault::Key)?;
-                if (self.policy.logs.iter()).any(|log| log.key.key() == key.key()) {
+                if self.logs.iter().any(|log| log.key.key() == key.key()) {
                     return Err(Fault::TwiceTheKey);
                 }
                 let name = key.name().to_owned();
-                add(&mut self.policy.logs, known(name, key, url))?;
+                add(&mut self.logs, known(name, key, url))?;
             }
             ("witness", [name, vkey, url @ ..]) if url.len() < 2 => {
                 let key: CosignerKey = vkey.parse().map_err(Fault::Key)?;
-                let witnesses = &mut self.policy.witnesses;
-                if witnesses.iter().any(|one| one.key.key() == key.key()) {
+                if (self.witnesses.iter()).any(|one| one.key.key() == key.key()) {
                     return Err(Fault::TwiceTheKey);
                 }
-                let at = add(witnesses, known((*name).to_owned(), key, url))?;
+                let at = add(&mut self.witnesses, known((*name).to_owned(), key, url))?;
                 self.name(name, Member::Witness(at))?;
             }
             ("group", [name, least, members @ ..]) if !members.is_empty() => {
@@ -243,7 +231,7 @@ impl Reading {
                         .filter(|_| least.bytes().all(|byte| byte.is_ascii_digit()))
                         .ok_or(Fault::Threshold)?,
                 };
-                let at = add(&mut self.policy.groups, Group { least, members })?;
+                let at = add(&mut self.groups, Group { least, members })?;
                 self.name(name, Member::Group(at))?;
             }
             ("quorum", [name]) => {

@@ -14,7 +14,7 @@ use super::leaf::MAX_LEAF_BYTES;
 use super::tile::{
     BundleError, TILE_HEIGHT, TILE_WIDTH, TileKind, TilePath, fold_perfect, hashes, parse_bundle,
 };
-use super::tree::{Frontier, Tree};
+use super::tree::{self, Frontier, Tree};
 
 /// Entries, the first of them at this place in the log.
 pub type Entries<'b> = (u64, Vec<&'b [u8]>);
@@ -245,9 +245,7 @@ fn hashes_of(size: u64, level: u8) -> u64 {
 
 /// Levels that have hashes.
 fn levels(size: u64) -> u8 {
-    (0..8)
-        .take_while(|level| hashes_of(size, *level) > 0)
-        .count() as u8
+    tree::levels(size).count() as u8
 }
 
 /// The tiles at the log's edge, which are not full.

@@ -133,8 +133,9 @@ impl WitnessAnswer {
         witnesses: &[CosignerKey],
         (status, body): (u16, &[u8]),
     ) -> Self {
-        let said = std::str::from_utf8(body).unwrap_or_default();
-        let said: String = (said.lines().next().unwrap_or_default().chars())
+        let text = std::str::from_utf8(body).ok();
+        let first = text.and_then(|text| text.lines().next());
+        let said: String = (first.unwrap_or_default().chars())
             .filter(|c| c.is_ascii_graphic() || *c == ' ')
             .take(SAID_CHARS)
             .collect();
@@ -143,12 +144,11 @@ impl WitnessAnswer {
             false => format!("{what} ({status}: {said})"),
         };
         match status {
-            200 => Self::cosigned(request, witnesses, body),
-            409 => match std::str::from_utf8(body)
-                .ok()
-                .map(str::trim_end)
-                .and_then(decimal)
-            {
+            200 => match text {
+                Some(lines) => Self::cosigned(request, witnesses, lines),
+                None => Self::Failed("its answer is not text".to_owned()),
+            },
+            409 => match text.map(str::trim_end).and_then(decimal) {
                 // What older versions of the protocol answer to another root.
                 Some(last) if last == request.old && last == size => {
                     Self::Contradicts(told("it has cosigned another root for this size"))
@@ -171,10 +171,7 @@ impl WitnessAnswer {
         }
     }
 
-    fn cosigned(request: &AddCheckpoint, witnesses: &[CosignerKey], body: &[u8]) -> Self {
-        let Ok(lines) = std::str::from_utf8(body) else {
-            return Self::Failed("its answer is not text".to_owned());
-        };
+    fn cosigned(request: &AddCheckpoint, witnesses: &[CosignerKey], lines: &str) -> Self {
         let note = format!("{}{lines}", request.note);
         let mut found = Vec::new();
         let mut failed = None;

@@ -25,6 +25,11 @@ impl Timestamp {
         Self(ms.clamp(FIRST_MS, LAST_MS))
     }
 
+    /// Makes an instant from whole seconds since the epoch, clamped likewise.
+    pub(crate) fn from_seconds(seconds: i64) -> Self {
+        Self::from_ms(seconds.saturating_mul(1000))
+    }
+
     /// Milliseconds since the epoch.
     pub fn ms(self) -> i64 {
         self.0

@@ -72,7 +72,8 @@ struct Alternatives<'i, 'a> {
 impl Alternatives<'_, '_> {
     /// Adds the result of a rule, or the case that none applies.
     fn add(&mut self, condition: String, rule: Option<Rule>) {
-        let settled = rule.and_then(|rule| Some((rule, self.inquiry.settle(rule, self.reached)?)));
+        let settled =
+            rule.and_then(|rule| Some((rule, self.inquiry.stakes.settle(rule, self.reached)?)));
         if let Some((rule, Settled::Sums(sums))) = settled {
             return self.add_sums(&condition, rule, &sums);
         }

@@ -1,7 +1,6 @@
 //! A cancellation request: what the ledger records of it and what its evaluation is computed from.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::question::{Mode, Question};
 use super::words::{Actor, Reason};
@@ -61,7 +60,7 @@ impl NamedDocument {
             kind: kind.to_owned(),
             name: name.map(str::to_owned),
             media_type: None,
-            sha256: format!("sha256:{}", hex::encode(Sha256::digest(bytes))),
+            sha256: digest::of(bytes),
         }
     }
 }

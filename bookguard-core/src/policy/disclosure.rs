@@ -6,9 +6,9 @@
 
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::document::{Document, Floor};
+use super::evaluate::inconsistent;
 use super::explain::seconds;
 use super::reschedule::{PastReschedule, reached};
 use super::rule::Rule;
@@ -17,7 +17,7 @@ use super::settlement::{Settled, Settlement, Stakes};
 use super::terms::{Adopted, Terms};
 use super::words::{Assumption, PolicySource};
 use crate::error::Error;
-use crate::model::{Amount, Timestamp};
+use crate::model::{Amount, Timestamp, digest};
 
 /// The version of this wording; the last line of every text names it.
 pub const DISCLOSURE_VERSION: &str = "bookguard-disclosure-1";
@@ -79,7 +79,7 @@ pub fn disclose(terms: &Terms, reschedules: &[PastReschedule]) -> Result<TermsDi
     lines.push(format!("Wording: {DISCLOSURE_VERSION}."));
     let text = lines.join("\n");
     Ok(TermsDisclosure {
-        disclosure_hash: format!("sha256:{}", hex::encode(Sha256::digest(&text))),
+        disclosure_hash: digest::of(&text),
         version: DISCLOSURE_VERSION.to_owned(),
         text,
     })
@@ -169,13 +169,8 @@ impl Wording<'_> {
     }
 
     fn outcome(&self, rule: Rule) -> Result<String, Error> {
-        let settled = self.stakes.settle(rule, self.reached).ok_or_else(|| {
-            Error::invalid(
-                "terms_inconsistent",
-                "The terms' schedule does not fit their policy; they were not made by this service, or were changed.",
-            )
-        })?;
-        Ok(match settled {
+        let settled = self.stakes.settle(rule, self.reached);
+        Ok(match settled.ok_or_else(inconsistent)? {
             Settled::Manual => "a person decides.".to_owned(),
             Settled::Sums(sums) => money(&sums),
         })

@@ -3,10 +3,10 @@
 //! Normalised means that every default is written out, so equal rules have equal hashes, even if an author leaves defaults out.
 //! Invariant: a [`Policy`] exists only after every rule on its text was checked, and it never changes.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sha2::{Digest, Sha256};
 
 use super::duration::{Duration, TimeOfDay};
 use super::outcome::{Basis, FixedAmount, Outcome, Rounding, Split, share};
@@ -16,7 +16,7 @@ use super::templates;
 use super::zone::Zone;
 use crate::error::Error;
 use crate::input::{self, Form};
-use crate::model::Currency;
+use crate::model::{Currency, digest, vocabulary};
 
 /// A cancellation policy. A clone shares the document.
 #[derive(Debug, Clone)]
@@ -178,15 +178,14 @@ pub struct Reschedule {
     pub floor: Floor,
 }
 
-/// Whether a step reached before a change of date stays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
-pub enum Floor {
-    /// The penalty reached is the minimum from then on.
-    KeepReachedTier,
-    /// The new date starts without it.
-    Reset,
+vocabulary! {
+    /// Whether a step reached before a change of date stays.
+    Floor {
+        /// The penalty reached is the minimum from then on.
+        KeepReachedTier = "keep_reached_tier",
+        /// The new date starts without it.
+        Reset = "reset",
+    }
 }
 
 impl Document {
@@ -194,11 +193,10 @@ impl Document {
     pub fn outcome(&self, rule: Rule) -> Option<&Outcome> {
         match rule {
             Rule::Grace => self.grace.as_ref().map(|_| &Outcome::FULL_REFUND),
-            Rule::Tier(index) => self
-                .organizer
-                .tiers
-                .get(usize::from(index))
-                .map(|tier| &tier.outcome),
+            Rule::Tier(index) => {
+                let tier = self.organizer.tiers.get(usize::from(index));
+                tier.map(|tier| &tier.outcome)
+            }
             Rule::Late => Some(&self.organizer.late),
             Rule::OrganizerNoShow => Some(&self.organizer.no_show),
             Rule::TalentCancel => Some(&self.talent.cancel),
@@ -211,13 +209,11 @@ impl Document {
 
     /// The basis of shares of `value` minor units.
     pub fn basis(&self, value: i64) -> Basis {
-        let deposit = self
-            .deposit
-            .as_ref()
-            .map_or(0, |deposit| match &deposit.size {
-                DepositSize::Bps(bps) => share(value, *bps, self.rounding),
-                DepositSize::Amount(fixed) => fixed.minor().min(value),
-            });
+        let deposit = match self.deposit.as_ref().map(|deposit| &deposit.size) {
+            None => 0,
+            Some(DepositSize::Bps(bps)) => share(value, *bps, self.rounding),
+            Some(DepositSize::Amount(fixed)) => fixed.minor().min(value),
+        };
         Basis {
             value,
             deposit,
@@ -229,21 +225,18 @@ impl Document {
     pub fn has_fixed_amounts(&self) -> bool {
         let deposit = self.deposit.as_ref().map(|deposit| &deposit.size);
         let organizer = &self.organizer;
+        let tiers = organizer.tiers.iter().map(|tier| &tier.outcome);
+        let outcomes = tiers.chain([
+            &organizer.late,
+            &organizer.no_show,
+            &self.talent.cancel,
+            &self.talent.no_show,
+            &self.partner.cancel,
+            &self.force_majeure.outcome,
+        ]);
+        let mut splits = outcomes.flat_map(Outcome::splits);
         matches!(deposit, Some(DepositSize::Amount(_)))
-            || organizer
-                .tiers
-                .iter()
-                .map(|tier| &tier.outcome)
-                .chain([
-                    &organizer.late,
-                    &organizer.no_show,
-                    &self.talent.cancel,
-                    &self.talent.no_show,
-                    &self.partner.cancel,
-                    &self.force_majeure.outcome,
-                ])
-                .flat_map(Outcome::splits)
-                .any(|split| matches!(split, Split::Penalty(_)))
+            || splits.any(|split| matches!(split, Split::Penalty(_)))
     }
 }
 
@@ -315,7 +308,7 @@ impl Policy {
         self.0.identity.get_or_init(|| {
             let canonical = serde_json_canonicalizer::to_string(&self.0.document)
                 .expect("a document holds only text, whole numbers, booleans and lists of them");
-            let hash = format!("sha256:{}", hex::encode(Sha256::digest(&canonical)));
+            let hash = digest::of(&canonical);
             Identity { canonical, hash }
         })
     }

@@ -1,6 +1,7 @@
 //! Puts a policy into plain English, for the people who are bound by it.
 
 use super::document::{DepositSize, Document, Floor, Policy, Tier};
+use super::duration::Duration;
 use super::explain::percent;
 use super::lint::may_outlast_start;
 use super::outcome::{Outcome, Rounding, Split};
@@ -104,15 +105,10 @@ fn deposit(document: &Document) -> Option<String> {
 
 fn grace(document: &Document) -> Option<String> {
     let grace = document.grace.as_ref()?;
-    let notice = grace
-        .min_notice
-        .as_ref()
-        .map_or_else(String::new, |notice| {
-            format!(
-                ", when booked at least {} before the event",
-                notice.in_english()
-            )
-        });
+    let notice = grace.min_notice.as_ref().map(Duration::in_english);
+    let notice = notice.map_or_else(String::new, |notice| {
+        format!(", when booked at least {notice} before the event")
+    });
     Some(format!(
         "Organizer cancels within {} of booking{notice}: 100 % is returned.",
         grace.within.in_english()
@@ -132,11 +128,8 @@ fn deadline(tier: &Tier) -> String {
 
 fn say(document: &Document, outcome: &Outcome) -> String {
     let list = |splits: &[Split]| {
-        let words: Vec<String> = splits
-            .iter()
-            .map(|split| say_split(document, split))
-            .collect();
-        words.join("; or ")
+        let words = splits.iter().map(|split| say_split(document, split));
+        words.collect::<Vec<_>>().join("; or ")
     };
     match outcome {
         Outcome::Plain(split) => say_split(document, split),

@@ -146,11 +146,9 @@ fn without_policy(booking: &Subject<'_>, question: &Question) -> Result<Evaluati
              later bookings, send \"policy\" or \"policyId\", or set a default.",
         ));
     }
-    let at = question
-        .at
-        .unwrap_or(question.received_at)
-        .floor_to_second();
-    let mut evaluation = blank(booking, question, at, explain::policy_missing());
+    let at = question.at.unwrap_or(question.received_at);
+    let explanation = explain::policy_missing();
+    let mut evaluation = blank(booking, question, at.floor_to_second(), explanation);
     evaluation.evaluation_status = EvaluationStatus::NotEvaluable;
     Ok(evaluation)
 }
@@ -255,13 +253,11 @@ fn not_ahead_of_receipt(
     if answers_from_record || at <= received {
         return Ok(());
     }
-    let at_receipt = evaluate(
-        booking,
-        &Question {
-            at: None,
-            ..*question
-        },
-    )?;
+    let on_receipt = Question {
+        at: None,
+        ..*question
+    };
+    let at_receipt = evaluate(booking, &on_receipt)?;
     if evaluation.matched_rule == at_receipt.matched_rule
         && evaluation.resolution_path == at_receipt.resolution_path
         && evaluation.review_reasons == at_receipt.review_reasons
@@ -378,9 +374,7 @@ impl<'a> Inquiry<'a> {
         let settled = match rule {
             Rule::Mutual => Settled::Sums(self.stakes.settle_agreed(self.agreed_refund()?)),
             // The explanation names the rule's own outcome, as it is recorded; `reviews` says that a person decides.
-            rule => self
-                .settle(rule, reached.or(Some(0)))
-                .ok_or_else(inconsistent)?,
+            rule => (self.stakes.settle(rule, reached.or(Some(0)))).ok_or_else(inconsistent)?,
         };
         let reviews = self.reviews(rule, &settled, reached.is_none());
         let deadline = self.deadline(rule);
@@ -450,34 +444,16 @@ impl<'a> Inquiry<'a> {
         segment_at(&self.terms().schedule, self.at).map(|segment| segment.to)
     }
 
-    pub(super) fn settle(&self, rule: Rule, reached: Option<i64>) -> Option<Settled<'a>> {
-        self.stakes.settle(rule, reached)
-    }
-
     fn agreed_refund(&self) -> Result<Amount, Error> {
-        let paid = self.terms().paid;
         let agreed = self.question.agreed_refund.ok_or_else(|| {
             Error::invalid(
                 "agreed_refund_required",
                 "A mutual cancellation needs the refund both sides agreed on.",
             )
         })?;
-        if agreed.currency() != paid.currency() {
-            return Err(Error::invalid(
-                "currency_mismatch",
-                format!(
-                    "The agreed refund is in {} and the booking in {}.",
-                    agreed.currency(),
-                    paid.currency()
-                ),
-            ));
-        }
-        if agreed.minor() > paid.minor() {
-            return Err(Error::invalid(
-                "agreed_refund_exceeds_paid",
-                format!("The agreed refund {agreed} is more than what was paid, {paid}."),
-            ));
-        }
+        let exceeds = |why: String| Error::invalid("agreed_refund_exceeds_paid", why);
+        self.terms()
+            .check_refund("agreed refund", agreed, exceeds)?;
         Ok(agreed)
     }
 
@@ -548,7 +524,8 @@ impl<'a> Inquiry<'a> {
     }
 }
 
-fn inconsistent() -> Error {
+/// The refusal of terms whose schedule names a rule that their policy does not have, or that lacks an instant.
+pub(super) fn inconsistent() -> Error {
     Error::invalid(
         "terms_inconsistent",
         "The terms' schedule does not fit their policy; they were not made by this service, or were changed.",

@@ -50,7 +50,7 @@ impl EventDate {
             (date, "") => (date, None),
             (date, time) => (date, Some(time)),
         };
-        if !follows(date, "dddd-dd-dd") || date.starts_with("0000") {
+        if !has_shape(date.as_bytes(), "dddd-dd-dd") || date.starts_with("0000") {
             return None;
         }
         match time {
@@ -103,8 +103,8 @@ fn is_exact(text: &str) -> bool {
 fn local(text: &str, time: &str) -> Option<NaiveDateTime> {
     let (whole, fraction) = time.split_once('.').unwrap_or((time, "0"));
     let digits = (1..=9).contains(&fraction.len()) && fraction.bytes().all(|b| b.is_ascii_digit());
-    let short = follows(time, "Tdd:dd");
-    if !digits || !(short || follows(whole, "Tdd:dd:dd")) {
+    let short = has_shape(time.as_bytes(), "Tdd:dd");
+    if !digits || !(short || has_shape(whole.as_bytes(), "Tdd:dd:dd")) {
         return None;
     }
     let local = format!("{}{whole}{}", &text[..10], if short { ":00" } else { "" });
@@ -116,12 +116,15 @@ fn local(text: &str, time: &str) -> Option<NaiveDateTime> {
 }
 
 /// Whether `text` has the form `shape`, in which `d` stands for any digit.
-fn follows(text: &str, shape: &str) -> bool {
+pub(crate) fn has_shape(text: &[u8], shape: &str) -> bool {
     text.len() == shape.len()
-        && text.bytes().zip(shape.bytes()).all(|(b, s)| match s {
-            b'd' => b.is_ascii_digit(),
-            _ => b == s,
-        })
+        && text
+            .iter()
+            .zip(shape.bytes())
+            .all(|(byte, shape)| match shape {
+                b'd' => byte.is_ascii_digit(),
+                _ => *byte == shape,
+            })
 }
 
 impl fmt::Display for EventDate {

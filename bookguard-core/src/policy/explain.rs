@@ -237,57 +237,39 @@ pub(super) fn percent(bps: u16) -> String {
 
 /// `19 days 23 hours before the event`: the two largest units, rounded down.
 pub(crate) fn distance(at: Timestamp, anchor: Timestamp) -> String {
-    let (length, side) = lapse(
-        at,
-        anchor,
-        &[" day", " hour", " minute", " second"],
-        |n, unit| plural(n, unit.trim_start()),
-    );
-    match side {
-        Side::Before => format!("{length} before the event"),
-        Side::Start => "at the start of the event".to_owned(),
-        Side::After => format!("{length} after the start of the event"),
-    }
+    let units = ["day", "hour", "minute", "second"];
+    lapse(at, anchor, units, plural, "after the start of the event")
 }
 
 /// `19d 23h before the event`, for one-line summaries.
 pub(super) fn short_distance(at: Timestamp, anchor: Timestamp) -> String {
-    let (length, side) = lapse(at, anchor, &["d", "h", "m", "s"], |n, unit| {
-        format!("{n}{unit}")
-    });
-    match side {
-        Side::Before => format!("{length} before the event"),
-        Side::Start => "at the start of the event".to_owned(),
-        Side::After => format!("{length} after the event started"),
-    }
-}
-
-enum Side {
-    Before,
-    Start,
-    After,
+    let write = |n: u64, unit: &str| format!("{n}{unit}");
+    let units = ["d", "h", "m", "s"];
+    lapse(at, anchor, units, write, "after the event started")
 }
 
 fn lapse(
     at: Timestamp,
     anchor: Timestamp,
-    units: &[&str; 4],
+    units: [&str; 4],
     write: impl Fn(u64, &str) -> String,
-) -> (String, Side) {
+    after: &str,
+) -> String {
     let seconds = anchor.unix_seconds() - at.unix_seconds();
-    let side = match seconds {
-        1.. => Side::Before,
-        0 => Side::Start,
-        _ => Side::After,
-    };
     let n = seconds.unsigned_abs();
     let counts = [n / 86_400, n / 3600 % 24, n / 60 % 60, n % 60];
     let first = counts.iter().position(|count| *count > 0).unwrap_or(3);
-    let parts: Vec<String> = (first..counts.len().min(first + 2))
-        .filter(|index| counts[*index] > 0)
-        .map(|index| write(counts[index], units[index]))
+    let largest = counts.into_iter().zip(units).skip(first).take(2);
+    let parts: Vec<String> = largest
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, unit)| write(count, unit))
         .collect();
-    (parts.join(" "), side)
+    let length = parts.join(" ");
+    match seconds {
+        1.. => format!("{length} before the event"),
+        0 => "at the start of the event".to_owned(),
+        _ => format!("{length} {after}"),
+    }
 }
 
 /// `2026-06-13 19:00 America/New_York (2026-06-13T23:00:00Z)`.

@@ -55,7 +55,7 @@ impl Policy {
         let mut found = Vec::new();
         deposit(document, &mut found);
         if document.grace.is_none() {
-            found.push(warning(
+            found.push(FieldError::new(
                 "/grace",
                 "no_grace",
                 "is missing: a booking made by mistake costs from the first minute",
@@ -69,13 +69,9 @@ impl Policy {
     }
 }
 
-fn warning(pointer: impl Into<String>, code: &str, message: &str, fix: &str) -> FieldError {
-    FieldError::new(pointer, code, message, fix)
-}
-
 fn deposit(document: &Document, found: &mut Vec<FieldError>) {
     match document.deposit.as_ref().map(|deposit| &deposit.size) {
-        Some(DepositSize::Bps(5001..)) => found.push(warning(
+        Some(DepositSize::Bps(5001..)) => found.push(FieldError::new(
             "/deposit/bps",
             "deposit_over_half",
             "is more than half of the value",
@@ -83,11 +79,10 @@ fn deposit(document: &Document, found: &mut Vec<FieldError>) {
         )),
         Some(_) => {}
         None => {
-            let keeps = outcomes(document)
-                .into_iter()
-                .find(|(_, outcome)| outcome.splits().contains(&Split::KeepDeposit));
+            let mut steps = outcomes(document).into_iter();
+            let keeps = steps.find(|(_, step)| step.splits().contains(&Split::KeepDeposit));
             if let Some((pointer, _)) = keeps {
-                found.push(warning(
+                found.push(FieldError::new(
                     pointer,
                     "deposit_missing",
                     "keeps the deposit, but the policy has none: nothing is kept",
@@ -103,7 +98,7 @@ fn order(document: &Document, found: &mut Vec<FieldError>) {
         if let [tier, next] = pair
             && !must_follow(tier, next)
         {
-            found.push(warning(
+            found.push(FieldError::new(
                 format!("/organizer/tiers/{}", index + 1),
                 "tier_unreachable",
                 "cannot be reached for some starting times of the event: the tier before it ends later",
@@ -114,7 +109,7 @@ fn order(document: &Document, found: &mut Vec<FieldError>) {
     let organizer = &document.organizer;
     // If both are the same, it does not matter which of them follows the last tier.
     if organizer.late != organizer.no_show && organizer.tiers.iter().any(may_outlast_start) {
-        found.push(warning(
+        found.push(FieldError::new(
             "/organizer/late",
             "tier_unreachable",
             "cannot be reached for some starting times of the event: a tier does not end before the start, and noShow follows it",
@@ -127,14 +122,12 @@ fn order(document: &Document, found: &mut Vec<FieldError>) {
 fn unstated(document: &Document, found: &mut Vec<FieldError>) {
     let organizer = &document.organizer;
     let window = i64::from(document.claim_window.nominal_minutes());
-    let before = organizer
-        .tiers
-        .iter()
-        .filter(|tier| may_outlast(tier, window));
+    let tiers = organizer.tiers.iter();
+    let before = tiers.filter(|tier| may_outlast(tier, window));
     let before = before.map(|tier| &tier.outcome);
     let mut before = before.chain((window == 0).then_some(&organizer.late));
     if before.any(|outcome| *outcome != organizer.no_show) {
-        found.push(warning(
+        found.push(FieldError::new(
             "/claimWindow",
             "no_show_unstated",
             "is over when the last deadline is, at least for some starting times of the event: the terms that people accept then do \
@@ -160,11 +153,9 @@ fn rising(document: &Document, found: &mut Vec<FieldError>) {
     for ((_, earlier), (pointer, later)) in decided.clone().zip(decided.skip(1)) {
         // A share and the rest of another are rounded apart by at most one.
         let least = |value| penalty(later, value).map(|penalty| penalty + 1);
-        if values
-            .iter()
-            .any(|value| least(*value) < penalty(earlier, *value))
-        {
-            found.push(warning(
+        let rises = |value: &i64| least(*value) < penalty(earlier, *value);
+        if values.iter().any(rises) {
+            found.push(FieldError::new(
                 pointer.clone(),
                 "refund_rises",
                 "returns more than the step before it, at least for some values: waiting pays",
@@ -184,10 +175,8 @@ fn values(document: &Document) -> Vec<i64> {
         Some(DepositSize::Bps(bps)) => shares.push(*bps),
         None => {}
     }
-    for split in outcomes(document)
-        .iter()
-        .flat_map(|(_, step)| step.splits())
-    {
+    let steps = outcomes(document);
+    for split in steps.iter().flat_map(|(_, step)| step.splits()) {
         match split {
             Split::Penalty(amount) => fixed.push(amount.minor()),
             Split::Refund { bps, .. } => shares.push(WHOLE.saturating_sub(*bps)),

@@ -2,22 +2,25 @@
 //!
 //! Whole minor units, computed in 128 bits. Invariant: the refund and the kept part of a value add up to it.
 
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use std::fmt;
 
-/// How a share that is not a whole number of minor units is rounded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
-pub enum Rounding {
-    /// To the nearest, a half up.
-    HalfUp,
-    /// To the nearest, a half to the even neighbour.
-    HalfEven,
-    /// Towards zero.
-    Down,
-    /// Away from zero.
-    Up,
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::model::vocabulary;
+
+vocabulary! {
+    /// How a share that is not a whole number of minor units is rounded.
+    Rounding {
+        /// To the nearest, a half up.
+        HalfUp = "half_up",
+        /// To the nearest, a half to the even neighbour.
+        HalfEven = "half_even",
+        /// Towards zero.
+        Down = "down",
+        /// Away from zero.
+        Up = "up",
+    }
 }
 
 /// `value · bps / 10000` in minor units, for a value of zero or more and at most 10,000 basis points.
@@ -147,22 +150,14 @@ impl Outcome {
     /// This outcome in money; `None` when a person decides.
     pub fn charge(&self, basis: Basis) -> Option<Charge<'_>> {
         let charges = self.splits().iter().map(|split| split.charge(basis));
-        match self {
-            Self::GreaterOf(_) => charges.reduce(|best, next| {
-                if next.penalty > best.penalty {
-                    next
-                } else {
-                    best
-                }
-            }),
-            _ => charges.reduce(|best, next| {
-                if next.penalty < best.penalty {
-                    next
-                } else {
-                    best
-                }
-            }),
-        }
+        let is_better = |next: i64, best: i64| match self {
+            Self::GreaterOf(_) => next > best,
+            _ => next < best,
+        };
+        charges.reduce(|best, next| match is_better(next.penalty, best.penalty) {
+            true => next,
+            false => best,
+        })
     }
 
     /// The splits to choose from; empty if a person decides.

@@ -53,7 +53,7 @@ pub(super) fn document(
         wanted: Cell::new(false),
     };
     let anchor_time = form.optional("anchorTime", time_of_day);
-    let rounding = form.optional("rounding", |v| v.choice(&ROUNDINGS));
+    let rounding = form.optional("rounding", |v| v.choice(Rounding::WORDS));
     let claim_window = form.optional("claimWindow", duration);
     let backdate_tolerance = form.optional("backdateTolerance", exact_duration);
     let grace = form.optional_object("grace", grace);
@@ -65,7 +65,7 @@ pub(super) fn document(
     });
     let force_majeure = form.optional_object("forceMajeure", |f| force_majeure(f, &money));
     let floor = form.optional_object("reschedule", |f| {
-        Some(f.optional("floor", |v| v.choice(&FLOORS)))
+        Some(f.optional("floor", |v| v.choice(Floor::WORDS)))
     });
     if money.wanted.get() && !money.currency_is_there {
         form.fault_at(
@@ -120,18 +120,6 @@ fn name(v: &mut Value<'_, '_>, written: Written) -> Option<String> {
         ),
     }
 }
-
-const ROUNDINGS: [(&str, Rounding); 4] = [
-    ("half_up", Rounding::HalfUp),
-    ("half_even", Rounding::HalfEven),
-    ("down", Rounding::Down),
-    ("up", Rounding::Up),
-];
-
-const FLOORS: [(&str, Floor); 2] = [
-    ("keep_reached_tier", Floor::KeepReachedTier),
-    ("reset", Floor::Reset),
-];
 
 /// The currency of fixed amounts, and whether there were any.
 struct Money {
@@ -307,24 +295,17 @@ impl Money {
                 "Send digits as text, like \"150.00\": no sign, no leading zero, at most four decimals.",
             );
         }
-        // A missing currency is already a fault, and there is no minor unit to count in.
-        let Some(currency) = self.currency else {
-            return Some(FixedAmount {
-                text: text.into(),
-                minor: 0,
-            });
+        let minor = match self.currency.map(|own| (own, Amount::parse(&text, own))) {
+            // A missing currency is already a fault, and there is no minor unit to count in.
+            None => 0,
+            Some((_, Ok(amount))) => amount.minor(),
+            Some((currency, Err(error))) => {
+                let fix = format!("{currency} has {} decimals.", currency.decimals());
+                return value.fault(error.code(), format!("\"{text}\" {error}"), fix);
+            }
         };
-        match Amount::parse(&text, currency) {
-            Ok(amount) => Some(FixedAmount {
-                minor: amount.minor(),
-                text: text.into(),
-            }),
-            Err(error) => value.fault(
-                error.code(),
-                format!("\"{text}\" {error}"),
-                format!("{currency} has {} decimals.", currency.decimals()),
-            ),
-        }
+        let text = text.into();
+        Some(FixedAmount { text, minor })
     }
 }
 
@@ -348,11 +329,8 @@ fn policy_id(value: &mut Value<'_, '_>) -> Option<String> {
     if is_policy_id(&text) {
         return Some(text);
     }
-    value.fault(
-        "bad_policy_id",
-        format!("\"{}\" is not a policy id", shorten(&text)),
-        POLICY_ID_FIX,
-    )
+    let message = format!("\"{}\" is not a policy id", shorten(&text));
+    value.fault("bad_policy_id", message, POLICY_ID_FIX)
 }
 
 fn same_id(value: &mut Value<'_, '_>, id: &str) -> Option<String> {
@@ -360,11 +338,9 @@ fn same_id(value: &mut Value<'_, '_>, id: &str) -> Option<String> {
     if text == id {
         return Some(text);
     }
-    value.fault(
-        "policy_id_mismatch",
-        format!("\"{text}\" is not the policy in the path"),
-        format!("Send \"{id}\", or leave it out."),
-    )
+    let message = format!("\"{text}\" is not the policy in the path");
+    let fix = format!("Send \"{id}\", or leave it out.");
+    value.fault("policy_id_mismatch", message, fix)
 }
 
 /// The pattern of IANA zone names.
@@ -374,14 +350,10 @@ const TIME_ZONE_PATTERN: &str = "^[A-Za-z][A-Za-z0-9_+/-]*$";
 pub(crate) fn time_zone(value: &mut Value<'_, '_>) -> Option<Zone> {
     let long = |draft: &mut Draft| draft.set("maxLength", TIME_ZONE_CHARS);
     let text = value.pattern(TIME_ZONE_PATTERN).describe(long).string()?;
-    if let Some(zone) = Zone::iana(&text) {
-        return Some(zone);
-    }
-    value.fault(
-        "time_zone_unknown",
-        format!("\"{}\" is not an IANA time zone", shorten(&text)),
-        Zone::fix(&text),
-    )
+    Zone::iana(&text).or_else(|| {
+        let message = format!("\"{}\" is not an IANA time zone", shorten(&text));
+        value.fault("time_zone_unknown", message, Zone::fix(&text))
+    })
 }
 
 fn currency(value: &mut Value<'_, '_>) -> Option<Currency> {
@@ -398,14 +370,10 @@ fn currency(value: &mut Value<'_, '_>) -> Option<Currency> {
 
 fn time_of_day(value: &mut Value<'_, '_>) -> Option<TimeOfDay> {
     let text = value.string()?;
-    match TimeOfDay::parse(&text) {
-        Some(time) => Some(time),
-        None => value.fault(
-            "bad_time",
-            format!("\"{}\" is not a time of day", shorten(&text)),
-            "Send HH:MM from 00:00 to 23:59.",
-        ),
-    }
+    TimeOfDay::parse(&text).or_else(|| {
+        let message = format!("\"{}\" is not a time of day", shorten(&text));
+        value.fault("bad_time", message, "Send HH:MM from 00:00 to 23:59.")
+    })
 }
 
 /// Reads a duration.

@@ -100,18 +100,16 @@ pub(super) fn raised(
     stakes: &Stakes<'_>,
     reached: Option<i64>,
 ) -> Vec<Segment> {
-    let raise = |segment: &Segment| match stakes.settle(segment.rule_id, reached) {
-        Some(Settled::Sums(sums)) => Segment {
-            refund: Some(sums.refund),
-            penalty: Some(sums.penalty),
+    let raise = |segment: &Segment| {
+        let Some(settled) = stakes.settle(segment.rule_id, reached) else {
+            return *segment;
+        };
+        let (refund, penalty) = settled.amounts();
+        Segment {
+            refund,
+            penalty,
             ..*segment
-        },
-        Some(Settled::Manual) => Segment {
-            refund: None,
-            penalty: None,
-            ..*segment
-        },
-        None => *segment,
+        }
     };
     schedule.iter().map(raise).collect()
 }

@@ -160,23 +160,8 @@ impl Resolution {
 
 /// The evaluation of a review that a person ended: `refund` is returned, the rest of what was paid is kept.
 fn decide(reviewed: &Evaluation, terms: &Terms, refund: Amount) -> Result<Evaluation, Error> {
-    let paid = terms.paid;
-    if refund.currency() != paid.currency() {
-        return Err(Error::invalid(
-            "currency_mismatch",
-            format!(
-                "The refund is in {} and the booking in {}.",
-                refund.currency(),
-                paid.currency()
-            ),
-        ));
-    }
-    if refund.minor() > paid.minor() {
-        return Err(Error::invalid(
-            "refund_exceeds_paid",
-            format!("The refund {refund} is more than what was paid, {paid}."),
-        ));
-    }
+    let exceeds = |why: String| Error::invalid("refund_exceeds_paid", why);
+    terms.check_refund("refund", refund, exceeds)?;
     let Some(stakes) = terms.stakes()? else {
         return Err(Error::invalid(
             "policy_missing",
@@ -184,10 +169,6 @@ fn decide(reviewed: &Evaluation, terms: &Terms, refund: Amount) -> Result<Evalua
         ));
     };
     let sums = stakes.settle_agreed(refund);
-    let params = [
-        ("refund", sums.refund.to_string()),
-        ("kept", sums.penalty.to_string()),
-    ];
     Ok(Evaluation {
         evaluation_status: EvaluationStatus::Final,
         resolution_path: sums.path_of_sums(),
@@ -201,10 +182,10 @@ fn decide(reviewed: &Evaluation, terms: &Terms, refund: Amount) -> Result<Evalua
         alternatives: Vec::new(),
         explanation: Explanation {
             code: "DECIDED".to_owned(),
-            params: params
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect::<BTreeMap<_, _>>(),
+            params: BTreeMap::from([
+                ("refund".to_owned(), sums.refund.to_string()),
+                ("kept".to_owned(), sums.penalty.to_string()),
+            ]),
             text: format!(
                 "A person decided after a review: {} is returned, {} is kept.",
                 sums.refund, sums.penalty

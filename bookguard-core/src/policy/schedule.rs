@@ -81,10 +81,8 @@ impl Frame {
             if to < from {
                 continue;
             }
-            let (refund, penalty) = match stakes.settle(rule_id, Some(0)) {
-                Some(Settled::Sums(sums)) => (Some(sums.refund), Some(sums.penalty)),
-                _ => (None, None),
-            };
+            let settled = stakes.settle(rule_id, Some(0)).unwrap_or(Settled::Manual);
+            let (refund, penalty) = settled.amounts();
             segments.push(Segment {
                 rule_id,
                 from,

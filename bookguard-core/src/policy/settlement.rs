@@ -27,6 +27,16 @@ pub(super) enum Settled<'p> {
     Sums(Settlement<'p>),
 }
 
+impl Settled<'_> {
+    /// What is returned, and what is kept or owed; none where a person decides.
+    pub fn amounts(&self) -> (Option<Amount>, Option<Amount>) {
+        match self {
+            Self::Manual => (None, None),
+            Self::Sums(sums) => (Some(sums.refund), Some(sums.penalty)),
+        }
+    }
+}
+
 /// The result of a rule in money.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settlement<'p> {

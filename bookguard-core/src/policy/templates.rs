@@ -83,11 +83,9 @@ impl Policy {
     pub fn template_event_types(id: &str) -> Vec<&'static str> {
         let library = &*LIBRARY;
         let is = |index: usize| library.policies[index].document().policy_id == id;
-        let mut types: Vec<&str> = library
-            .by_event_type
-            .iter()
-            .filter(|(_, index)| is(**index))
-            .map(|(event_type, _)| event_type.as_str())
+        let own = library.by_event_type.iter();
+        let own = own.filter(|(_, index)| is(**index));
+        let mut types: Vec<&str> = (own.map(|(event_type, _)| event_type.as_str()))
             .chain(is(library.fallback).then_some(EVERY_EVENT_TYPE))
             .collect();
         types.sort_unstable();

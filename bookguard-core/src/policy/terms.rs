@@ -107,10 +107,8 @@ impl Terms {
             policy_source,
         });
         let mut assumptions = Vec::new();
-        if policy
-            .as_ref()
-            .is_some_and(|p| p.policy_source == PolicySource::Library)
-        {
+        let source = policy.as_ref().map(|policy| policy.policy_source);
+        if source == Some(PolicySource::Library) {
             assumptions.push(Assumption::PolicyAssumedFromLibrary);
         }
         let time_zone = match zone(policy.as_ref(), booked)? {
@@ -124,13 +122,11 @@ impl Terms {
             }
         };
         let created_at = booked.created_at.floor_to_second();
-        let mut terms = Self {
-            anchor: booked
-                .event_date
-                .anchor(time_zone, anchor_time(policy.as_ref())),
+        let terms = Self {
             policy,
             event_date: booked.event_date,
             time_zone,
+            anchor: created_at,
             value: booked.value,
             paid,
             created_at,
@@ -139,15 +135,23 @@ impl Terms {
             schedule: Vec::new(),
             offsets: Vec::new(),
         };
-        terms.claim_until = terms.anchor;
-        if let Some(stakes) = terms.stakes()? {
-            let frame = terms.frame();
-            let schedule = frame.compile(&stakes);
-            terms.claim_until = frame.claim_until(stakes.document);
-            terms.schedule = schedule;
-        }
-        terms.offsets = offsets(time_zone, &terms.schedule, terms.anchor);
-        Ok(terms)
+        terms.compiled()
+    }
+
+    /// These terms with what follows from the rest of them: the event's start, the end of all claims, the schedule and its offsets.
+    fn compiled(self) -> Result<Self, Error> {
+        let frame = self.frame_for(self.event_date, self.time_zone);
+        let (claim_until, schedule) = match self.stakes()? {
+            Some(stakes) => (frame.claim_until(stakes.document), frame.compile(&stakes)),
+            None => (frame.anchor, Vec::new()),
+        };
+        Ok(Self {
+            anchor: frame.anchor,
+            claim_until,
+            offsets: offsets(self.time_zone, &schedule, frame.anchor),
+            schedule,
+            ..self
+        })
     }
 
     /// The terms of the same booking on another date: the same policy and amounts, with a newly compiled schedule.
@@ -211,18 +215,7 @@ impl Terms {
                 ),
             ));
         }
-        let frame = self.frame();
-        let (claim_until, schedule) = match self.stakes()? {
-            Some(stakes) => (frame.claim_until(stakes.document), frame.compile(&stakes)),
-            None => (self.anchor, Vec::new()),
-        };
-        let anchor = self
-            .event_date
-            .anchor(self.time_zone, anchor_time(self.policy.as_ref()));
-        let offsets = offsets(self.time_zone, &schedule, anchor);
-        if (anchor, claim_until, &schedule) != (self.anchor, self.claim_until, &self.schedule)
-            || offsets != self.offsets
-        {
+        if self.clone().compiled()? != *self {
             return Err(Error::invalid(
                 "terms_schedule",
                 "The schedule is not what the policy gives for this event, zone and value.",
@@ -240,6 +233,32 @@ impl Terms {
                 let known = self.offsets.get(step).or(self.offsets.last());
                 known.copied().unwrap_or_default()
             }
+        }
+    }
+
+    /// Checks that a refund on which people agree or decide is in the booking's currency, and no more than what was paid;
+    /// `exceeds` is the refusal if it is more.
+    ///
+    /// Refusal: `currency_mismatch`.
+    pub(super) fn check_refund(
+        &self,
+        what: &str,
+        refund: Amount,
+        exceeds: impl FnOnce(String) -> Error,
+    ) -> Result<(), Error> {
+        let paid = self.paid;
+        let (currency, own) = (refund.currency(), paid.currency());
+        if currency != own {
+            return Err(Error::invalid(
+                "currency_mismatch",
+                format!("The {what} is in {currency} and the booking in {own}."),
+            ));
+        }
+        match refund.minor() > paid.minor() {
+            true => Err(exceeds(format!(
+                "The {what} {refund} is more than what was paid, {paid}."
+            ))),
+            false => Ok(()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The closed vocabularies of policies, evaluations and resolutions. Each enum and its words are defined only here.
+//! The closed vocabularies of policies, evaluations and resolutions. Each enum and its words are defined once, together.
 
 use std::fmt;
 

@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::RESPONSE_HEAD_BYTES;
+use crate::model::vocabulary;
 
 /// One attempt to send an event to an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,65 +50,61 @@ pub struct Attempt {
     pub url: Option<String>,
 }
 
-/// The steps of an attempt, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Checking the address and resolving the name.
-    Dns,
-    /// Connecting.
-    Connect,
-    /// The TLS handshake.
-    Tls,
-    /// Writing the request.
-    Send,
-    /// Waiting for the status and headers of the response.
-    Headers,
-    /// Reading the response's body, and everything after it.
-    Body,
+vocabulary! {
+    /// The steps of an attempt, in order.
+    Phase {
+        /// Checking the address and resolving the name.
+        Dns = "dns",
+        /// Connecting.
+        Connect = "connect",
+        /// The TLS handshake.
+        Tls = "tls",
+        /// Writing the request.
+        Send = "send",
+        /// Waiting for the status and headers of the response.
+        Headers = "headers",
+        /// Reading the response's body, and everything after it.
+        Body = "body",
+    }
 }
 
-/// Why an attempt failed: a closed set, stable on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
-#[serde(rename_all = "snake_case")]
-pub enum FailureClass {
-    /// The name does not resolve, or not to an allowed address; only the operator is told which of the two.
-    DnsError,
-    /// The endpoint's own address, by number, scheme or name, is not allowed for webhooks.
-    BlockedAddress,
-    /// No connection could be made.
-    ConnectionRefused,
-    /// The connection ended before the response was complete.
-    ConnectionReset,
-    /// The total deadline passed.
-    Timeout,
-    /// The TLS handshake failed: certificate, name, or a peer that does not speak TLS.
-    TlsError,
-    /// The response is a redirect (3xx), and redirects are never followed.
-    RedirectRefused,
-    /// 4xx, except 410, 413 and 429 below.
-    #[serde(rename = "http_4xx")]
-    Http4xx,
-    /// 5xx and above.
-    #[serde(rename = "http_5xx")]
-    Http5xx,
-    /// 410: the receiver wants no more events; its endpoint is disabled.
-    Gone,
-    /// 413: the receiver will never accept these bytes.
-    PayloadTooLarge,
-    /// 429.
-    Throttled,
-    /// The response is not HTTP/1.1, breaks its rules, or switches to another protocol (101).
-    ProtocolError,
-    /// The head of the response has too many bytes or fields.
-    HeadersTooLarge,
-    /// The receiver sent more than an attempt reads before the response began: endless interim responses (1xx), or a
-    /// response in thousands of pieces.
-    ExcessiveAnswer,
-    /// The sending side failed (out of sockets, memory, …); never counted against the endpoint.
-    OurFault,
+vocabulary! {
+    /// Why an attempt failed: a closed set, stable on the wire.
+    FailureClass {
+        /// The name does not resolve, or not to an allowed address; only the operator is told which of the two.
+        DnsError = "dns_error",
+        /// The endpoint's own address, by number, scheme or name, is not allowed for webhooks.
+        BlockedAddress = "blocked_address",
+        /// No connection could be made.
+        ConnectionRefused = "connection_refused",
+        /// The connection ended before the response was complete.
+        ConnectionReset = "connection_reset",
+        /// The total deadline passed.
+        Timeout = "timeout",
+        /// The TLS handshake failed: certificate, name, or a peer that does not speak TLS.
+        TlsError = "tls_error",
+        /// The response is a redirect (3xx), and redirects are never followed.
+        RedirectRefused = "redirect_refused",
+        /// 4xx, except 410, 413 and 429 below.
+        Http4xx = "http_4xx",
+        /// 5xx and above.
+        Http5xx = "http_5xx",
+        /// 410: the receiver wants no more events; its endpoint is disabled.
+        Gone = "gone",
+        /// 413: the receiver will never accept these bytes.
+        PayloadTooLarge = "payload_too_large",
+        /// 429.
+        Throttled = "throttled",
+        /// The response is not HTTP/1.1, breaks its rules, or switches to another protocol (101).
+        ProtocolError = "protocol_error",
+        /// The head of the response has too many bytes or fields.
+        HeadersTooLarge = "headers_too_large",
+        /// The receiver sent more than an attempt reads before the response began: endless interim responses (1xx), or a
+        /// response in thousands of pieces.
+        ExcessiveAnswer = "excessive_answer",
+        /// The sending side failed (out of sockets, memory, …); never counted against the endpoint.
+        OurFault = "our_fault",
+    }
 }
 
 impl Attempt {
@@ -154,63 +151,7 @@ impl Attempt {
     }
 }
 
-impl Phase {
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Phase::Dns => "dns",
-            Phase::Connect => "connect",
-            Phase::Tls => "tls",
-            Phase::Send => "send",
-            Phase::Headers => "headers",
-            Phase::Body => "body",
-        }
-    }
-}
-
 impl FailureClass {
-    /// Every class, in the order of declaration.
-    pub const ALL: [FailureClass; 16] = [
-        FailureClass::DnsError,
-        FailureClass::BlockedAddress,
-        FailureClass::ConnectionRefused,
-        FailureClass::ConnectionReset,
-        FailureClass::Timeout,
-        FailureClass::TlsError,
-        FailureClass::RedirectRefused,
-        FailureClass::Http4xx,
-        FailureClass::Http5xx,
-        FailureClass::Gone,
-        FailureClass::PayloadTooLarge,
-        FailureClass::Throttled,
-        FailureClass::ProtocolError,
-        FailureClass::HeadersTooLarge,
-        FailureClass::ExcessiveAnswer,
-        FailureClass::OurFault,
-    ];
-
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FailureClass::DnsError => "dns_error",
-            FailureClass::BlockedAddress => "blocked_address",
-            FailureClass::ConnectionRefused => "connection_refused",
-            FailureClass::ConnectionReset => "connection_reset",
-            FailureClass::Timeout => "timeout",
-            FailureClass::TlsError => "tls_error",
-            FailureClass::RedirectRefused => "redirect_refused",
-            FailureClass::Http4xx => "http_4xx",
-            FailureClass::Http5xx => "http_5xx",
-            FailureClass::Gone => "gone",
-            FailureClass::PayloadTooLarge => "payload_too_large",
-            FailureClass::Throttled => "throttled",
-            FailureClass::ProtocolError => "protocol_error",
-            FailureClass::HeadersTooLarge => "headers_too_large",
-            FailureClass::ExcessiveAnswer => "excessive_answer",
-            FailureClass::OurFault => "our_fault",
-        }
-    }
-
     /// The failure class of an HTTP status; `None` means delivered (2xx).
     pub fn of_status(status: u16) -> Option<FailureClass> {
         match status {
@@ -223,18 +164,6 @@ impl FailureClass {
             0..=199 => Some(FailureClass::ProtocolError),
             500.. => Some(FailureClass::Http5xx),
         }
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl fmt::Display for FailureClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -283,22 +212,13 @@ mod tests {
 
     #[test]
     fn names_on_the_wire_and_in_text_are_the_same() {
-        for class in FailureClass::ALL {
-            assert_eq!(serde_json::to_value(class).unwrap(), class.as_str());
-            assert_eq!(
-                serde_json::from_value::<FailureClass>(class.as_str().into()).unwrap(),
-                class
-            );
+        for (word, class) in FailureClass::WORDS {
+            assert_eq!(serde_json::to_value(class).unwrap(), *word);
+            let read: FailureClass = serde_json::from_value((*word).into()).unwrap();
+            assert_eq!((read, class.word()), (*class, *word));
         }
-        for phase in [
-            Phase::Dns,
-            Phase::Connect,
-            Phase::Tls,
-            Phase::Send,
-            Phase::Headers,
-            Phase::Body,
-        ] {
-            assert_eq!(serde_json::to_value(phase).unwrap(), phase.as_str());
+        for (word, phase) in Phase::WORDS {
+            assert_eq!(serde_json::to_value(phase).unwrap(), *word);
         }
     }
 

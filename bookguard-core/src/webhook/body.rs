@@ -95,14 +95,9 @@ pub fn accepted(
     )
 }
 
-/// The head of `resolution.decided`.
-pub fn decided(event_id: EventId, resolution: &Resolution, packet_url: &str) -> String {
-    told_of(
-        EventType::ResolutionDecided,
-        event_id,
-        resolution,
-        packet_url,
-    )
+/// The head of `resolution.decided`. `url` is that of the packet.
+pub fn decided(event_id: EventId, resolution: &Resolution, url: &str) -> String {
+    told_of(EventType::ResolutionDecided, event_id, resolution, url)
 }
 
 /// The head of `endpoint.suspended`.
@@ -157,14 +152,9 @@ pub struct Suspension {
     pub failing_since: Timestamp,
 }
 
-/// The head of `resolution.created`.
-pub fn resolved(event_id: EventId, resolution: &Resolution, packet_url: &str) -> String {
-    told_of(
-        EventType::ResolutionCreated,
-        event_id,
-        resolution,
-        packet_url,
-    )
+/// The head of `resolution.created`. `url` is that of the packet.
+pub fn resolved(event_id: EventId, resolution: &Resolution, url: &str) -> String {
+    told_of(EventType::ResolutionCreated, event_id, resolution, url)
 }
 
 fn told_of(

@@ -138,14 +138,14 @@ mod tests {
         let mut delivered = failed(FailureClass::Timeout, Some(200), None);
         delivered.class = None;
         assert_eq!(schedule.next_delay(1, &delivered, EVEN), None);
-        for class in FailureClass::ALL {
-            let next = schedule.next_delay(1, &failed(class, None, None), EVEN);
+        for (word, class) in FailureClass::WORDS {
+            let next = schedule.next_delay(1, &failed(*class, None, None), EVEN);
             let expected = match class {
                 FailureClass::Gone | FailureClass::PayloadTooLarge => None,
                 // Charged, like the failure of an event that is too old for further free attempts.
                 _ => Some(5000),
             };
-            assert_eq!(next, expected, "{class}");
+            assert_eq!(next, expected, "{word}");
         }
     }
 

@@ -147,9 +147,6 @@ impl Told {
             ("Starts", self.packet.event_in_words()),
             ("Value", self.packet.value_in_words()),
         ];
-        let row = |(label, value): (&str, String)| {
-            vec![Cell::aside(label), Cell::of(cut(&value, LONGEST))]
-        };
         vec![
             Block::Title("Evidence of a booking".to_owned()),
             Block::Note(format!(
@@ -158,11 +155,7 @@ impl Told {
                 self.packet.made_in_words()
             )),
             Block::Lead(cut(&self.packet.summary.headline, LONGEST)),
-            Block::Table(Table {
-                columns: vec![0.2, 0.8],
-                header: None,
-                rows: facts.into_iter().map(row).collect(),
-            }),
+            labelled(facts),
         ]
     }
 
@@ -262,7 +255,6 @@ impl Told {
             ("Public key", key.to_string()),
             ("Fingerprint", fingerprint(key)),
         ];
-        let row = |(label, value): (&str, String)| vec![Cell::aside(label), Cell::of(value)];
         let ways = [
             "With the program of the service: bookguard evidence verify packet.json --key @ledger.vkey",
             "With a program short enough to read first: verify.py packet.json ledger.vkey",
@@ -286,17 +278,24 @@ impl Told {
                  platform or the service. Take the ledger's public key from somewhere other than this document. It is the right \
                  one if the SHA-256 of its 32 bytes is this fingerprint:"
             )),
-            Block::Table(Table {
-                columns: vec![0.2, 0.8],
-                header: None,
-                rows: facts.into_iter().map(row).collect(),
-            }),
+            labelled(facts),
             Block::Paragraph(
                 "Three ways to check the packet (ledger.vkey is a file with that key):".to_owned(),
             ),
             Block::List(ways.into_iter().enumerate().map(numbered).collect()),
         ]
     }
+}
+
+/// A table with a value, cut to what the service may have written, beside each label.
+fn labelled<const N: usize>(values: [(&str, String); N]) -> Block {
+    let row =
+        |(label, value): (&str, String)| vec![Cell::aside(label), Cell::of(cut(&value, LONGEST))];
+    Block::Table(Table {
+        columns: vec![0.2, 0.8],
+        header: None,
+        rows: values.map(row).into(),
+    })
 }
 
 /// The items, without those in the middle that are too many; `gap` says how many.

@@ -138,6 +138,7 @@ impl Layout {
 }
 
 /// Lines of text that are broken but not placed.
+#[derive(Clone)]
 struct Broken {
     legible: Rc<Legible>,
     lines: Vec<Range<usize>>,
@@ -330,24 +331,12 @@ impl Setter<'_> {
 
     /// The height of a table's header and first row, which stay together; of a table without a header, as a rule of all rows.
     fn opening(&self, table: &Table) -> f32 {
-        let Some(header) = &table.header else {
+        let Some(head) = self.titles(table) else {
             return short(table).min(LOWEST / 2.0);
         };
-        let titles = header.iter().enumerate();
-        let head: Vec<Vec<Broken>> = titles
-            .map(|(column, title)| {
-                vec![self.broken(title, HEADER, column_width(table, column), None)]
-            })
-            .collect();
         let row = table.rows.first().into_iter().flatten().enumerate();
         let row: Vec<Vec<Broken>> = row
-            .map(|(column, cell)| {
-                let (style, width) = (cell_style(cell), column_width(table, column));
-                let texts = cell.paragraphs.iter();
-                texts
-                    .map(|text| self.broken(text, style, width, None))
-                    .collect()
-            })
+            .map(|(column, cell)| self.paragraphs(table, column, cell))
             .collect();
         let row = tallest(&row) + 2.0 * PADDING;
         let row = if is_kept(row) {
@@ -356,6 +345,24 @@ impl Setter<'_> {
             3.0 * BODY.leading
         };
         tallest(&head) + 2.0 * PADDING + row
+    }
+
+    /// The cells of a table's header, which belong to no node yet.
+    fn titles(&self, table: &Table) -> Option<Vec<Vec<Broken>>> {
+        let titles = table.header.as_ref()?.iter().enumerate();
+        let cell = |(column, title): (usize, &String)| {
+            vec![self.broken(title, HEADER, column_width(table, column), None)]
+        };
+        Some(titles.map(cell).collect())
+    }
+
+    /// The paragraphs of a cell, which belong to no node yet.
+    fn paragraphs(&self, table: &Table, column: usize, cell: &Cell) -> Vec<Broken> {
+        let (style, width) = (cell_style(cell), column_width(table, column));
+        let texts = cell.paragraphs.iter();
+        texts
+            .map(|text| self.broken(text, style, width, None))
+            .collect()
     }
 
     fn paragraph(&mut self, text: &str, style: Style, x: f32, below: f32) {
@@ -393,23 +400,18 @@ impl Setter<'_> {
 
     fn table(&mut self, table: &Table) {
         let node = self.node(Role::Table, None);
-        let head = table.header.as_ref().map(|header| {
-            let head = self.node(Role::TableHead, Some(node));
-            let row = self.node(Role::Row, Some(head));
-            self.header(table, header, row)
-        });
+        let again = self.titles(table);
+        let mut head = again.clone();
+        if let Some(head) = &mut head {
+            let group = self.node(Role::TableHead, Some(node));
+            let row = self.node(Role::Row, Some(group));
+            for title in head.iter_mut().flatten() {
+                title.node = Some(self.node(Role::ColumnHeader, Some(row)));
+            }
+        }
         let body = self.node(Role::TableBody, Some(node));
         self.need(self.opening(table));
         self.head(table, head.as_deref());
-        let repeated = |broken: Broken| Broken {
-            node: None,
-            ..broken
-        };
-        let again: Option<Vec<Vec<Broken>>> = head.map(|head| {
-            head.into_iter()
-                .map(|cell| cell.into_iter().map(repeated).collect())
-                .collect()
-        });
         for row in &table.rows {
             if self.is_over() {
                 return;
@@ -425,31 +427,17 @@ impl Setter<'_> {
         self.y += 10.0;
     }
 
-    fn header(&mut self, table: &Table, header: &[String], row: NodeNumber) -> Vec<Vec<Broken>> {
-        let titles = header.iter().enumerate();
-        titles
-            .map(|(column, title)| {
-                let node = self.node(Role::ColumnHeader, Some(row));
-                vec![self.broken(title, HEADER, column_width(table, column), Some(node))]
-            })
-            .collect()
-    }
-
     fn cell(&mut self, table: &Table, column: usize, cell: &Cell, row: NodeNumber) -> Vec<Broken> {
         let role = match (&table.header, column) {
             (None, 0) => Role::RowHeader,
             _ => Role::Data,
         };
         let node = self.node(role, Some(row));
-        let style = cell_style(cell);
-        let width = column_width(table, column);
-        let paragraphs = cell.paragraphs.iter();
+        let mut paragraphs = self.paragraphs(table, column, cell);
+        for paragraph in &mut paragraphs {
+            paragraph.node = Some(self.node(Role::Paragraph, Some(node)));
+        }
         paragraphs
-            .map(|text| {
-                let paragraph = self.node(Role::Paragraph, Some(node));
-                self.broken(text, style, width, Some(paragraph))
-            })
-            .collect()
     }
 
     fn head(&mut self, table: &Table, head: Option<&[Vec<Broken>]>) {

@@ -4,11 +4,11 @@ use super::story::date;
 use super::wall_clock::money;
 use super::{Moment, Wording, Writer};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
-use crate::evidence::facts::{Fact, Logged};
+use crate::evidence::facts::{Fact, Logged, facts_of};
 use crate::evidence::packet::{PacketDelivery, UNKNOWN_ADDRESS};
 use crate::evidence::{EvidenceItem, ItemKind, Notification};
 use crate::model::RecordedEventType;
-use crate::policy::{Actor, Resolution};
+use crate::policy::{Actor, Cancellation, Resolution};
 use crate::text::quoted;
 
 impl Writer<'_> {
@@ -95,13 +95,10 @@ impl Writer<'_> {
     }
 
     fn resolution(&mut self, resolution: &Resolution) -> String {
-        let cancellation = self.m.facts.iter().find_map(|logged| match &logged.fact {
-            Fact::BookingCanceled(fact) => Some(&**fact),
-            _ => None,
-        });
+        let cancellation = facts_of::<Cancellation>(self.m.facts).next();
         match (&resolution.decision, cancellation) {
             (Some(decision), _) => self.decision(decision, &resolution.evaluation),
-            (None, Some(cancellation)) => self.result(&resolution.evaluation, cancellation),
+            (None, Some((_, cancellation))) => self.result(&resolution.evaluation, cancellation),
             (None, None) => format!(
                 "The service recorded what the cancellation by {} came to.",
                 self.side(Actor::Organizer)

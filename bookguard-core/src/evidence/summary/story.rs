@@ -3,8 +3,8 @@
 use super::wall_clock::{day, money};
 use super::{Wording, Writer};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
-use crate::evidence::facts::Fact;
-use crate::evidence::{Acceptance, RescheduleFact, Withheld};
+use crate::evidence::facts::{ResolutionFact, facts_of};
+use crate::evidence::{Acceptance, EvidenceItem, RescheduleFact, Withheld};
 use crate::model::{Amount, DeliveryStatus, Timestamp};
 use crate::policy::{
     Actor, Assumption, Cancellation, Evaluation, EvaluationStatus, EventDate, PolicySource, Reason,
@@ -40,13 +40,9 @@ impl Writer<'_> {
 
     pub(super) fn story(&mut self) -> Vec<String> {
         let mut story = vec![self.agreed()];
-        let moved: Vec<&RescheduleFact> = (self.m.facts.iter())
-            .filter_map(|logged| match &logged.fact {
-                Fact::BookingRescheduled(fact) => Some(&**fact),
-                _ => None,
-            })
-            .collect();
-        if let Some(last) = moved.last() {
+        let facts = self.m.facts;
+        let moved: Vec<_> = facts_of::<RescheduleFact>(facts).collect();
+        if let Some((_, last)) = moved.last() {
             let before = date(&last.former.previous_event_date);
             story.push(match moved.len() {
                 1 => format!("The event was moved once; before that it was to start on {before}."),
@@ -54,23 +50,17 @@ impl Writer<'_> {
             });
         }
         story.extend(self.accepted());
-        let facts = self.m.facts;
-        let canceled = facts.iter().find_map(|logged| match &logged.fact {
-            Fact::BookingCanceled(fact) => Some(&**fact),
-            _ => None,
-        });
+        let canceled = facts_of::<Cancellation>(facts).next();
         match (canceled, self.m.resolution) {
-            (Some(cancellation), Some(resolution)) => {
-                let first = facts.iter().find_map(|logged| match &logged.fact {
-                    Fact::ResolutionCreated(fact) => Some(&fact.resolution),
-                    _ => None,
-                });
+            (Some((_, cancellation)), Some(resolution)) => {
+                let first = facts_of::<ResolutionFact>(facts).next();
+                let first = first.map_or(resolution, |(_, fact)| &fact.resolution);
                 let at = self.clock.time(cancellation.canceled_at);
                 story.push(self.cancellation(
                     cancellation,
                     &format!("; the service received this on {at}"),
                 ));
-                story.push(self.result(&first.unwrap_or(resolution).evaluation, cancellation));
+                story.push(self.result(&first.evaluation, cancellation));
                 story.extend(self.outcome(resolution));
             }
             _ => story.extend(self.outlook()),
@@ -113,10 +103,7 @@ impl Writer<'_> {
     }
 
     fn erasures(&self) -> impl Iterator<Item = &Erasure> {
-        self.m.facts.iter().filter_map(|logged| match &logged.fact {
-            Fact::EvidenceErased(fact) => Some(&**fact),
-            _ => None,
-        })
+        facts_of::<Erasure>(self.m.facts).map(|(_, erasure)| erasure)
     }
 
     /// The values that were erased.
@@ -185,28 +172,17 @@ impl Writer<'_> {
             }
             _ => "No cancellation policy was agreed on.".to_owned(),
         };
-        let paid = self
-            .m
-            .booking
-            .amount_paid
-            .as_ref()
-            .and_then(|paid| Amount::parse(&paid.to_string(), self.m.booking.currency).ok());
-        let paid = paid.map_or_else(String::new, |paid| {
-            format!(
-                " According to {partner}, {} had been paid by then.",
-                money(paid)
-            )
+        let (booking, terms) = (self.m.booking, self.m.terms);
+        let paid = booking.amount_paid.as_ref();
+        let paid = paid.and_then(|paid| Amount::parse(&paid.to_string(), booking.currency).ok());
+        let paid = paid.map(money).map_or_else(String::new, |paid| {
+            format!(" According to {partner}, {paid} had been paid by then.")
         });
-        let zone = match self
-            .m
-            .terms
-            .assumed
-            .contains(&Assumption::TimeZoneAssumedUtc)
-        {
+        let zone = match terms.assumed.contains(&Assumption::TimeZoneAssumedUtc) {
             true => " Nobody named the event's time zone, so its date is read as UTC.",
             false => "",
         };
-        let hour = match self.m.terms.date {
+        let hour = match terms.date {
             EventDate::Date(_) if self.m.wording >= Wording::Second => {
                 let policy = self.m.policy.map(|policy| policy.document().anchor_time);
                 let hour = policy.unwrap_or(TimeOfDay::MIDNIGHT);
@@ -222,25 +198,16 @@ impl Writer<'_> {
     /// The latest acceptance of each side.
     fn accepted(&mut self) -> Vec<String> {
         let facts = self.m.facts;
-        let acceptances = (0..)
-            .zip(facts)
-            .filter_map(|(entry, logged)| match &logged.fact {
-                Fact::TermsAccepted(fact) => Some((entry, &**fact)),
-                _ => None,
-            });
+        let acceptances: Vec<_> = facts_of::<Acceptance>(facts).collect();
         let mut latest: Vec<(u64, &Acceptance)> = Vec::new();
-        for (entry, acceptance) in acceptances.collect::<Vec<_>>().into_iter().rev() {
-            if !latest
-                .iter()
-                .any(|(_, other)| other.party == acceptance.party)
-            {
+        for (entry, acceptance) in acceptances.into_iter().rev() {
+            let mut known = latest.iter().map(|(_, other)| other.party);
+            if known.all(|party| party != acceptance.party) {
                 latest.push((entry, acceptance));
             }
         }
         latest.reverse();
-        let moves = (0..)
-            .zip(facts)
-            .filter(|(_, logged)| matches!(logged.fact, Fact::BookingRescheduled(_)));
+        let moves = facts_of::<RescheduleFact>(facts);
         let moved = moves.map(|(entry, _)| entry).last();
         let told = latest.into_iter().map(|(entry, acceptance)| {
             let terms = match moved > Some(entry) {
@@ -345,11 +312,9 @@ impl Writer<'_> {
     /// Which rule applies and what it gives, or why a person has to decide.
     fn applied(&mut self, evaluation: &Evaluation, past: bool) -> String {
         if !evaluation.review_reasons.is_empty() {
-            let reasons = evaluation
-                .review_reasons
-                .iter()
-                .map(|reason| why_a_person(*reason));
-            return reasons.collect::<Vec<_>>().join(" ");
+            let reasons = evaluation.review_reasons.iter();
+            let reasons: Vec<&str> = reasons.map(|reason| why_a_person(*reason)).collect();
+            return reasons.join(" ");
         }
         let rule = evaluation
             .matched_rule
@@ -417,16 +382,13 @@ impl Writer<'_> {
                 money(decision.refund)
             ),
         };
-        let names = || {
-            self.erasures()
-                .flat_map(|erasure| &erasure.values)
-                .flat_map(|one| &one.names)
-        };
-        let by = match names().any(|name| *name == Erasable::DecidedBy) {
+        let values = self.erasures().flat_map(|erasure| &erasure.values);
+        let erased: Vec<&Erasable> = values.flat_map(|one| &one.names).collect();
+        let by = match erased.contains(&&Erasable::DecidedBy) {
             true => "somebody (name erased)".to_owned(),
             false => quoted(&decision.decided_by),
         };
-        let why = match names().any(|name| *name == Erasable::Rationale) {
+        let why = match erased.contains(&&Erasable::Rationale) {
             true => "The reason given was erased.".to_owned(),
             false => format!("The reason given: {}", quoted(&decision.rationale)),
         };
@@ -455,13 +417,8 @@ impl Writer<'_> {
 
     /// The evidence items that the partner added.
     fn items(&self) -> Option<String> {
-        let items = (0..)
-            .zip(self.m.facts)
-            .filter_map(|(entry, logged)| match &logged.fact {
-                Fact::EvidenceAdded(item) => Some(self.item(entry, item)),
-                _ => None,
-            });
-        let items: Vec<String> = items.collect();
+        let items = facts_of::<EvidenceItem>(self.m.facts);
+        let items: Vec<String> = items.map(|(entry, item)| self.item(entry, item)).collect();
         let noun = match items.len() {
             0 => return None,
             1 => "one item",
@@ -490,11 +447,8 @@ impl Writer<'_> {
 
     fn notifications(&self) -> Option<String> {
         let partner = self.partner();
-        let sent = self
-            .m
-            .deliveries
-            .iter()
-            .filter(|d| d.status != DeliveryStatus::NoEndpoints);
+        let sent = self.m.deliveries.iter();
+        let sent = sent.filter(|delivery| delivery.status != DeliveryStatus::NoEndpoints);
         let (mut accepted, mut failed, mut open, mut unsent) = (0, 0, 0, 0);
         for delivery in sent {
             match delivery.status {
@@ -539,10 +493,8 @@ impl Writer<'_> {
 /// Whether another step of the organizer's schedule applied at this instant than the one that matched.
 fn is_other_at(evaluation: &Evaluation, at: Timestamp) -> bool {
     let at = at.floor_to_second();
-    let step = evaluation
-        .schedule
-        .iter()
-        .find(|step| step.from <= at && at <= step.to);
+    let mut steps = evaluation.schedule.iter();
+    let step = steps.find(|step| (step.from..=step.to).contains(&at));
     let matched = evaluation.matched_rule;
     let timed = matches!(matched, Some(Rule::Grace | Rule::Tier(_) | Rule::Late));
     timed && step.map(|step| step.rule_id) != matched

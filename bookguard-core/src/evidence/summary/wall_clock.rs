@@ -3,7 +3,7 @@
 //! A time is given on the wall clock of the booking's terms first, then in UTC. The tables of time zones change, so a packet
 //! keeps the offset of every time in its sentences, and a verifier writes the sentences with those.
 
-use chrono::{Datelike as _, NaiveDateTime, TimeDelta};
+use chrono::{Datelike as _, Month, NaiveDateTime, TimeDelta};
 
 use crate::model::{Amount, Timestamp};
 use crate::policy::{ZONE_CHANGE_MS, Zone, clock};
@@ -17,21 +17,6 @@ const WEEKDAYS: [&str; 7] = [
     "Saturday",
     "Sunday",
 ];
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
 /// Writes times, and keeps the offset of each.
 pub(super) struct WallClock<'a> {
     zone: Zone,
@@ -101,7 +86,8 @@ pub(super) fn day(local: NaiveDateTime) -> String {
 }
 
 fn month(time: NaiveDateTime) -> &'static str {
-    MONTHS[time.month0() as usize]
+    let number = u8::try_from(time.month()).unwrap_or_default();
+    Month::try_from(number).map_or("", |month| month.name())
 }
 
 /// `USD 1,200.50`: the thousands are grouped.

@@ -3,9 +3,8 @@
 //! The map has one value for each stream: how many entries it has, and which is the last. So a packet without its last entry
 //! does not fit a map that covers it, and a map from before that entry proves nothing beyond its own time.
 
-use serde_json::Map;
-
 use super::super::epoch::Epoch;
+use super::super::facts::members;
 use super::super::packet::{Completeness, CompletenessStep, Packet};
 use super::super::report::CompleteAsOf;
 use super::Verification;
@@ -52,11 +51,7 @@ impl Verification<'_> {
         if link.leaf.stream != Epoch::stream() {
             return Err("The entry that commits to the map is not in the stream of all maps, where everybody looks for it.".to_owned());
         }
-        let values = shown.entry.disclosures.iter();
-        let members: Map<_, _> = values
-            .map(|one| (one.name.clone(), one.value.clone()))
-            .collect();
-        let epoch = Epoch::read(members)?;
+        let epoch = Epoch::read(members(&shown.entry.disclosures))?;
         let (last, head) = *timeline.entries.last().ok_or("There are no records.")?;
         if epoch.tree_size <= last {
             return Err(

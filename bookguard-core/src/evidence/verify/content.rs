@@ -22,10 +22,8 @@ impl Verification<'_> {
     pub(super) fn content(&mut self, packet: &Packet, entries: &[(LeafKind, LeafPlace)]) {
         // The policy's summary and what the terms repeat of the booking come from what is shown. The check of the booking
         // itself compares them with what is recorded.
-        let current = packet
-            .terms
-            .clone()
-            .thaw(&packet.booking, packet.policy.clone());
+        let terms = packet.terms.clone();
+        let current = terms.thaw(&packet.booking, packet.policy.clone());
         let policy = current
             .as_ref()
             .ok()
@@ -45,35 +43,30 @@ impl Verification<'_> {
         self.check("terms", "/terms", terms::same(packet, &state));
         match &current {
             Ok(terms) => {
-                let terms_versions = terms::schedule(packet, &state);
-                let (said, terms_versions) = terms_versions.map_or_else(
-                    |why| (Err(why), None),
-                    |(said, terms_versions)| (Ok(said), Some(terms_versions)),
-                );
-                self.check("schedule", "/terms", said);
-                if let Some(terms_versions) = terms_versions {
-                    let accepted = acceptance::check(packet, &state, &terms_versions);
-                    self.check("acceptances", "/acceptances", accepted);
+                match terms::schedule(packet, &state) {
+                    Ok((said, terms_versions)) => {
+                        self.check("schedule", "/terms", Ok(said));
+                        let accepted = acceptance::check(packet, &state, &terms_versions);
+                        self.check("acceptances", "/acceptances", accepted);
+                    }
+                    Err(why) => {
+                        self.check("schedule", "/terms", Err(why));
+                    }
                 }
-                let added = items(packet, &state);
-                self.check("items", "/items", added);
+                self.check("items", "/items", items(packet, &state));
                 let resolved = resolution::check(packet, &state, terms);
                 self.check("resolution", "/resolution", resolved);
                 let evaluated = evaluation(packet, &state, terms);
                 self.check("evaluation", "/evaluation", evaluated);
             }
             Err(why) => {
-                self.check(
-                    "schedule",
-                    "/terms",
-                    Err(format!("The terms cannot be read: {why}.")),
-                );
+                let why = format!("The terms cannot be read: {why}.");
+                self.check("schedule", "/terms", Err(why));
             }
         }
         let told = deliveries::check(packet, &state);
         self.check("deliveries", "/deliveries", told);
-        let said = summary(packet, &facts);
-        self.check("summary", "/summary", said);
+        self.check("summary", "/summary", summary(packet, &facts));
     }
 }
 

@@ -1,6 +1,8 @@
 //! Checks deliveries: each end is shown as recorded, and nothing shown contradicts it. Hosts, and what happened before the
 //! last attempt or after it, are only the service's statement.
 
+use std::collections::BTreeSet;
+
 use super::super::notification::Notification;
 use super::super::packet::{Packet, PacketDelivery, shown_address};
 use super::super::state::BookingState;
@@ -34,13 +36,11 @@ pub(super) fn check(packet: &Packet, state: &BookingState) -> Outcome {
         };
         let (told, at) = (delivery.event_type, delivery.event_id.made_at());
         let alike = shown.iter().map(|other| (other.event_type, other.event_id));
-        let mut events: Vec<EventId> = alike
+        let events: BTreeSet<EventId> = alike
             .filter(|(other, id)| *other == told && id.made_at() == at)
             .map(|(_, id)| id)
             .chain([delivery.event_id])
             .collect();
-        events.sort_unstable();
-        events.dedup();
         if events.len() > causes.count(told, at) {
             return refused("no record shows what the event reports");
         }
@@ -91,8 +91,9 @@ fn contradiction(delivery: &PacketDelivery, recorded: &[&Notification]) -> Optio
     let last = delivery.recorded.last();
     let accepted = last.filter(|last| last.delivered());
     let sound = match delivery.status {
-        DeliveryStatus::NoEndpoints => delivery.attempts == 0 && last.is_none(),
-        DeliveryStatus::Pending => delivery.attempts == 0 && last.is_none(),
+        DeliveryStatus::NoEndpoints | DeliveryStatus::Pending => {
+            delivery.attempts == 0 && last.is_none()
+        }
         DeliveryStatus::Delivered => accepted.is_some_and(|n| n.attempts == delivery.attempts),
         DeliveryStatus::Failed => {
             accepted.is_none() && last.is_none_or(|n| n.attempts <= delivery.attempts)
@@ -149,20 +150,16 @@ fn history(delivery: &PacketDelivery) -> Option<&'static str> {
 fn words(shown: &[&PacketDelivery], recorded: &[&Notification]) -> String {
     let ended = shown.iter().filter(|d| !d.recorded.is_empty()).count();
     let accepted = recorded.iter().filter(|n| n.delivered()).count();
-    let mut events: Vec<EventId> = shown.iter().map(|d| d.event_id).collect();
-    events.sort_unstable();
-    events.dedup();
+    let events: BTreeSet<EventId> = shown.iter().map(|d| d.event_id).collect();
     let told = match (events.len(), ended) {
         (0, _) => {
             return "The packet shows no notification, and none of its records is the end of one."
                 .to_owned();
         }
         (_, 0) => "None of the packet's records is the end of a notification".to_owned(),
-        (_, 1) => format!(
-            "How 1 notification ended ({accepted} accepted) is shown exactly as the ledger records it"
-        ),
         (_, n) => format!(
-            "How {n} notifications ended ({accepted} accepted) is shown exactly as the ledger records it"
+            "How {n} notification{} ended ({accepted} accepted) is shown exactly as the ledger records it",
+            if n == 1 { "" } else { "s" }
         ),
     };
     format!(

@@ -53,23 +53,17 @@ impl Verification<'_> {
                 head.origin,
                 head.size
             )));
-            match committed(entry, &link) {
-                Ok(kind) => {
-                    self.check(
-                        "commitment",
-                        &place(at, "body"),
-                        Ok(format!(
-                            "The record is of the kind {kind}, and it is the one the ledger committed to."
-                        )),
-                    );
-                    let (index, hash) = (link.index, link.hash);
-                    let at = Timestamp::from_ms(link.leaf.t);
-                    proven.push((kind, LeafPlace { index, hash, at }));
-                }
-                Err(why) => {
-                    whole = false;
-                    self.check("commitment", &place(at, "body"), Err(why));
-                }
+            let kind = committed(entry, &link);
+            let told = kind.clone().map(|kind| {
+                format!(
+                    "The record is of the kind {kind}, and it is the one the ledger committed to."
+                )
+            });
+            whole &= self.check("commitment", &place(at, "body"), told);
+            if let Ok(kind) = kind {
+                let (index, hash) = (link.index, link.hash);
+                let at = Timestamp::from_ms(link.leaf.t);
+                proven.push((kind, LeafPlace { index, hash, at }));
             }
             whole &= self.check(
                 "disclosures",
@@ -166,11 +160,11 @@ pub(super) fn of_the_log(
 
 /// The values that later entries of the packet say were erased.
 pub(super) fn erased(packet: &Packet) -> Result<ErasedNames, String> {
-    let is_erasure = |entry: &&PacketEntry| entry.body.kind == LeafKind::EvidenceErased.as_str();
+    const KIND: LeafKind = LeafKind::EvidenceErased;
     let mut erasures = Vec::new();
     for (seq, entry) in (0_u64..).zip(&packet.entries) {
-        if is_erasure(&entry) {
-            let erasure: Erasure = exactly(LeafKind::EvidenceErased, members(&entry.disclosures))?;
+        if entry.body.kind == KIND.as_str() {
+            let erasure: Erasure = exactly(KIND, members(&entry.disclosures))?;
             erasures.push((seq, erasure));
         }
     }
@@ -206,11 +200,8 @@ fn disclosed(packet: &Packet, entry: &PacketEntry, erased: &[&str]) -> Outcome {
             "The names of the withheld values are not in order, or one is given twice.".to_owned(),
         );
     }
-    let names: Vec<&str> = entry
-        .disclosures
-        .iter()
-        .map(|disclosure| disclosure.name.as_str())
-        .collect();
+    let disclosures = entry.disclosures.iter();
+    let names: Vec<&str> = disclosures.map(|one| one.name.as_str()).collect();
     if !names.is_sorted_by(|a, b| a < b) {
         return Err("The values are not in order, or one is given twice.".to_owned());
     }
@@ -233,8 +224,9 @@ fn disclosed(packet: &Packet, entry: &PacketEntry, erased: &[&str]) -> Outcome {
             "The value {name} is shown, although a later record says that it was erased."
         ));
     }
-    let (hidden, shown): (Vec<&String>, Vec<&String>) = (entry.body.sd.keys())
-        .partition(|name| is_in(&withheld, name) || erased.contains(&name.as_str()));
+    let committed = entry.body.sd.keys().map(String::as_str);
+    let (hidden, shown): (Vec<&str>, Vec<&str>) =
+        committed.partition(|name| is_in(&withheld, name) || erased.contains(name));
     if let Some(name) = shown.iter().find(|name| !is_in(&names, name)) {
         return Err(format!(
             "The value {} was recorded but is not shown.",
@@ -249,11 +241,7 @@ fn disclosed(packet: &Packet, entry: &PacketEntry, erased: &[&str]) -> Outcome {
         };
         return Ok(format!(
             "{said} Withheld or erased are: {}.",
-            hidden
-                .iter()
-                .map(|name| name.as_str())
-                .collect::<Vec<_>>()
-                .join(", ")
+            hidden.join(", ")
         ));
     }
     Ok(match shown {

@@ -100,12 +100,7 @@ pub(super) fn is_same(shown: &Evaluation, anew: &Evaluation, terms: &Terms) -> b
 fn without_wall_clocks(text: &str) -> String {
     let follows = |at: usize, shape: &str| {
         let bytes = text.as_bytes().get(at..at + shape.len());
-        bytes.is_some_and(|bytes| {
-            (bytes.iter().zip(shape.bytes())).all(|(byte, shape)| match shape {
-                b'd' => byte.is_ascii_digit(),
-                shape => *byte == shape,
-            })
-        })
+        bytes.is_some_and(|bytes| policy::has_shape(bytes, shape))
     };
     let (mut masked, mut at) = (String::new(), 0);
     while let Some(next) = text[at..].chars().next() {

@@ -4,8 +4,9 @@ use super::super::FrozenTerms;
 use super::super::packet::Packet;
 use super::super::state::BookingState;
 use super::Outcome;
-use crate::model::{Amount, Booking};
-use crate::policy::{Assumption, Booked, MissingZone, PastReschedule, Terms, Zone};
+use crate::error::Error;
+use crate::model::Amount;
+use crate::policy::{PastReschedule, Terms};
 
 /// Checks that the terms shown are those in the ledger: the first by their hash, the others word for word.
 pub(super) fn same(packet: &Packet, state: &BookingState) -> Outcome {
@@ -67,11 +68,14 @@ pub(super) fn schedule(
         .map(|version| version.thaw(&state.booking, packet.policy.clone()))
         .collect();
     let thawed = thawed.map_err(|why| format!("The terms cannot be read: {why}."))?;
-    let mut clocks_changed = compare(refrozen(&state.as_recorded(), &thawed[0]), &thawed[0])?;
+    // Terms that do not say that UTC was assumed must have a zone, or they cannot be made anew.
+    let (recorded, own_zone) = (&thawed[0], versions[0].time_zone.as_deref());
+    let anew = recorded.rescheduled(recorded.event_date, own_zone);
+    let mut clocks_changed = compare(anew, recorded)?;
     for (moves, record) in state.reschedules.iter().map(|r| &r.fact).enumerate() {
         let (former, terms) = (&thawed[moves], &thawed[moves + 1]);
         let anew = former.rescheduled(terms.event_date, record.time_zone.as_deref());
-        clocks_changed |= compare(anew.ok(), terms)?;
+        clocks_changed |= compare(anew, terms)?;
         let (before, agreed_at) = (&state.moves[..moves], record.agreed_at());
         let reached = PastReschedule::of(former, before, agreed_at);
         let by_step_alone = || PastReschedule::by_step_alone(former, before, agreed_at);
@@ -107,10 +111,10 @@ pub(super) fn schedule(
 
 /// Compares terms with the recomputed ones. Returns whether only the clocks changed: time zone tables change, but the agreed
 /// schedule counts.
-fn compare(anew: Option<Terms>, terms: &Terms) -> Result<bool, String> {
+fn compare(anew: Result<Terms, Error>, terms: &Terms) -> Result<bool, String> {
     let wrong =
         || "The schedule of deadlines is not what the policy gives for this booking.".to_owned();
-    let anew = anew.ok_or_else(wrong)?;
+    let anew = anew.map_err(|_| wrong())?;
     if anew == *terms {
         return Ok(false);
     }
@@ -125,32 +129,4 @@ fn compare(anew: Option<Terms>, terms: &Terms) -> Result<bool, String> {
         true => Ok(true),
         false => Err(wrong()),
     }
-}
-
-/// The terms that this booking would get today.
-fn refrozen(booking: &Booking, terms: &Terms) -> Option<Terms> {
-    let zone = match terms.time_zone {
-        Zone::Named(zone) if !terms.assumptions.contains(&Assumption::TimeZoneAssumedUtc) => {
-            Some(zone.name())
-        }
-        _ => None,
-    };
-    let paid = match &booking.amount_paid {
-        Some(paid) => Some(Amount::parse(&paid.to_string(), booking.currency).ok()?),
-        None => None,
-    };
-    let booked = Booked {
-        event_date: terms.event_date,
-        time_zone: booking.time_zone.as_deref(),
-        // The only remaining source of a zone: not the booking, the policy or the date.
-        partner_time_zone: zone,
-        value: booking.value()?,
-        paid,
-        created_at: booking.created_at,
-    };
-    let policy = terms
-        .policy
-        .as_ref()
-        .map(|policy| (policy.document.clone(), policy.policy_source));
-    Terms::freeze(policy, &booked, MissingZone::AssumeUtc).ok()
 }

@@ -15,6 +15,9 @@ use crate::ledger::{Checkpoint, Hash, LeafKind, VerifierKey};
 use crate::limits::PACKET_STAMPS;
 use crate::model::Timestamp;
 
+/// Where a fault is in the packet, and what it is.
+type Fault = (String, String);
+
 /// A stamp whose place in the log is proven.
 struct Proven {
     head: Checkpoint,
@@ -28,8 +31,7 @@ struct Proven {
 impl Verification<'_> {
     /// Checks all stamps, of a packet whose entries hold.
     pub(super) fn timestamps(&mut self, packet: &Packet, key: &VerifierKey) {
-        let stamps = &packet.timestamps;
-        if stamps.is_empty() {
+        if packet.timestamps.is_empty() {
             if self.trust.is_some() {
                 let detail = "Not yet timestamped: the packet holds no time-stamp, so only the service says when it was recorded.";
                 self.check("timestamps", "", Ok(detail.to_owned()));
@@ -39,47 +41,24 @@ impl Verification<'_> {
         let (Some(timeline), Some(checkpoint)) = (&self.timeline, self.checkpoint.clone()) else {
             return;
         };
-        let log = timeline.log.clone();
         let indexes: Vec<u64> = timeline.entries.iter().map(|(index, _)| *index).collect();
-        let mut proven: Vec<Proven> = Vec::new();
-        for (at, stamp) in stamps.iter().enumerate() {
-            let place = format!("/timestamps/{at}");
-            let outcome = if at < PACKET_STAMPS {
-                place_of(packet, stamp, key, (&log, &checkpoint))
-            } else {
-                Err(format!(
-                    "The packet has more than {PACKET_STAMPS} time-stamps."
-                ))
-            };
-            let outcome = outcome.and_then(|stamp| {
-                follows(proven.last(), &stamp)?;
-                Ok(stamp)
-            });
-            match outcome {
-                Ok(stamp) => proven.push(stamp),
-                Err(why) => {
-                    self.check("timestamps", &place, Err(why));
-                    return;
-                }
-            }
+        let proven = proven(packet, key, (&timeline.log, &checkpoint));
+        let told = proven.and_then(|proven| self.times(&proven, &indexes));
+        if let Err((place, why)) = told {
+            self.check("timestamps", &place, Err(why));
         }
-        if proven.last().is_some_and(|last| last.anchor.is_some()) {
-            let why = "No later time-stamp renews the last one, so it must not have an anchor.";
-            self.check("timestamps", "/timestamps", Err(why.to_owned()));
-            return;
-        }
-        self.times(&proven, &indexes);
     }
 
     /// Says what the stamps prove, and checks who made them.
-    fn times(&mut self, proven: &[Proven], indexes: &[u64]) {
-        let Some(first) = proven.first() else { return };
+    fn times(&mut self, proven: &[Proven], indexes: &[u64]) -> Result<(), Fault> {
+        let Some(first) = proven.first() else {
+            return Ok(());
+        };
         let covered = indexes.iter().filter(|index| **index < first.head.size);
         let (covered, all) = (covered.count(), indexes.len());
         if covered == 0 {
             let why = "The time-stamp is older than every record of the packet.";
-            self.check("timestamps", "/timestamps/0", Err(why.to_owned()));
-            return;
+            return Err((place(0), why.to_owned()));
         }
         let what = if covered == all {
             format!("all {all} records")
@@ -92,24 +71,19 @@ impl Verification<'_> {
                  whom you trust (--timestamp-roots).",
                 first.time
             )));
-            return;
+            return Ok(());
         };
         let mut found: Vec<Stamp> = Vec::new();
         // Each stamp is judged at the time of the next one, which shows that it existed then; the last one now.
         let until = proven.iter().skip(1).map(|next| next.time).chain([at]);
-        for (place, (stamp, at)) in proven.iter().zip(until).enumerate() {
-            match bookguard_time::verify(&stamp.response, &stamp.imprint, roots, at.ms()) {
-                Ok(stamp) => found.push(stamp),
-                Err(why) => {
-                    let why = format!("The time-stamp is not to be trusted: {why}.");
-                    self.check("timestamps", &format!("/timestamps/{place}"), Err(why));
-                    return;
-                }
-            }
+        for (number, (stamp, at)) in proven.iter().zip(until).enumerate() {
+            let stamp = bookguard_time::verify(&stamp.response, &stamp.imprint, roots, at.ms());
+            let refused = |why| format!("The time-stamp is not to be trusted: {why}.");
+            found.push(stamp.map_err(|why| (place(number), refused(why)))?);
         }
-        for (place, stamp) in found.iter().enumerate() {
+        for (number, stamp) in found.iter().enumerate() {
             let time = Timestamp::from_ms(stamp.time);
-            let detail = match place {
+            let detail = match number {
                 0 => format!(
                     "By {time}, {what} existed: {} stamped the ledger's first {} entries, and a root that you trust vouches for it.",
                     named(&stamp.authority),
@@ -120,14 +94,44 @@ impl Verification<'_> {
                     named(&stamp.authority)
                 ),
             };
-            self.check("timestamps", &format!("/timestamps/{place}"), Ok(detail));
+            self.check("timestamps", &place(number), Ok(detail));
         }
         self.report.timestamp = found.first().map(|stamp| StampedTime {
             at: Timestamp::from_ms(stamp.time),
             authority: stamp.authority.clone(),
             entries: covered,
         });
+        Ok(())
     }
+}
+
+/// Where in the packet the time-stamp with this number is.
+fn place(number: usize) -> String {
+    format!("/timestamps/{number}")
+}
+
+/// Checks that each stamp has its place in the log, and that each but the last is renewed by the next.
+fn proven(
+    packet: &Packet,
+    key: &VerifierKey,
+    under: (&Checkpoint, &str),
+) -> Result<Vec<Proven>, Fault> {
+    let mut proven: Vec<Proven> = Vec::new();
+    for (number, stamp) in packet.timestamps.iter().enumerate() {
+        let stamp = match number < PACKET_STAMPS {
+            true => place_of(packet, stamp, key, under),
+            false => Err(format!(
+                "The packet has more than {PACKET_STAMPS} time-stamps."
+            )),
+        };
+        let stamp = stamp.and_then(|stamp| follows(proven.last(), &stamp).map(|()| stamp));
+        proven.push(stamp.map_err(|why| (place(number), why))?);
+    }
+    if proven.last().is_some_and(|last| last.anchor.is_some()) {
+        let why = "No later time-stamp renews the last one, so it must not have an anchor.";
+        return Err(("/timestamps".to_owned(), why.to_owned()));
+    }
+    Ok(proven)
 }
 
 fn named(authority: &str) -> String {

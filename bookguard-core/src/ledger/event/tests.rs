@@ -1,5 +1,7 @@
 //! Commitments: what verifies, what remains after erasure, and that nothing else verifies.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use proptest::prelude::*;
 use serde_json::json;
 

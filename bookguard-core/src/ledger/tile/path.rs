@@ -6,6 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{HASH_BYTES, TILE_WIDTH};
+use crate::ledger::checkpoint::decimal;
 
 /// The highest tile level that the format can express.
 const MAX_LEVEL: u8 = 63;
@@ -51,13 +52,13 @@ impl TilePath {
         let (kind, rest) = rest.split_once('/').ok_or(TilePathError::Form)?;
         let kind = match kind {
             "entries" => TileKind::Entries,
-            level => TileKind::Hashes(small_number(level, 2).ok_or(TilePathError::Level)?),
+            level => TileKind::Hashes(small(level).ok_or(TilePathError::Level)?),
         };
         let (index, width) = match rest.split_once(".p/") {
             None => (rest, TILE_WIDTH),
             Some((index, width)) => {
                 // A partial tile of width 256 would be a second name for the full one.
-                let width: u8 = small_number(width, 3).ok_or(TilePathError::Width)?;
+                let width = small(width).ok_or(TilePathError::Width)?;
                 (index, usize::from(width))
             }
         };
@@ -127,12 +128,9 @@ impl FromStr for TilePath {
     }
 }
 
-/// Reads a decimal without sign and leading zero, at most `digits` long.
-fn small_number(text: &str, digits: usize) -> Option<u8> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit())
-        && (text == "0" || !text.starts_with('0'))
-        && text.len() <= digits;
-    text.parse().ok().filter(|_| plain)
+/// Reads a decimal without sign and leading zeros, up to 255.
+fn small(text: &str) -> Option<u8> {
+    decimal(text)?.try_into().ok()
 }
 
 fn parse_index(text: &str) -> Result<u64, TilePathError> {
