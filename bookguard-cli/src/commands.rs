@@ -17,6 +17,7 @@ mod declare;
 mod demo;
 mod doctor;
 mod documents;
+mod draft;
 mod drill;
 mod endpoints;
 mod evaluations;

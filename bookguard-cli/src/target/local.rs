@@ -28,7 +28,7 @@ use bookguard_server::courier::{Awaited, Courier, CourierConfig};
 use bookguard_server::mcp::local::LocalMcp;
 use bookguard_server::runs_on;
 use bookguard_server::watch::watch;
-use tokio::task::block_in_place;
+use tokio::task::{block_in_place, yield_now};
 
 use super::{Purpose, Sink};
 use crate::failure::Failure;
@@ -265,22 +265,24 @@ impl Local {
         let booking_id = booking_id.ok_or_else(|| Error::not_found("booking"))?;
         let maker = self.config.maker().map_err(Failure::Usage)?;
         let packet = self.call::<GetEvidence>(request).await?.json;
-        block_in_place(|| {
+        let segments = block_in_place(|| {
             let vkey = self.service().head()?.vkey;
             let files = files_of_booking(&self.session, &booking_id)?;
-            let segments = bookguard_render::archive(&packet, &vkey, &files, &maker);
-            for segment in segments.map_err(Failure::Unexpected)? {
-                match segment {
-                    Segment::Bytes(bytes) => write(&bytes)?,
-                    Segment::File(file) => {
-                        for number in 0..file.parts {
-                            write(&part_of(&self.session, &file, number)?)?;
-                        }
+            bookguard_render::archive(&packet, &vkey, &files, &maker).map_err(Failure::Unexpected)
+        })?;
+        for segment in segments {
+            match segment {
+                Segment::Bytes(bytes) => write(&bytes)?,
+                Segment::File(file) => {
+                    for number in 0..file.parts {
+                        // Signals are looked at only while something waits.
+                        yield_now().await;
+                        write(&block_in_place(|| part_of(&self.session, &file, number))?)?;
                     }
                 }
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     async fn answer(&self, step: StepFn, request: &Request) -> Result<Vec<u8>, Failure> {
