@@ -42,7 +42,7 @@ fn method(word: &str) -> Result<Method, String> {
 
 pub(super) fn command() -> CliCommand {
     let about = "Send any request to a server's interface";
-    alone("api", about, |call| Box::pin(run(call))).with::<ApiArgs>()
+    alone("api", about, run).with::<ApiArgs>()
 }
 
 /// The server to ask; a database has no interface of this kind.

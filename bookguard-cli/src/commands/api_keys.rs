@@ -4,20 +4,20 @@ use bookguard_core::features::api_keys::rotation::{RotateApiKey, RotatedApiKey};
 use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, NewApiKey, RevokeApiKey};
 use bookguard_core::model::{ApiKey, Page};
 
-use super::declare::{Call, Declared, Flags, carried, group, operation};
+use super::declare::{Call, CliCommand, Flags, carried, group, operation};
 use super::partner_export::pages;
 use crate::args::{self, ConsentArgs, period_ms};
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, or_dash, page, record};
 use crate::target::Target;
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "Create a key; it is shown only once";
     let create = operation::<CreateApiKey>("create", about, new_key);
     let about = "List keys, newest first, without the keys themselves";
     let list = operation::<ListApiKeys>("list", about, keys);
     let about = "Revoke a key; asks first if it is the key that the command itself uses";
-    let revoke = carried::<RevokeApiKey>("revoke", about, |call| Box::pin(revoke(call)));
+    let revoke = carried::<RevokeApiKey>("revoke", about, revoke).with::<ConsentArgs>();
     let create = create.flags(|flags| {
         flags
             .name("scopes", "scope")
@@ -25,8 +25,7 @@ pub(super) fn commands() -> Declared {
     });
     let about = "Replace a key; the new one is shown only once, and both work for a while";
     let rotate = operation::<RotateApiKey>("rotate", about, rotated).flags(overlap);
-    let revoke = revoke.with::<ConsentArgs>().into();
-    let commands = [create.into(), list.into(), rotate.into(), revoke];
+    let commands = [create, list, rotate, revoke];
     group("api-keys", "A partner's API keys", commands)
 }
 

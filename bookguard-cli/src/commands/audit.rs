@@ -9,14 +9,14 @@ use bookguard_core::model::{AuditId, AuditRecord, Page, Timestamp};
 use serde::Serialize;
 use tokio::task::block_in_place;
 
-use super::declare::{Call, Declared, group, operation, special};
+use super::declare::{Call, CliCommand, group, operation, special};
 use super::prune::PruneArgs;
 use crate::args::ago;
 use crate::failure::Failure;
 use crate::output::table::{Style, grouped, joined, or_dash, page, time, word};
 use crate::target::local::Local;
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "List what changed keys, secrets, endpoints and policies, and what the operator did, newest first";
     let list = operation::<ListAudit>("list", about, records).flags(|flags| {
         flags.read("since", SINCE, ago).read(
@@ -26,11 +26,11 @@ pub(super) fn commands() -> Declared {
         );
     });
     let about = "Delete records that are too old (on the database only)";
-    let prune = special("prune", about, |call| Box::pin(prune(call))).with::<PruneArgs>();
+    let prune = special("prune", about, prune).with::<PruneArgs>();
     group(
         "audit",
         "Who changed what, when and from where",
-        [list.into(), prune.into()],
+        [list, prune],
     )
 }
 

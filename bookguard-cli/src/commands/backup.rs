@@ -63,7 +63,7 @@ fn kept(typed: &str) -> Result<u32, String> {
 
 pub(super) fn command() -> CliCommand {
     let about = "Copy a database into one file, even while a server runs on it";
-    alone("backup", about, |call| Box::pin(run(call))).with::<BackupArgs>()
+    alone("backup", about, run).with::<BackupArgs>()
 }
 
 /// Makes a backup, or one after another.

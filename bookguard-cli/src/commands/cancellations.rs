@@ -16,7 +16,7 @@ use bookguard_core::operation::Request;
 use bookguard_core::policy::{Evaluation, EvaluationStatus, NamedDocument, Resolution};
 use clap::Args;
 
-use super::declare::{Call, CliCommand, Declared, add, carried, group, listing, operation};
+use super::declare::{Call, CliCommand, add, carried, group, listing, operation};
 use super::evaluations::{alternatives, decided, evaluation, policy_evaluation, sums};
 use crate::consent;
 use crate::failure::{ErrorBody, Failure};
@@ -55,7 +55,7 @@ struct CancelArgs {
 
 pub(super) fn command() -> CliCommand {
     let about = "Cancel a booking: shows the result first, and asks";
-    let command = carried::<CancelBooking>("cancel", about, |call| Box::pin(cancel(call)));
+    let command = carried::<CancelBooking>("cancel", about, cancel);
     command.with::<CancelArgs>().flags(|flags| {
         flags
             .without("evidence")
@@ -83,18 +83,14 @@ pub(super) fn command() -> CliCommand {
     })
 }
 
-pub(super) fn resolutions() -> Declared {
+pub(super) fn resolutions() -> CliCommand {
     let about = "List the results of cancellations, the newest booking's first";
     let list = listing::<ListResolutions>("list", about, listed, of_all);
     let get = operation::<GetResolution>("get", "Show the result of a cancellation", resolution);
     let decide =
         operation::<DecideResolution>("decide", "Decide what was left to a person", resolution);
     let about = "The results of cancellations, and decisions left to a person";
-    group(
-        "resolutions",
-        about,
-        [list.into(), get.into(), decide.into()],
-    )
+    group("resolutions", about, [list, get, decide])
 }
 
 /// Cancels a booking, after the user has seen the result and agreed.

@@ -9,41 +9,41 @@ use bookguard_core::features::operator_sessions::{
 };
 use bookguard_core::model::{ConsoleSession, OperatorSession, Page};
 
-use super::declare::{Declared, group, operation};
+use super::declare::{CliCommand, group, operation};
 use crate::output::table::{Style, fields, or_dash, page, record};
 
-pub(super) fn links() -> Declared {
+pub(super) fn links() -> CliCommand {
     let about = "Make a link that signs a person in once; it is shown only once";
     let create = operation::<CreateConsoleLink>("create", about, new_link).flags(|flags| {
         flags.name("scopes", "scope");
     });
     let about = "Links that sign a person in to the console";
-    group("console-links", about, [create.into()])
+    group("console-links", about, [create])
 }
 
-pub(super) fn sessions() -> Declared {
+pub(super) fn sessions() -> CliCommand {
     let about = "List sessions and links that were not opened, newest first";
     let list = operation::<ListConsoleSessions>("list", about, sessions_page);
     let about = "End a session, or a link that was not opened";
     let end = operation::<EndConsoleSession>("end", about, session);
     let about = "Sessions in which people use the console";
-    group("console-sessions", about, [list.into(), end.into()])
+    group("console-sessions", about, [list, end])
 }
 
-pub(super) fn operator_links() -> Declared {
+pub(super) fn operator_links() -> CliCommand {
     let about = "Make a link that signs a person of the operator in once; it is shown only once (for the operator)";
     let create = operation::<CreateOperatorLink>("create", about, new_operator_link);
     let about = "Links that sign a person in to the operator's console";
-    group("operator-links", about, [create.into()])
+    group("operator-links", about, [create])
 }
 
-pub(super) fn operator_sessions() -> Declared {
+pub(super) fn operator_sessions() -> CliCommand {
     let about = "List sessions and links that were not opened, newest first (for the operator)";
     let list = operation::<ListOperatorSessions>("list", about, operator_sessions_page);
     let about = "End a session, or a link that was not opened (for the operator)";
     let end = operation::<EndOperatorSession>("end", about, operator_session);
     let about = "Sessions in which people of the operator use its console";
-    group("operator-sessions", about, [list.into(), end.into()])
+    group("operator-sessions", about, [list, end])
 }
 
 const PASS_ON: &str = "\n\nPass the link on now: it is not shown again, and works once.";

@@ -36,7 +36,7 @@ use bookguard_server::courier::address::AddressRules;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::declare::{CliCommand, alone};
+use super::declare::{Call, CliCommand, alone};
 use super::evaluations::policy_evaluation;
 use super::verify::{CheckLine, lines};
 use crate::failure::Failure;
@@ -54,14 +54,14 @@ const ORGANIZER: &str = "Lakeside Festival";
 
 pub(super) fn command() -> CliCommand {
     let about = "Show everything once, end to end, on a temporary database";
-    alone("demo", about, |call| Box::pin(run(call.screen.style)))
+    alone("demo", about, run)
 }
 
 /// Runs the demo.
 ///
 /// # Errors
 /// The failure of the first step that does not do what it says.
-async fn run(style: Style) -> Result<(), Failure> {
+async fn run(call: Call<'_>) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = scratch("bookguard-demo-")?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
@@ -69,7 +69,7 @@ async fn run(style: Style) -> Result<(), Failure> {
         signals.recv().await;
         Failure::Unexpected("the demo was interrupted".to_owned())
     };
-    let done = steps(style, scratch.path(), interrupted).await;
+    let done = steps(call.screen.style, scratch.path(), interrupted).await;
     drop(scratch);
     done?;
     print(&format!(

@@ -45,7 +45,7 @@ struct Diagnosis {
 
 pub(super) fn command() -> CliCommand {
     let about = "Check a service's settings, files, database, machine and network, and say what to repair; changes nothing";
-    alone("doctor", about, |call| Box::pin(run(call))).with::<DoctorArgs>()
+    alone("doctor", about, run).with::<DoctorArgs>()
 }
 
 /// Makes every check.

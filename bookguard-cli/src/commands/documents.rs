@@ -57,36 +57,32 @@ enum PdfFormArg {
 
 pub(super) fn pdf_command() -> CliCommand {
     let about = "Make a PDF of a packet: for a card bank, or to keep";
-    alone("pdf", about, |call| {
-        Box::pin(async move {
-            let PdfArgs { document, form } = call.args::<PdfArgs>()?;
-            let form = match form {
-                PdfFormArg::Bank => PdfForm::Bank,
-                PdfFormArg::Archive => PdfForm::Archive,
-            };
-            let usage = |e: bookguard_render::RenderError| Failure::Usage(e.to_string());
-            let maker = maker(call, &document)?;
-            let (packet, key) = source(call, &document).await?;
-            let pdf = bookguard_render::pdf(&packet, &key, form, &maker).map_err(usage)?;
-            deliver(call, document.out.as_deref(), &pdf)
-        })
-    })
-    .with::<PdfArgs>()
+    let pdf = alone("pdf", about, async |call| {
+        let PdfArgs { document, form } = call.args::<PdfArgs>()?;
+        let form = match form {
+            PdfFormArg::Bank => PdfForm::Bank,
+            PdfFormArg::Archive => PdfForm::Archive,
+        };
+        let maker = maker(call, &document)?;
+        let (packet, key) = source(call, &document).await?;
+        let pdf = bookguard_render::pdf(&packet, &key, form, &maker);
+        let pdf = pdf.map_err(|e| Failure::Usage(e.to_string()))?;
+        deliver(call, document.out.as_deref(), &pdf)
+    });
+    pdf.with::<PdfArgs>()
 }
 
 pub(super) fn page_command() -> CliCommand {
     let about =
         "Make a page of a packet: one HTML file that checks the packet in any browser, offline";
-    alone("page", about, |call| {
-        Box::pin(async move {
-            let args = call.args::<DocumentArgs>()?;
-            let maker = maker(call, &args)?;
-            let (packet, key) = source(call, &args).await?;
-            let page = page::page(&packet, &key, &maker).map_err(Failure::Usage)?;
-            deliver(call, args.out.as_deref(), page.as_bytes())
-        })
-    })
-    .with::<DocumentArgs>()
+    let page = alone("page", about, async |call| {
+        let args = call.args::<DocumentArgs>()?;
+        let maker = maker(call, &args)?;
+        let (packet, key) = source(call, &args).await?;
+        let page = page::page(&packet, &key, &maker).map_err(Failure::Usage)?;
+        deliver(call, args.out.as_deref(), page.as_bytes())
+    });
+    page.with::<DocumentArgs>()
 }
 
 /// What the document is made with, beside the packet.
@@ -184,7 +180,7 @@ fn for_a_file() -> Failure {
 pub(super) fn archive_command() -> CliCommand {
     let about =
         "Make a .zip of a packet, its page and PDF, the key, and the files that were added to it";
-    carried::<GetEvidence>("archive", about, |call| Box::pin(archive(call))).with::<ArchiveArgs>()
+    carried::<GetEvidence>("archive", about, archive).with::<ArchiveArgs>()
 }
 
 #[derive(Debug, Args)]

@@ -47,7 +47,7 @@ struct DrillArgs {
 
 pub(super) fn command() -> CliCommand {
     let about = "Tamper with copies of a database in every known way, and show what notices each (exit code 6: not as documented)";
-    alone("drill", about, |call| Box::pin(run(call))).with::<DrillArgs>()
+    alone("drill", about, run).with::<DrillArgs>()
 }
 
 /// The files of one service, or of one attacker.

@@ -9,14 +9,14 @@ use bookguard_core::features::endpoints::{
 use bookguard_core::model::{Endpoint, Page};
 
 use super::api_keys::overlap;
-use super::declare::{Call, Declared, carried, group, listing, operation};
+use super::declare::{Call, CliCommand, carried, group, listing, operation};
 use super::events;
 use crate::args::ConsentArgs;
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, joined, page, record};
 use crate::target::Purpose;
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let create = operation::<CreateEndpoint>("create", "Add an endpoint", kept).flags(|flags| {
         flags
             .name("url", "address")
@@ -57,25 +57,18 @@ pub(super) fn commands() -> Declared {
     let disable = operation::<UpdateEndpoint>("disable", about, kept)
         .flags(|flags| flags.sends(r#"{"enabled":false}"#));
     let about = "Send an endpoint a signed test now, and show the result";
-    let test = carried::<TestEndpoint>("test", about, |call| Box::pin(test(call)));
+    let test = carried::<TestEndpoint>("test", about, test).purpose(Purpose::Wait);
     let about = "Replace an endpoint's own signing secret; the new one is shown only once";
     let rotate =
         operation::<RotateEndpointSecret>("rotate-secret", about, rotated_secret).flags(overlap);
     let about = "Delete an endpoint for good, and drop the deliveries that wait for it; asks first";
-    let delete = carried::<DeleteEndpoint>("delete", about, |call| Box::pin(delete(call)));
+    let delete = carried::<DeleteEndpoint>("delete", about, delete).with::<ConsentArgs>();
+    let get = operation::<GetEndpoint>("get", "Show an endpoint", endpoint);
     group(
         "webhook-endpoints",
         "Where a partner receives its events",
         [
-            create.into(),
-            list.into(),
-            operation::<GetEndpoint>("get", "Show an endpoint", endpoint).into(),
-            update.into(),
-            enable.into(),
-            disable.into(),
-            test.purpose(Purpose::Wait).into(),
-            rotate.into(),
-            delete.with::<ConsentArgs>().into(),
+            create, list, get, update, enable, disable, test, rotate, delete,
         ],
     )
 }

@@ -8,35 +8,34 @@ use bookguard_core::features::events::{
 use bookguard_core::model::{Event, Page};
 use clap::Args;
 
-use super::declare::{Call, CliCommand, Declared, add, carried, group, operation};
+use super::declare::{Call, CliCommand, add, carried, group, operation};
 use super::{prune, recoveries, tail};
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, more, or_dash, page, record, rows, time};
 use crate::target::Purpose;
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "List the partner's events, oldest first, or newest first with --before; those of all partners, newest first, on the database without --partner";
-    let list = of_log("list", about, |call| Box::pin(list(call))).with::<CursorArgs>();
+    let list = of_log("list", about, list).with::<CursorArgs>();
     let about = "Show events as they happen, until stopped; waits for a server that is away";
-    let tail = of_log("tail", about, |call| Box::pin(tail::run(call)));
+    let tail = of_log("tail", about, tail::run).flags(|flags| {
+        flags.without("wait").without("limit").without("before");
+    });
     let about = "Show an event with the attempts to deliver it";
     let get = operation::<GetEvent>("get", about, event);
     let about = "Deliver an event again, now, and wait for the outcome";
-    let retry = carried::<RetryEvent>("retry", about, |call| Box::pin(retry(call)));
+    let retry = carried::<RetryEvent>("retry", about, retry);
     group(
         "webhook-events",
         "Events of bookings, and whether they were delivered",
         [
-            list.into(),
-            tail.flags(|flags| {
-                flags.without("wait").without("limit").without("before");
-            })
-            .into(),
-            get.into(),
-            retry.purpose(Purpose::Wait).into(),
-            recoveries::command().into(),
+            list,
+            tail,
+            get,
+            retry.purpose(Purpose::Wait),
+            recoveries::command(),
             recoveries::commands(),
-            prune::command().into(),
+            prune::command(),
         ],
     )
 }
@@ -45,7 +44,7 @@ pub(super) fn commands() -> Declared {
 fn of_log(
     name: &'static str,
     about: &'static str,
-    work: impl for<'a> Fn(Call<'a>) -> super::declare::Running<'a> + 'static,
+    work: impl AsyncFn(Call<'_>) -> Result<(), Failure> + Copy + 'static,
 ) -> CliCommand {
     carried::<ListEvents>(name, about, work).flags(|flags| {
         flags.name("bookingId", "booking");

@@ -3,32 +3,32 @@
 use bookguard_core::evidence::{DisputeExport, Packet, SealedPacket};
 use bookguard_core::features::evidence::{ExportDispute, GetEvidence};
 
-use super::declare::{Call, Declared, carried, group, operation};
+use super::declare::{Call, CliCommand, carried, group, operation};
 use super::{documents, items, shares, verify};
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, record};
 use crate::text::plain;
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "Fetch a booking's evidence packet; redirect it to a file to keep it";
-    let get = carried::<GetEvidence>("get", about, |call| Box::pin(get(call)));
+    let get = carried::<GetEvidence>("get", about, get);
     let about = "Put a booking's evidence into the fields of a card dispute, for you to complete and submit";
     let export = operation::<ExportDispute>("export", about, filled_in);
     group(
         "evidence",
         "Evidence packets: fetch, verify, compare and share them, and make documents of them",
         [
-            get.into(),
-            export.into(),
-            verify::packet_command().into(),
-            verify::contradict_command().into(),
-            documents::page_command().into(),
-            documents::pdf_command().into(),
-            documents::archive_command().into(),
+            get,
+            export,
+            verify::packet_command(),
+            verify::contradict_command(),
+            documents::page_command(),
+            documents::pdf_command(),
+            documents::archive_command(),
             items::commands(),
-            shares::create_command().into(),
-            shares::list_command().into(),
-            shares::revoke_command().into(),
+            shares::create_command(),
+            shares::list_command(),
+            shares::revoke_command(),
         ],
     )
 }

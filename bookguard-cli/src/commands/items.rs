@@ -14,7 +14,7 @@ use bookguard_core::operation::Request;
 use clap::Args;
 use serde_json::json;
 
-use super::declare::{Call, Declared, carried, group, operation};
+use super::declare::{Call, CliCommand, carried, group, operation};
 use super::documents::deliver;
 use crate::args::ConsentArgs;
 use crate::failure::Failure;
@@ -47,27 +47,21 @@ struct FetchArgs {
     out: Option<PathBuf>,
 }
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "Add a contract, a message, a payment or anything else to a booking's evidence";
-    let add = carried::<AddEvidenceItem>("add", about, |call| Box::pin(add(call)));
+    let add = carried::<AddEvidenceItem>("add", about, add).with::<AddArgs>();
     let about = "List what was added to a booking's evidence";
     let list = operation::<ListEvidenceItems>("list", about, listed).rows("items");
     let about = "Send the file of an item that was added without it";
-    let send = carried::<PutItemFile>("send", about, |call| Box::pin(send(call)));
+    let send = carried::<PutItemFile>("send", about, send).with::<SendArgs>();
     let about = "Fetch the file of an item";
-    let file = carried::<GetItemFile>("file", about, |call| Box::pin(fetch(call)));
+    let file = carried::<GetItemFile>("file", about, fetch).with::<FetchArgs>();
     let about = "Delete the stored file of an item, for every item that names it; the record stays; asks first";
-    let delete = carried::<DeleteItemFile>("delete-file", about, |call| Box::pin(delete(call)));
+    let delete = carried::<DeleteItemFile>("delete-file", about, delete).with::<ConsentArgs>();
     group(
         "items",
         "What a partner adds to a booking's evidence, and its files",
-        [
-            add.with::<AddArgs>().into(),
-            list.into(),
-            send.with::<SendArgs>().into(),
-            file.with::<FetchArgs>().into(),
-            delete.with::<ConsentArgs>().into(),
-        ],
+        [add, list, send, file, delete],
     )
 }
 

@@ -37,7 +37,7 @@ const ATTEMPT: Duration = Duration::from_millis(bookguard_core::limits::ATTEMPT_
 
 pub(super) fn command() -> CliCommand {
     let about = "Post events to an address of this machine as they happen, signed, for development; until it is stopped";
-    special("listen", about, |call| Box::pin(run(call))).with::<ListenArgs>()
+    special("listen", about, run).with::<ListenArgs>()
 }
 
 /// The arguments of `listen`.

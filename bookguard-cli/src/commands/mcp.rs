@@ -24,7 +24,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinError, JoinSet, block_in_place};
 
 use self::peek::MessagePeek;
-use super::declare::{CliCommand, special};
+use super::declare::{Call, CliCommand, special};
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::output::{print, say};
@@ -51,14 +51,15 @@ const INTERNAL_ERROR: i32 = -32603;
 
 pub(super) fn command() -> CliCommand {
     let about = "Speak the Model Context Protocol on standard input and output, for programs that let a model call tools";
-    special("mcp", about, |call| Box::pin(run(call.target()))).purpose(Purpose::Wait)
+    special("mcp", about, run).purpose(Purpose::Wait)
 }
 
 /// Answers until the input ends.
 ///
 /// # Errors
 /// [`Failure::Unexpected`] if threads cannot be started; [`Failure::Closed`] if nobody reads the answers any more.
-async fn run(target: &Target) -> Result<(), Failure> {
+async fn run(call: Call<'_>) -> Result<(), Failure> {
+    let target = call.target();
     let peer = match target {
         Target::Local(local) => {
             target.say_if_unserved()?;

@@ -23,7 +23,7 @@ struct MigrateArgs {
 
 pub(super) fn command() -> CliCommand {
     let about = "Upgrade the schema of a database, as `serve` does at its start";
-    alone("migrate", about, |call| Box::pin(async move { run(call) })).with::<MigrateArgs>()
+    alone("migrate", about, async |call| run(call)).with::<MigrateArgs>()
 }
 
 /// Upgrades a database.

@@ -72,13 +72,13 @@ struct FollowArgs {
 
 pub(super) fn mirror() -> CliCommand {
     let about = "Copy a public log into a folder, check every byte, and go on from there each time (exit code 6: it is forked)";
-    let mirror = alone("mirror", about, |call| Box::pin(follow(call, true)));
+    let mirror = alone("mirror", about, async |call| follow(call, true).await);
     mirror.with::<FollowArgs>()
 }
 
 pub(super) fn monitor() -> CliCommand {
     let about = "Check that a public log only grows, without keeping it; keeps the last checkpoint (exit code 6: it is forked)";
-    let monitor = alone("monitor", about, |call| Box::pin(follow(call, false)));
+    let monitor = alone("monitor", about, async |call| follow(call, false).await);
     monitor.with::<FollowArgs>()
 }
 

@@ -5,10 +5,10 @@ use bookguard_core::features::operator_keys::{
 };
 use bookguard_core::model::{OperatorKey, Page};
 
-use super::declare::{Declared, group, operation};
+use super::declare::{CliCommand, group, operation};
 use crate::output::table::{Style, fields, or_dash, page, record};
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "Create an operator key; it is shown only once (on the database only)";
     let create = operation::<CreateOperatorKey>("create", about, created);
     let about =
@@ -19,7 +19,7 @@ pub(super) fn commands() -> Declared {
     group(
         "operator-keys",
         "Keys of the operator interface",
-        [create.into(), list.into(), revoke.into()],
+        [create, list, revoke],
     )
 }
 

@@ -54,14 +54,14 @@ struct ExportArgs {
 
 pub(super) fn export_command() -> CliCommand {
     let about = "Write all data of a partner into one archive: the partner that the key belongs to, or that --partner names";
-    special("export", about, |call| Box::pin(export(call)))
+    special("export", about, export)
         .purpose(Purpose::Many)
         .with::<ExportArgs>()
 }
 
 pub(super) fn end_command() -> CliCommand {
     let about = "End a partner's contract: revoke its keys, delete its endpoints and erase its personal data, for good (for the operator)";
-    carried::<EndContract>("end", about, |call| Box::pin(end(call)))
+    carried::<EndContract>("end", about, end)
         .purpose(Purpose::Many)
         .with::<ConsentArgs>()
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
-use super::declare::{Call, CliCommand, Declared, carried, group, operation};
+use super::declare::{Call, CliCommand, carried, group, operation};
 use crate::args::ago;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
@@ -23,7 +23,7 @@ const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::f
 
 pub(super) fn command() -> CliCommand {
     let about = "Deliver again the events of a period that were not received";
-    let command = carried::<RecoverEvents>("recover", about, |call| Box::pin(recover(call)));
+    let command = carried::<RecoverEvents>("recover", about, recover);
     command.with::<WaitArgs>().flags(|flags| {
         flags
             .read("since", SINCE, ago)
@@ -38,13 +38,13 @@ pub(super) fn command() -> CliCommand {
 }
 
 /// The commands that read recoveries.
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let list = operation::<ListRecoveries>("list", "List recoveries, newest first", recoveries);
     let get = operation::<GetRecovery>("get", "Show how far a recovery has got", recovery);
     group(
         "recoveries",
         "Recoveries of events, and how far they have got",
-        [list.into(), get.into()],
+        [list, get],
     )
 }
 

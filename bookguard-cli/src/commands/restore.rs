@@ -25,7 +25,7 @@ struct RestoreArgs {
 
 pub(super) fn command() -> CliCommand {
     let about = "Check a backup, and put it in the place of the database; what was there stays under another name";
-    alone("restore", about, |call| Box::pin(run(call))).with::<RestoreArgs>()
+    alone("restore", about, run).with::<RestoreArgs>()
 }
 
 /// Restores a backup.

@@ -29,7 +29,7 @@ struct ServeArgs {
 }
 
 pub(super) fn command() -> CliCommand {
-    let serve = alone("serve", "Run the server", |call| Box::pin(run(call)));
+    let serve = alone("serve", "Run the server", run);
     serve.with::<ServeArgs>()
 }
 

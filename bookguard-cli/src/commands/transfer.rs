@@ -27,7 +27,7 @@ use crate::settings::{self, environment};
 
 pub(super) fn command() -> CliCommand {
     let about = "Move everything to another database, from a file to PostgreSQL or back";
-    alone("transfer", about, |call| Box::pin(async move { run(call) })).with::<TransferArgs>()
+    alone("transfer", about, async |call| run(call)).with::<TransferArgs>()
 }
 
 /// The arguments of `transfer`.

@@ -23,7 +23,7 @@ use crate::target::{Target, request};
 
 pub(super) fn command() -> CliCommand {
     let about = "Make a real event happen, to a booking that is made for it";
-    special("trigger", about, |call| Box::pin(run(call))).with::<TriggerArgs>()
+    special("trigger", about, run).with::<TriggerArgs>()
 }
 
 #[derive(Debug, Args)]

@@ -14,7 +14,7 @@ use clap::{ArgGroup, Args};
 use serde::Serialize;
 use serde_json::json;
 
-use super::declare::{Call, CliCommand, Declared, alone, group};
+use super::declare::{Call, CliCommand, alone, group};
 use super::public_log;
 use crate::failure::Failure;
 use crate::files::{self, DOCUMENT_BYTES, SECRET_BYTES};
@@ -75,7 +75,7 @@ struct PacketArgs {
 
 pub(super) fn packet_command() -> CliCommand {
     let about = "Verify a packet, without server or network; with --log, also that nothing was left out; with --witness-policy, who has cosigned it";
-    alone("verify", about, |call| Box::pin(packet(call))).with::<PacketArgs>()
+    alone("verify", about, packet).with::<PacketArgs>()
 }
 
 async fn packet(call: Call<'_>) -> Result<(), Failure> {
@@ -248,15 +248,13 @@ struct WebhookArgs {
     tolerance: u64,
 }
 
-pub(super) fn webhook_commands() -> Declared {
+pub(super) fn webhook_commands() -> CliCommand {
     let about = "Verify the signature of a received webhook";
-    let verify = alone("verify", about, |call| {
-        Box::pin(async move { webhook(call) })
-    });
+    let verify = alone("verify", about, async |call| webhook(call));
     group(
         "webhook",
         "For receivers of webhooks",
-        [verify.with::<WebhookArgs>().into()],
+        [verify.with::<WebhookArgs>()],
     )
 }
 

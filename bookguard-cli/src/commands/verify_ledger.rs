@@ -29,7 +29,7 @@ struct VerifyArgs {
 
 pub(super) fn command() -> CliCommand {
     let about = "Check the whole ledger and every row against it (on the database only)";
-    special("verify", about, |call| Box::pin(async move { run(call) })).with::<VerifyArgs>()
+    special("verify", about, async |call| run(call)).with::<VerifyArgs>()
 }
 
 /// Checks the ledger of a database.

@@ -10,14 +10,14 @@ use bookguard_core::operation::Request;
 use serde_json::{Value, json};
 
 use crate::args::ConsentArgs;
-use crate::commands::declare::{Call, CliCommand, Declared, carried, group, operation};
+use crate::commands::declare::{Call, CliCommand, carried, group, operation};
 use crate::consent;
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, joined, leaf, or_dash, page, record, rows};
 
 pub(super) fn erase() -> CliCommand {
     let about = "Erase personal data of a booking for good: shows what would be erased, and asks";
-    let command = carried::<EraseValues>("erase", about, |call| Box::pin(ask_and_erase(call)));
+    let command = carried::<EraseValues>("erase", about, ask_and_erase);
     // `--fields` chooses the members of every answer.
     command.with::<ConsentArgs>().flags(|flags| {
         flags
@@ -70,7 +70,7 @@ pub(super) fn erasures() -> CliCommand {
     operation::<ListErasures>("erasures", about, listed).rows("erasures")
 }
 
-pub(super) fn holds() -> Declared {
+pub(super) fn holds() -> CliCommand {
     let place = operation::<PlaceHold>("place", "Keep a booking from being erased", hold);
     let list = operation::<ListHolds>(
         "list",
@@ -81,7 +81,7 @@ pub(super) fn holds() -> Declared {
     group(
         "holds",
         "Legal holds: nothing of a booking is erased while it has one",
-        [place.into(), list.into(), release.into()],
+        [place, list, release],
     )
 }
 
