@@ -60,7 +60,7 @@ use clap::Args as _;
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
 use crate::output;
-use crate::output::table::{Style, fields, record};
+use crate::output::table::record_fn;
 use declare::{Call, alone, operation};
 pub use declare::{CliCommand, run};
 
@@ -169,12 +169,9 @@ fn completions(call: Call<'_>) -> Result<(), Failure> {
     output::print(&String::from_utf8_lossy(&script))
 }
 
-fn health(health: &Health, style: Style) -> String {
-    let fields = fields! {
-        "status" => health.status,
-        "time" => health.timestamp,
-    };
-    record(style, &fields)
+record_fn! { fn health(health: &Health) =>
+    "status" => health.status,
+    "time" => health.timestamp,
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use bookguard_core::features::api_keys::rotation::{RotateApiKey, RotatedApiKey};
 use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, NewApiKey, RevokeApiKey};
-use bookguard_core::model::{ApiKey, Page};
+use bookguard_core::model::ApiKey;
 
 use super::declare::{Call, CliCommand, Flags, carried, group, operation};
 use super::partner_export::pages;
 use crate::args::{self, ConsentArgs, period_ms};
 use crate::failure::Failure;
-use crate::output::table::{Style, fields, or_dash, page, record};
+use crate::output::table::{Style, fields, or_dash, page_fn, record, record_fn};
 use crate::target::Target;
 
 pub(super) fn commands() -> CliCommand {
@@ -108,30 +108,25 @@ fn rotated(rotated: &RotatedApiKey, style: Style) -> String {
     record(style, &fields) + KEEP
 }
 
-/// Shows one key, without the key itself.
-fn key(key: &ApiKey, style: Style) -> String {
-    let fields = fields! {
-        "API key id" => key.api_key_id,
-        "name" => key.name,
-        "scopes" => key.scopes.words().join(" "),
-        "ends with" => key.hint,
-        "created" => key.created_at,
-        "expires" => key.expires_at,
-        "last used" => key.last_used_at,
-        "revoked" => key.revoked_at,
-    };
-    record(style, &fields)
+// Shows one key, without the key itself.
+record_fn! { fn key(key: &ApiKey) =>
+    "API key id" => key.api_key_id,
+    "name" => key.name,
+    "scopes" => key.scopes.words().join(" "),
+    "ends with" => key.hint,
+    "created" => key.created_at,
+    "expires" => key.expires_at,
+    "last used" => key.last_used_at,
+    "revoked" => key.revoked_at,
 }
 
-fn keys(page: &Page<ApiKey>, style: Style) -> String {
-    page! { style, "API keys", page, key =>
-        "API KEY ID" => key.api_key_id,
-        "NAME" => key.name,
-        "SCOPES" => key.scopes.words().join(" "),
-        "ENDS WITH" => key.hint,
-        "CREATED" => key.created_at,
-        "EXPIRES" => or_dash(key.expires_at),
-        "LAST USED" => or_dash(key.last_used_at),
-        "REVOKED" => or_dash(key.revoked_at),
-    }
+page_fn! { fn keys(key: &ApiKey), "API keys" =>
+    "API KEY ID" => key.api_key_id,
+    "NAME" => key.name,
+    "SCOPES" => key.scopes.words().join(" "),
+    "ENDS WITH" => key.hint,
+    "CREATED" => key.created_at,
+    "EXPIRES" => or_dash(key.expires_at),
+    "LAST USED" => or_dash(key.last_used_at),
+    "REVOKED" => or_dash(key.revoked_at),
 }

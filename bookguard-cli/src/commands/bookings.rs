@@ -12,7 +12,7 @@ use bookguard_core::model::Booking;
 
 use super::declare::{CliCommand, group, listing, operation};
 use super::{cancellations, evaluations};
-use crate::output::table::{Style, fields, joined, leaf, money, pages, record};
+use crate::output::table::{Style, fields, joined, leaf, money, pages, record, record_fn};
 
 pub(super) fn commands() -> CliCommand {
     let create = operation::<CreateBooking>("create", "Record a booking", created).flags(|flags| {
@@ -50,14 +50,11 @@ pub(super) fn commands() -> CliCommand {
     )
 }
 
-fn created(new: &BookingCreated, style: Style) -> String {
-    let fields = fields! {
-        "booking" => new.booking_id,
-        "partner" => new.partner_id,
-        "status" => new.status,
-        "created" => new.created_at,
-    };
-    record(style, &fields)
+record_fn! { fn created(new: &BookingCreated) =>
+    "booking" => new.booking_id,
+    "partner" => new.partner_id,
+    "status" => new.status,
+    "created" => new.created_at,
 }
 
 fn booking(booking: &Booking, style: Style) -> String {

@@ -7,10 +7,10 @@ use bookguard_core::features::console::{
 use bookguard_core::features::operator_sessions::{
     CreateOperatorLink, EndOperatorSession, ListOperatorSessions, NewOperatorLink,
 };
-use bookguard_core::model::{ConsoleSession, OperatorSession, Page};
+use bookguard_core::model::{ConsoleSession, OperatorSession};
 
 use super::declare::{CliCommand, group, operation};
-use crate::output::table::{Style, fields, or_dash, page, record};
+use crate::output::table::{or_dash, page_fn, record_fn};
 
 pub(super) fn links() -> CliCommand {
     let about = "Make a link that signs a person in once; it is shown only once";
@@ -48,80 +48,64 @@ pub(super) fn operator_sessions() -> CliCommand {
 
 const PASS_ON: &str = "\n\nPass the link on now: it is not shown again, and works once.";
 
-fn new_operator_link(new: &NewOperatorLink, style: Style) -> String {
-    let fields = fields! {
-        "console session id" => new.console_session_id,
-        "link" => new.url,
-        "person" => new.person,
-        "operator key id" => new.operator_key_id,
-        "created" => new.created_at,
-        "expires" => new.expires_at,
-    };
-    record(style, &fields) + PASS_ON
+record_fn! { fn new_operator_link(new: &NewOperatorLink), PASS_ON =>
+    "console session id" => new.console_session_id,
+    "link" => new.url,
+    "person" => new.person,
+    "operator key id" => new.operator_key_id,
+    "created" => new.created_at,
+    "expires" => new.expires_at,
 }
 
-fn operator_session(session: &OperatorSession, style: Style) -> String {
-    let fields = fields! {
-        "console session id" => session.console_session_id,
-        "person" => session.person,
-        "operator key id" => session.operator_key_id,
-        "created" => session.created_at,
-        "started" => session.started_at,
-        "expires" => session.expires_at,
-        "ended" => session.ended_at,
-    };
-    record(style, &fields)
+record_fn! { fn operator_session(session: &OperatorSession) =>
+    "console session id" => session.console_session_id,
+    "person" => session.person,
+    "operator key id" => session.operator_key_id,
+    "created" => session.created_at,
+    "started" => session.started_at,
+    "expires" => session.expires_at,
+    "ended" => session.ended_at,
 }
 
-fn operator_sessions_page(page: &Page<OperatorSession>, style: Style) -> String {
-    page! { style, "console sessions", page, session =>
-        "CONSOLE SESSION ID" => session.console_session_id,
-        "PERSON" => or_dash(session.person.as_ref()),
-        "OPERATOR KEY ID" => session.operator_key_id,
-        "CREATED" => session.created_at,
-        "STARTED" => or_dash(session.started_at),
-        "EXPIRES" => session.expires_at,
-        "ENDED" => or_dash(session.ended_at),
-    }
+page_fn! { fn operator_sessions_page(session: &OperatorSession), "console sessions" =>
+    "CONSOLE SESSION ID" => session.console_session_id,
+    "PERSON" => or_dash(session.person.as_ref()),
+    "OPERATOR KEY ID" => session.operator_key_id,
+    "CREATED" => session.created_at,
+    "STARTED" => or_dash(session.started_at),
+    "EXPIRES" => session.expires_at,
+    "ENDED" => or_dash(session.ended_at),
 }
 
-fn new_link(new: &NewConsoleLink, style: Style) -> String {
-    let fields = fields! {
-        "console session id" => new.console_session_id,
-        "link" => new.url,
-        "person" => new.person,
-        "API key id" => new.api_key_id,
-        "scopes" => new.scopes.words().join(" "),
-        "created" => new.created_at,
-        "expires" => new.expires_at,
-    };
-    record(style, &fields) + PASS_ON
+record_fn! { fn new_link(new: &NewConsoleLink), PASS_ON =>
+    "console session id" => new.console_session_id,
+    "link" => new.url,
+    "person" => new.person,
+    "API key id" => new.api_key_id,
+    "scopes" => new.scopes.words().join(" "),
+    "created" => new.created_at,
+    "expires" => new.expires_at,
 }
 
-/// Shows one session, without its token.
-fn session(session: &ConsoleSession, style: Style) -> String {
-    let fields = fields! {
-        "console session id" => session.console_session_id,
-        "person" => session.person,
-        "API key id" => session.api_key_id,
-        "scopes" => session.scopes.words().join(" "),
-        "created" => session.created_at,
-        "started" => session.started_at,
-        "expires" => session.expires_at,
-        "ended" => session.ended_at,
-    };
-    record(style, &fields)
+// Shows one session, without its token.
+record_fn! { fn session(session: &ConsoleSession) =>
+    "console session id" => session.console_session_id,
+    "person" => session.person,
+    "API key id" => session.api_key_id,
+    "scopes" => session.scopes.words().join(" "),
+    "created" => session.created_at,
+    "started" => session.started_at,
+    "expires" => session.expires_at,
+    "ended" => session.ended_at,
 }
 
-fn sessions_page(page: &Page<ConsoleSession>, style: Style) -> String {
-    page! { style, "console sessions", page, session =>
-        "CONSOLE SESSION ID" => session.console_session_id,
-        "PERSON" => or_dash(session.person.as_ref()),
-        "API KEY ID" => session.api_key_id,
-        "SCOPES" => session.scopes.words().join(" "),
-        "CREATED" => session.created_at,
-        "STARTED" => or_dash(session.started_at),
-        "EXPIRES" => session.expires_at,
-        "ENDED" => or_dash(session.ended_at),
-    }
+page_fn! { fn sessions_page(session: &ConsoleSession), "console sessions" =>
+    "CONSOLE SESSION ID" => session.console_session_id,
+    "PERSON" => or_dash(session.person.as_ref()),
+    "API KEY ID" => session.api_key_id,
+    "SCOPES" => session.scopes.words().join(" "),
+    "CREATED" => session.created_at,
+    "STARTED" => or_dash(session.started_at),
+    "EXPIRES" => session.expires_at,
+    "ENDED" => or_dash(session.ended_at),
 }

@@ -6,14 +6,14 @@ use bookguard_core::features::endpoints::update::UpdateEndpoint;
 use bookguard_core::features::endpoints::{
     CreateEndpoint, DeleteEndpoint, EndpointKept, GetEndpoint, ListEndpoints,
 };
-use bookguard_core::model::{Endpoint, Page};
+use bookguard_core::model::Endpoint;
 
 use super::api_keys::overlap;
 use super::declare::{Call, CliCommand, carried, group, listing, operation};
 use super::events;
 use crate::args::ConsentArgs;
 use crate::failure::Failure;
-use crate::output::table::{Style, fields, joined, page, record};
+use crate::output::table::{Style, fields, joined, page_fn, record, record_fn};
 use crate::target::Purpose;
 
 pub(super) fn commands() -> CliCommand {
@@ -135,37 +135,31 @@ fn kept(kept: &EndpointKept, style: Style) -> String {
     record(style, &fields) + after
 }
 
-/// A newly issued signing secret.
-pub(super) fn rotated_secret(rotated: &RotatedSecret, style: Style) -> String {
-    let fields = fields! {
-        "signing secret" => rotated.secret,
-        "takes over" => rotated.switches_at,
-    };
-    record(style, &fields)
-        + "\n\nKeep the secret now: it is not shown again. Until it takes over, webhook-signature lists a signature of each."
+const NEW_SECRET: &str = "\n\nKeep the secret now: it is not shown again. Until it takes over, webhook-signature lists a signature of each.";
+
+// A newly issued signing secret.
+record_fn! { pub(super) fn rotated_secret(rotated: &RotatedSecret), NEW_SECRET =>
+    "signing secret" => rotated.secret,
+    "takes over" => rotated.switches_at,
 }
 
-fn endpoints(page: &Page<Endpoint>, style: Style) -> String {
-    page! { style, "webhook endpoints", page, endpoint =>
-        "ENDPOINT" => endpoint.endpoint_id,
-        "STATUS" => endpoint.status,
-        "ADDRESS" => endpoint.url,
-        "EVENTS" => types(endpoint),
-        "DESCRIPTION" => endpoint.description,
-        "CREATED" => endpoint.created_at,
-    }
+page_fn! { fn endpoints(endpoint: &Endpoint), "webhook endpoints" =>
+    "ENDPOINT" => endpoint.endpoint_id,
+    "STATUS" => endpoint.status,
+    "ADDRESS" => endpoint.url,
+    "EVENTS" => types(endpoint),
+    "DESCRIPTION" => endpoint.description,
+    "CREATED" => endpoint.created_at,
 }
 
-/// A page of all partners' endpoints.
-fn of_all(page: &Page<Endpoint>, style: Style) -> String {
-    page! { style, "webhook endpoints", page, endpoint =>
-        "PARTNER" => endpoint.partner_id,
-        "ENDPOINT" => endpoint.endpoint_id,
-        "STATUS" => endpoint.status,
-        "FAILURES" => endpoint.failures,
-        "ADDRESS" => endpoint.url,
-        "CREATED" => endpoint.created_at,
-    }
+// A page of all partners' endpoints.
+page_fn! { fn of_all(endpoint: &Endpoint), "webhook endpoints" =>
+    "PARTNER" => endpoint.partner_id,
+    "ENDPOINT" => endpoint.endpoint_id,
+    "STATUS" => endpoint.status,
+    "FAILURES" => endpoint.failures,
+    "ADDRESS" => endpoint.url,
+    "CREATED" => endpoint.created_at,
 }
 
 fn types(endpoint: &Endpoint) -> String {

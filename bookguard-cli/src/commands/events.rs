@@ -5,13 +5,13 @@ use bookguard_core::features::events::log::{EventLog, ListAllEvents, ListEvents}
 use bookguard_core::features::events::{
     EventWithAttempts, GetEvent, RetryEvent, RetryResult, RetryStatus,
 };
-use bookguard_core::model::{Event, Page};
+use bookguard_core::model::Event;
 use clap::Args;
 
 use super::declare::{Call, CliCommand, add, carried, group, operation};
 use super::{prune, recoveries, tail};
 use crate::failure::Failure;
-use crate::output::table::{Style, fields, more, or_dash, page, record, rows, time};
+use crate::output::table::{Style, fields, more, or_dash, page_fn, record, record_fn, rows, time};
 use crate::target::Purpose;
 
 pub(super) fn commands() -> CliCommand {
@@ -100,18 +100,16 @@ fn log(log: &EventLog, style: Style) -> String {
     text + &more(log.has_more.then_some(next.as_str()))
 }
 
-/// A page of all partners' events.
-fn of_all(page: &Page<Event>, style: Style) -> String {
-    page! { style, "events", page, event =>
-        "PARTNER" => event.partner_id,
-        "NO" => event.seq,
-        "EVENT" => event.event_id,
-        "TYPE" => event.event_type,
-        "STATUS" => event.status,
-        "RETRIES" => event.retry_count,
-        "AT" => event.timestamp,
-        "NEXT ATTEMPT" => or_dash(event.next_attempt_at),
-    }
+// A page of all partners' events.
+page_fn! { fn of_all(event: &Event), "events" =>
+    "PARTNER" => event.partner_id,
+    "NO" => event.seq,
+    "EVENT" => event.event_id,
+    "TYPE" => event.event_type,
+    "STATUS" => event.status,
+    "RETRIES" => event.retry_count,
+    "AT" => event.timestamp,
+    "NEXT ATTEMPT" => or_dash(event.next_attempt_at),
 }
 
 /// An event on one line, as it happens.
@@ -201,12 +199,9 @@ fn outcome(attempt: &AttemptRecord) -> String {
     }
 }
 
-/// The result of a manual retry.
-fn retried(result: &RetryResult, style: Style) -> String {
-    let fields = fields! {
-        "event" => result.event_id,
-        "outcome" => result.retry_status,
-        "retries" => result.retry_count,
-    };
-    record(style, &fields)
+// The result of a manual retry.
+record_fn! { fn retried(result: &RetryResult) =>
+    "event" => result.event_id,
+    "outcome" => result.retry_status,
+    "retries" => result.retry_count,
 }

@@ -3,10 +3,10 @@
 use bookguard_core::features::operator_keys::{
     CreateOperatorKey, CreatedOperatorKey, ListOperatorKeys, RevokeOperatorKey,
 };
-use bookguard_core::model::{OperatorKey, Page};
+use bookguard_core::model::OperatorKey;
 
 use super::declare::{CliCommand, group, operation};
-use crate::output::table::{Style, fields, or_dash, page, record};
+use crate::output::table::{or_dash, page_fn, record_fn};
 
 pub(super) fn commands() -> CliCommand {
     let about = "Create an operator key; it is shown only once (on the database only)";
@@ -23,34 +23,26 @@ pub(super) fn commands() -> CliCommand {
     )
 }
 
-fn created(new: &CreatedOperatorKey, style: Style) -> String {
-    let fields = fields! {
-        "operator key id" => new.operator_key_id,
-        "operator key" => new.operator_key,
-        "name" => new.name,
-        "created" => new.created_at,
-    };
-    record(style, &fields) + "\n\nKeep the key now: it is not shown again."
+record_fn! { fn created(new: &CreatedOperatorKey), "\n\nKeep the key now: it is not shown again." =>
+    "operator key id" => new.operator_key_id,
+    "operator key" => new.operator_key,
+    "name" => new.name,
+    "created" => new.created_at,
 }
 
-/// Shows one key, without the key itself.
-fn key(key: &OperatorKey, style: Style) -> String {
-    let fields = fields! {
-        "operator key id" => key.operator_key_id,
-        "name" => key.name,
-        "ends with" => key.hint,
-        "created" => key.created_at,
-        "revoked" => key.revoked_at,
-    };
-    record(style, &fields)
+// Shows one key, without the key itself.
+record_fn! { fn key(key: &OperatorKey) =>
+    "operator key id" => key.operator_key_id,
+    "name" => key.name,
+    "ends with" => key.hint,
+    "created" => key.created_at,
+    "revoked" => key.revoked_at,
 }
 
-fn keys(page: &Page<OperatorKey>, style: Style) -> String {
-    page! { style, "operator keys", page, key =>
-        "OPERATOR KEY ID" => key.operator_key_id,
-        "NAME" => key.name,
-        "ENDS WITH" => key.hint,
-        "CREATED" => key.created_at,
-        "REVOKED" => or_dash(key.revoked_at),
-    }
+page_fn! { fn keys(key: &OperatorKey), "operator keys" =>
+    "OPERATOR KEY ID" => key.operator_key_id,
+    "NAME" => key.name,
+    "ENDS WITH" => key.hint,
+    "CREATED" => key.created_at,
+    "REVOKED" => or_dash(key.revoked_at),
 }

@@ -8,14 +8,14 @@ use bookguard_core::features::partners::{
     ApprovePartner, GetPartner, ListPartners, RegisterPartner, Registration, SetQuota,
     UpdatePartner,
 };
-use bookguard_core::model::{Page, Partner, PartnerAccount, QuotaUse};
+use bookguard_core::model::{Partner, PartnerAccount, QuotaUse};
 use bookguard_server::config::bytes::Bytes;
 
 use super::api_keys::overlap;
 use super::declare::{CliCommand, group, operation};
 use super::endpoints::rotated_secret;
 use super::partner_export;
-use crate::output::table::{Style, fields, joined, page, record};
+use crate::output::table::{Style, fields, joined, page_fn, record};
 use crate::target::Purpose;
 
 pub(super) fn commands() -> CliCommand {
@@ -136,13 +136,11 @@ fn account(account: &PartnerAccount, style: Style) -> String {
     record(style, &fields)
 }
 
-fn partners(page: &Page<Partner>, style: Style) -> String {
-    page! { style, "partners", page, partner =>
-        "PARTNER" => partner.partner_id,
-        "STATUS" => partner.status,
-        "NAME" => partner.name,
-        "BUSINESS" => partner.business_type,
-        "CONTACT" => partner.contact_email,
-        "SINCE" => partner.created_at,
-    }
+page_fn! { fn partners(partner: &Partner), "partners" =>
+    "PARTNER" => partner.partner_id,
+    "STATUS" => partner.status,
+    "NAME" => partner.name,
+    "BUSINESS" => partner.business_type,
+    "CONTACT" => partner.contact_email,
+    "SINCE" => partner.created_at,
 }

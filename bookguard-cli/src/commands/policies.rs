@@ -19,7 +19,7 @@ use super::evaluations::steps;
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
 use crate::output::Answer;
-use crate::output::table::{Style, fields, joined, page, record};
+use crate::output::table::{Style, fields, joined, page_fn, record};
 use crate::settings::{self, Where, environment};
 use crate::text::plain;
 
@@ -125,15 +125,13 @@ fn policy(version: &PolicyVersion, style: Style) -> String {
     record(style, &fields) + &sentences(&version.english) + &warnings(&version.warnings)
 }
 
-/// A page of policies, or of versions of one.
-fn policies(page: &Page<PolicyListing>, style: Style) -> String {
-    page! { style, "policies", page, policy =>
-        "POLICY" => policy.policy_id,
-        "VERSION" => policy.version,
-        "NAME" => policy.name,
-        "PUT" => policy.created_at,
-        "HASH" => policy.policy_hash,
-    }
+// A page of policies, or of versions of one.
+page_fn! { fn policies(policy: &PolicyListing), "policies" =>
+    "POLICY" => policy.policy_id,
+    "VERSION" => policy.version,
+    "NAME" => policy.name,
+    "PUT" => policy.created_at,
+    "HASH" => policy.policy_hash,
 }
 
 fn shown_library(page: &Page<PolicyTemplate>, style: Style) -> String {

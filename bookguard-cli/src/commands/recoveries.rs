@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bookguard_core::features;
 use bookguard_core::features::recoveries::{GetRecovery, ListRecoveries, RecoverEvents};
-use bookguard_core::model::{Page, Recovery, RecoveryStatus};
+use bookguard_core::model::{Recovery, RecoveryStatus};
 use clap::Args;
 use serde_json::Value;
 use tokio::task::block_in_place;
@@ -14,7 +14,7 @@ use super::declare::{Call, CliCommand, carried, group, operation};
 use crate::args::ago;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
-use crate::output::table::{Style, fields, grouped, joined, page, record, word};
+use crate::output::table::{Style, fields, grouped, joined, page_fn, record, word};
 use crate::output::{self, Answer};
 use crate::target::{Target, request};
 
@@ -159,17 +159,15 @@ fn status(recovery: &Recovery) -> String {
     }
 }
 
-fn recoveries(page: &Page<Recovery>, style: Style) -> String {
-    page! { style, "recoveries", page, recovery =>
-        "RECOVERY" => recovery.recovery_id,
-        "STATUS" => status(recovery),
-        "SINCE" => recovery.since,
-        "UNTIL" => recovery.until,
-        "EXAMINED" => grouped(recovery.examined),
-        "RECOVERED" => grouped(recovery.recovered),
-        "DELIVERIES" => grouped(recovery.deliveries),
-        "NO ENDPOINT" => grouped(recovery.no_endpoints),
-    }
+page_fn! { fn recoveries(recovery: &Recovery), "recoveries" =>
+    "RECOVERY" => recovery.recovery_id,
+    "STATUS" => status(recovery),
+    "SINCE" => recovery.since,
+    "UNTIL" => recovery.until,
+    "EXAMINED" => grouped(recovery.examined),
+    "RECOVERED" => grouped(recovery.recovered),
+    "DELIVERIES" => grouped(recovery.deliveries),
+    "NO ENDPOINT" => grouped(recovery.no_endpoints),
 }
 
 #[cfg(test)]

@@ -175,20 +175,34 @@ macro_rules! page {
     }};
 }
 
-/// Two functions that show pages of a list: one partner's rows, and all partners', which say whose they are.
-macro_rules! pages {
-    ($of_one:ident, $of_all:ident, $what:literal, $row:ident: $ty:ty => $($columns:tt)*) => {
-        fn $of_one(page: &bookguard_core::model::Page<$ty>, style: $crate::output::table::Style) -> String {
-            $crate::output::table::page! { style, $what, page, $row => $($columns)* }
-        }
-
-        fn $of_all(page: &bookguard_core::model::Page<$ty>, style: $crate::output::table::Style) -> String {
-            $crate::output::table::page! { style, $what, page, $row => "PARTNER" => $row.partner_id, $($columns)* }
+/// A function that shows one thing as a record, and after it this text if there is one.
+macro_rules! record_fn {
+    ($vis:vis fn $show:ident($it:ident: &$ty:ty) $(, $after:expr)? => $($fields:tt)*) => {
+        $vis fn $show($it: &$ty, style: $crate::output::table::Style) -> String {
+            let fields = $crate::output::table::fields! { $($fields)* };
+            $crate::output::table::record(style, &fields) $(+ $after)?
         }
     };
 }
 
-pub(crate) use {fields, page, pages, rows};
+/// A function that shows a page of a list, and how to get the next one.
+macro_rules! page_fn {
+    ($vis:vis fn $show:ident($row:ident: &$ty:ty), $what:literal => $($columns:tt)*) => {
+        $vis fn $show(page: &bookguard_core::model::Page<$ty>, style: $crate::output::table::Style) -> String {
+            $crate::output::table::page! { style, $what, page, $row => $($columns)* }
+        }
+    };
+}
+
+/// Two functions that show pages of a list: one partner's rows, and all partners', which say whose they are.
+macro_rules! pages {
+    ($of_one:ident, $of_all:ident, $what:literal, $row:ident: $ty:ty => $($columns:tt)*) => {
+        $crate::output::table::page_fn! { fn $of_one($row: &$ty), $what => $($columns)* }
+        $crate::output::table::page_fn! { fn $of_all($row: &$ty), $what => "PARTNER" => $row.partner_id, $($columns)* }
+    };
+}
+
+pub(crate) use {fields, page, page_fn, pages, record_fn, rows};
 
 /// A value's text in a table; `None` if there is none.
 pub trait AsCell {

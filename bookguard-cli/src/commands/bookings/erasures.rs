@@ -5,7 +5,6 @@ use bookguard_core::features::erasures::{
     BookingErasures, EraseValues, ErasureReport, ListErasures,
 };
 use bookguard_core::features::holds::{ListHolds, PlaceHold, ReleaseHold};
-use bookguard_core::model::Page;
 use bookguard_core::operation::Request;
 use serde_json::{Value, json};
 
@@ -13,7 +12,9 @@ use crate::args::ConsentArgs;
 use crate::commands::declare::{Call, CliCommand, carried, group, operation};
 use crate::consent;
 use crate::failure::Failure;
-use crate::output::table::{Style, fields, joined, leaf, or_dash, page, record, rows};
+use crate::output::table::{
+    Style, fields, joined, leaf, or_dash, page_fn, record, record_fn, rows,
+};
 
 pub(super) fn erase() -> CliCommand {
     let about = "Erase personal data of a booking for good: shows what would be erased, and asks";
@@ -123,26 +124,21 @@ fn listed(erasures: &BookingErasures, style: Style) -> String {
     }
 }
 
-fn hold(hold: &Hold, style: Style) -> String {
-    let fields = fields! {
-        "hold" => hold.hold_id,
-        "booking" => hold.booking_id,
-        "reason" => hold.reason,
-        "reference" => hold.reference,
-        "placed" => hold.placed_at,
-        "by" => hold.placed_by.word(),
-        "released" => hold.released_at,
-    };
-    record(style, &fields)
+record_fn! { fn hold(hold: &Hold) =>
+    "hold" => hold.hold_id,
+    "booking" => hold.booking_id,
+    "reason" => hold.reason,
+    "reference" => hold.reference,
+    "placed" => hold.placed_at,
+    "by" => hold.placed_by.word(),
+    "released" => hold.released_at,
 }
 
-fn holds_page(page: &Page<Hold>, style: Style) -> String {
-    page! { style, "holds", page, hold =>
-        "HOLD" => hold.hold_id,
-        "REASON" => hold.reason,
-        "REFERENCE" => or_dash(hold.reference.as_ref()),
-        "PLACED" => hold.placed_at,
-        "BY" => hold.placed_by.word(),
-        "RELEASED" => or_dash(hold.released_at),
-    }
+page_fn! { fn holds_page(hold: &Hold), "holds" =>
+    "HOLD" => hold.hold_id,
+    "REASON" => hold.reason,
+    "REFERENCE" => or_dash(hold.reference.as_ref()),
+    "PLACED" => hold.placed_at,
+    "BY" => hold.placed_by.word(),
+    "RELEASED" => or_dash(hold.released_at),
 }
