@@ -2,7 +2,7 @@
 //!
 //! Every operation goes through one generic call, so a command never knows which of the two it uses.
 
-mod curl;
+pub mod curl;
 pub mod local;
 pub mod remote;
 

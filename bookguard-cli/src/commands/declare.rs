@@ -9,6 +9,7 @@ use std::pin::Pin;
 
 use bookguard_core::input::JsonObject;
 use bookguard_core::operation::{Operation, Request};
+use bookguard_server::config::Config;
 use clap::{ArgMatches, Args};
 
 use crate::args::{ConsentArgs, GlobalArgs};
@@ -16,8 +17,8 @@ use crate::consent;
 use crate::failure::Failure;
 use crate::output::table::Style;
 use crate::output::{Answer, ROWS, Screen};
-use crate::settings::{self, environment};
-use crate::target::{Purpose, Target};
+use crate::settings::{self, Where, environment};
+use crate::target::{Purpose, Target, only_here};
 pub(super) use flags::Flags;
 pub(super) use flags::add;
 
@@ -265,6 +266,17 @@ impl<'a> Call<'a> {
     pub(super) fn target(&self) -> &'a Target {
         self.target
             .expect("a target is opened for every command that is not alone")
+    }
+
+    /// The settings of the database that the command works on, without opening that.
+    ///
+    /// # Errors
+    /// [`Failure::NotHere`] on a server; [`Failure::Usage`] for an invalid setting.
+    pub(super) fn config(&self) -> Result<Config, Failure> {
+        match settings::place(self.place, &environment)? {
+            Where::Database { config, .. } => Ok(*config),
+            Where::Server { .. } => Err(only_here()),
+        }
     }
 
     /// Its own arguments, as they were typed.

@@ -50,19 +50,16 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     }
     // Signals are handled before anything is read or opened: none finds a half-open server, and SIGHUP does not end one that starts.
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
+    let typed = || settings::config(place, Some(&flags.settings), &environment);
     let demo = match flags.demo {
-        true => Some(Demo::new(&settings::config(
-            place,
-            Some(&flags.settings),
-            &environment,
-        )?)?),
+        true => Some(Demo::new(&typed()?)?),
         false => None,
     };
     let config = || -> Result<Config, Failure> {
-        let config = settings::config(place, Some(&flags.settings), &environment)?;
-        Ok(demo
-            .iter()
-            .fold(config, |config, demo| demo.adjusted(config)))
+        Ok(match &demo {
+            Some(demo) => demo.adjusted(typed()?),
+            None => typed()?,
+        })
     };
     // Files that settings name are settings too: a server that cannot read them must not be started again and again, nor say that it
     // took them over.

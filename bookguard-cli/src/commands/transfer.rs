@@ -5,11 +5,12 @@
 use std::path::{Path, PathBuf};
 
 use bookguard_core::features::epochs;
-use bookguard_core::guard::{self, Guard};
-use bookguard_core::key_file::{self, LedgerKey, LedgerKeySource};
+use bookguard_core::guard::Guard;
+use bookguard_core::key_file::{LedgerKey, LedgerKeySource};
 use bookguard_core::ledger::rollback::entries;
 use bookguard_core::log::Log;
 use bookguard_core::service::{Service, ServiceConfig};
+use bookguard_core::store::backup::BackupCheck;
 use bookguard_core::store::transfer::{self, TransferError, Transferred};
 use bookguard_core::store::{Database, Store};
 use clap::Args;
@@ -93,13 +94,8 @@ fn key_and_guard(
     from: &Database,
 ) -> Result<(LedgerKeySource, PathBuf), Failure> {
     let config = settings::config(place, None, &environment)?;
-    let key = config
-        .ledger_key
-        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(from.file())));
-    let guard = config
-        .guard_file
-        .unwrap_or_else(|| guard::default_path(key.path(), from.file()));
-    Ok((key, guard))
+    let places = BackupCheck::new(from, config.ledger_key, config.guard_file);
+    Ok((places.ledger_key, places.guard_file))
 }
 
 fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Result<(), Failure> {
@@ -111,13 +107,9 @@ fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Re
         key,
         Guard::open(guard.clone()).map_err(Failure::Unexpected)?,
     );
-    let mut bar = Bar::new();
-    let moved = block_in_place(|| {
-        transfer::transfer(from, to, &log, &mut record_last, &mut |done, total| {
-            bar.draw(done, total);
-        })
+    let moved = Bar::during(|draw| {
+        block_in_place(|| transfer::transfer(from, to, &log, &mut record_last, draw))
     });
-    bar.clear();
     let moved = moved.map_err(failure)?;
     screen.said(&described(&moved, from, to, &at), |style| {
         in_words(&moved, from, to, &at, style)

@@ -69,42 +69,45 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         "metadata": { "trial": "true" },
     });
     let created = target.call::<CreateBooking>(request(&[], &body)).await?;
-    let booking_id = created.output.booking_id;
+    let (booking_id, created_at) = (created.output.booking_id, created.output.created_at);
     let id = booking_id.to_string();
+    let of_booking = |body: Value| request(&[&id], &body);
     match event_type {
         EventType::BookingCreated => {}
         EventType::BookingProtected => {
-            let protect = request(&[&id], &Value::Null);
-            target.call::<ProtectBooking>(protect).await?;
+            target
+                .call::<ProtectBooking>(of_booking(Value::Null))
+                .await?;
         }
         EventType::ResolutionCreated => {
             let body = json!({ "canceledBy": "organizer", "reason": "other" });
-            target.call::<CancelBooking>(request(&[&id], &body)).await?;
+            target.call::<CancelBooking>(of_booking(body)).await?;
         }
         EventType::BookingRescheduled => {
             let date = Clock::System.now().plus_ms(90 * DAY_MS).to_string();
             let body = json!({ "eventDate": date, "agreedBy": ["organizer", "talent"] });
-            let moved = request(&[&id], &body);
-            target.call::<RescheduleBooking>(moved).await?;
+            target.call::<RescheduleBooking>(of_booking(body)).await?;
         }
         EventType::TermsAccepted => {
-            let asked = request(&[&id], &Value::Null);
-            let told = target.call::<GetDisclosure>(asked).await?.output;
+            let told = target
+                .call::<GetDisclosure>(of_booking(Value::Null))
+                .await?;
             let body = json!({
                 "party": "organizer",
                 "method": "trial",
-                "at": created.output.created_at.to_string(),
-                "disclosureHash": told.current.disclosure_hash,
+                "at": created_at.to_string(),
+                "disclosureHash": told.output.current.disclosure_hash,
             });
-            target.call::<AcceptTerms>(request(&[&id], &body)).await?;
+            target.call::<AcceptTerms>(of_booking(body)).await?;
         }
         EventType::ResolutionDecided => {
             let body = json!({ "canceledBy": "talent", "reason": "force_majeure" });
-            let open = target.call::<CancelBooking>(request(&[&id], &body)).await?;
+            let open = target.call::<CancelBooking>(of_booking(body)).await?;
             let open = open.output.resolution_id.to_string();
             let body = json!({ "refund": 50, "decidedBy": "trial", "rationale": "A trial." });
-            let decided = request(&[&open], &body);
-            target.call::<DecideResolution>(decided).await?;
+            target
+                .call::<DecideResolution>(request(&[&open], &body))
+                .await?;
         }
         // They are about no booking, and not accepted as an argument.
         EventType::EndpointSuspended | EventType::ApiKeyExpiring => {}

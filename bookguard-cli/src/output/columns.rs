@@ -5,9 +5,10 @@
 
 use std::{fmt, mem};
 
+use bookguard_core::input::quoted;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use crate::failure::Failure;
 
@@ -193,10 +194,6 @@ fn shown(value: &RawValue) -> String {
         }
         text => text.to_owned(),
     }
-}
-
-fn quoted(text: &str) -> String {
-    to_raw_value(text).map_or_else(|_| String::new(), |text| text.get().to_owned())
 }
 
 fn object<'a>(members: impl Iterator<Item = (&'a str, String)>) -> String {

@@ -312,14 +312,8 @@ pub fn time(at: Timestamp) -> String {
 /// An amount: `USD 12,500.00`.
 pub fn money(amount: Amount) -> String {
     let text = amount.decimal();
-    let (whole, fraction) = text
-        .split_once('.')
-        .map_or((text.as_str(), None), |(whole, fraction)| {
-            (whole, Some(fraction))
-        });
-    let grouped = thousands(whole);
-    let fraction = fraction.map_or_else(String::new, |fraction| format!(".{fraction}"));
-    format!("{} {grouped}{fraction}", amount.currency())
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    format!("{} {}{fraction}", amount.currency(), thousands(whole))
 }
 
 /// A number with thousands separators: `1,234,567`.

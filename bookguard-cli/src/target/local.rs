@@ -103,10 +103,7 @@ impl Local {
         let (service, closing) = block_in_place(|| Service::open(opening))?;
         let session = Session {
             service,
-            authority: Authority::Administrator {
-                by: Operator::Here { user: user() },
-                partner_id,
-            },
+            authority: administrator(partner_id),
             address: None,
         };
         Ok(Self {
@@ -119,10 +116,7 @@ impl Local {
 
     /// Acts for this partner from now on.
     pub fn act_for(&mut self, partner_id: PartnerId) {
-        self.session.authority = Authority::Administrator {
-            by: Operator::Here { user: user() },
-            partner_id: Some(partner_id),
-        };
+        self.session.authority = administrator(Some(partner_id));
     }
 
     /// Whether it acts for no specific partner.
@@ -365,6 +359,14 @@ impl Local {
         } = self;
         drop((session, courier));
         block_in_place(|| closing.wait());
+    }
+}
+
+/// Who works here, for this partner.
+fn administrator(partner_id: Option<PartnerId>) -> Authority {
+    Authority::Administrator {
+        by: Operator::Here { user: user() },
+        partner_id,
     }
 }
 

@@ -201,12 +201,7 @@ impl Remote {
         if self.key.is_none() && self.printed_key.is_none() {
             return Err(Failure::NoKey);
         }
-        let mut response = self.dispatch(self.for_archive(&request)?).await?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        if !status.is_success() {
-            let body = self.body(response).await?;
-            return Err(refusal(&self.base, status, &headers, &body));
-        }
+        let mut response = self.accepted(self.for_archive(&request)?).await?;
         while let Some(chunk) = response.chunk().await.map_err(|e| self.broken_off(&e))? {
             write(&chunk)?;
         }
@@ -380,14 +375,18 @@ impl Remote {
     }
 
     async fn send(&self, builder: RequestBuilder) -> Result<Vec<u8>, Failure> {
+        self.body(self.accepted(builder).await?).await
+    }
+
+    /// Sends a request that is not refused, and returns the answer, whose body was not read yet.
+    async fn accepted(&self, builder: RequestBuilder) -> Result<Response, Failure> {
         let response = self.dispatch(builder).await?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let body = self.body(response).await?;
         if status.is_success() {
-            Ok(body)
-        } else {
-            Err(refusal(&self.base, status, &headers, &body))
+            return Ok(response);
         }
+        let body = self.body(response).await?;
+        Err(refusal(&self.base, status, &headers, &body))
     }
 
     /// Sends a request, again whenever the server asks to wait or is away, but not for ever. It may be repeated, so it does not

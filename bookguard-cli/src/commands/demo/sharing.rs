@@ -21,9 +21,7 @@ pub(super) async fn share(
 ) -> Result<(), Failure> {
     let booking_id = booking_id.to_string();
     let body = json!({ "withhold": ["organizer"], "note": "Claims desk of the bank" });
-    let share = call::<CreateShare>(remote, &[&booking_id], body)
-        .await?
-        .output;
+    let share = call::<CreateShare>(remote, &[&booking_id], body).await?;
     step.done(
         "Evidence shared by a link, without the organizer",
         &format!("{}\nworks until {}", share.url, share.expires_at),
@@ -36,7 +34,7 @@ pub(super) async fn share(
     let (_, packet) = visit(packet).await?;
     let report = evidence::verify(packet.as_bytes(), key);
     let listed = call::<ListShares>(remote, &[&booking_id], Value::Null).await?;
-    let views = listed.output.data.first().map(|share| share.views);
+    let views = listed.data.first().map(|share| share.views);
     for (holds, what) in [
         (
             names(&cover, [TALENT, ORGANIZER]) == [false, false],

@@ -27,6 +27,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::{Diagnosis, Finding, ok, problem, skipped, warning};
+use crate::commands::backup::check_of;
 use crate::commands::healthcheck::listening;
 use crate::failure::Failure;
 use crate::output::table::joined;
@@ -50,11 +51,7 @@ pub(super) async fn all(
     file: Option<&Path>,
     egress: Option<&str>,
 ) -> Vec<Diagnosis> {
-    let needs = BackupCheck::new(
-        &config.db,
-        config.ledger_key.clone(),
-        config.guard_file.clone(),
-    );
+    let needs = check_of(config);
     let mut found = block_in_place(|| {
         let (database, sound) = database(config);
         let sound = sound.as_ref();

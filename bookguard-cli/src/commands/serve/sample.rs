@@ -23,7 +23,7 @@ use bookguard_core::features::reschedules::RescheduleBooking;
 use bookguard_core::features::shares::CreateShare;
 use bookguard_core::limits::{DAY_MS, HOUR_MS};
 use bookguard_core::model::Timestamp;
-use bookguard_core::operation::{Operation, Request};
+use bookguard_core::operation::Request;
 use bookguard_core::service::RegistrationMode;
 use bookguard_server::Server;
 use bookguard_server::config::{Config, RequestLines};
@@ -32,6 +32,7 @@ use poem::{Route, handler, post};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use crate::commands::demo::call;
 use crate::commands::demo::receiver::listen;
 use crate::failure::Failure;
 use crate::settings::Where;
@@ -440,14 +441,6 @@ fn sample(registered: Registration, api_key: Option<String>) -> SamplePartner {
 fn evening(day: Timestamp) -> String {
     let day = day.to_string();
     format!("{}T19:30", day.get(..10).unwrap_or(&day))
-}
-
-async fn call<O: Operation>(
-    remote: &Remote,
-    path: &[&str],
-    body: Value,
-) -> Result<O::Output, Failure> {
-    Ok(remote.call::<O>(request(path, &body)).await?.output)
 }
 
 /// Starts a receiver that accepts every webhook, on a free port of this machine.
