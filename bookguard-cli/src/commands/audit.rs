@@ -27,11 +27,8 @@ pub(super) fn commands() -> CliCommand {
     });
     let about = "Delete records that are too old (on the database only)";
     let prune = special("prune", about, prune).with::<PruneArgs>();
-    group(
-        "audit",
-        "Who changed what, when and from where",
-        [list, prune],
-    )
+    let about = "Who changed what, when and from where";
+    group("audit", about, [list, prune])
 }
 
 const SINCE: &str = "Only records made at this time or later: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z";

@@ -30,24 +30,22 @@ pub(super) fn commands() -> CliCommand {
     let protect =
         operation::<ProtectBooking>("protect", "Lock a booking into the ledger", protected);
     let get = operation::<GetBooking>("get", "Show a booking", booking);
-    group(
-        "bookings",
-        "Bookings: record, protect, read, move, evaluate, cancel, erase",
-        [
-            create,
-            get,
-            list,
-            protect,
-            reschedules::command(),
-            acceptances::disclosure(),
-            acceptances::accept(),
-            evaluations::command(),
-            cancellations::command(),
-            erasures::erase(),
-            erasures::erasures(),
-            erasures::holds(),
-        ],
-    )
+    let about = "Bookings: record, protect, read, move, evaluate, cancel, erase";
+    let commands = [
+        create,
+        get,
+        list,
+        protect,
+        reschedules::command(),
+        acceptances::disclosure(),
+        acceptances::accept(),
+        evaluations::command(),
+        cancellations::command(),
+        erasures::erase(),
+        erasures::erasures(),
+        erasures::holds(),
+    ];
+    group("bookings", about, commands)
 }
 
 record_fn! { fn created(new: &BookingCreated) =>

@@ -25,12 +25,28 @@ use crate::output::Answer;
 use crate::output::table::{Style, fields, pages, record};
 use bookguard_core::input::{JsonObject, quoted};
 
-/// The flags that name the expected result.
-const EXPECTED: [&str; 4] = [
-    "expect-refund",
-    "expect-penalty",
-    "expect-compensation",
-    "expect-policy",
+/// The members of the expected result that can be typed, their flags, and what those say.
+const EXPECTED: [(&str, &str, &str); 4] = [
+    (
+        "expected.refundMinorUnits",
+        "expect-refund",
+        "Cancel only if the refund is exactly this, in minor units (50000 for USD 500.00)",
+    ),
+    (
+        "expected.penaltyMinorUnits",
+        "expect-penalty",
+        "Cancel only if exactly this is kept, or owed, in minor units",
+    ),
+    (
+        "expected.compensationMinorUnits",
+        "expect-compensation",
+        "Cancel only if exactly this is owed to the organizer on top of the refund, in minor units",
+    ),
+    (
+        "expected.policyHash",
+        "expect-policy",
+        "Cancel only under the policy with this hash",
+    ),
 ];
 
 /// The members of `expected` that servers of 0.1.0 do not know, and the flags that name them.
@@ -57,29 +73,10 @@ pub(super) fn command() -> CliCommand {
     let about = "Cancel a booking: shows the result first, and asks";
     let command = carried::<CancelBooking>("cancel", about, cancel);
     command.with::<CancelArgs>().flags(|flags| {
-        flags
-            .without("evidence")
-            .without("expected.resolutionPath")
-            .name("expected.refundMinorUnits", "expect-refund")
-            .says(
-                "expected.refundMinorUnits",
-                "Cancel only if the refund is exactly this, in minor units (50000 for USD 500.00)",
-            )
-            .name("expected.penaltyMinorUnits", "expect-penalty")
-            .says(
-                "expected.penaltyMinorUnits",
-                "Cancel only if exactly this is kept, or owed, in minor units",
-            )
-            .name("expected.compensationMinorUnits", "expect-compensation")
-            .says(
-                "expected.compensationMinorUnits",
-                "Cancel only if exactly this is owed to the organizer on top of the refund, in minor units",
-            )
-            .name("expected.policyHash", "expect-policy")
-            .says(
-                "expected.policyHash",
-                "Cancel only under the policy with this hash",
-            );
+        flags.without("evidence").without("expected.resolutionPath");
+        for (name, flag, about) in EXPECTED {
+            flags.says(name, about).name(name, flag);
+        }
     })
 }
 
@@ -117,7 +114,9 @@ async fn cancel(call: Call<'_>) -> Result<(), Failure> {
             shown = Some(evaluation);
         }
     }
-    let said = EXPECTED.iter().any(|flag| call.typed(flag).is_some());
+    let said = EXPECTED
+        .iter()
+        .any(|(_, flag, _)| call.typed(flag).is_some());
     let insists = LATER.iter().any(|(_, flag)| call.typed(flag).is_some());
     let mut is_older = false;
     loop {

@@ -38,7 +38,7 @@ use tempfile::TempDir;
 
 use super::declare::{Call, CliCommand, alone};
 use super::evaluations::policy_evaluation;
-use super::verify::{CheckLine, lines};
+use super::verify::lines;
 use crate::failure::Failure;
 use crate::output::table::{Style, money, time};
 use crate::output::{print, say};
@@ -406,8 +406,7 @@ async fn cancel(remote: &Remote, shown: &Evaluation, step: &mut Steps) -> Result
 
 fn verify_offline(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Failure> {
     let report = evidence::verify(packet, key);
-    let checks: Vec<CheckLine> = report.checks.iter().map(CheckLine::from).collect();
-    let text = lines(&checks, report.verified(), step.style);
+    let text = lines(&report.checks, report.verified(), step.style);
     if !report.verified() {
         say(&text);
         let why = "The packet that the server gave does not verify.";
@@ -421,14 +420,14 @@ fn verify_offline(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Fail
         let why = "A packet with a changed amount verifies, which must never happen.";
         return Err(Failure::NotVerified(why.to_owned()));
     }
-    let failed: Vec<CheckLine> = report.failures().map(CheckLine::from).collect();
+    let failed: Vec<_> = report.failures().collect();
     let what = format!(
         "One byte of the packet changed, the first of bookingValue from {from} to {to} (offset {at}): \
          {} of {} checks fail, as they must",
         failed.len(),
         report.checks.len()
     );
-    step.done(&what, &lines(&failed, false, step.style))
+    step.done(&what, &lines(failed, false, step.style))
 }
 
 /// Writes the packet, its key, the page and the PDF to a directory that stays.

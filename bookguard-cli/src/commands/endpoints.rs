@@ -64,13 +64,11 @@ pub(super) fn commands() -> CliCommand {
     let about = "Delete an endpoint for good, and drop the deliveries that wait for it; asks first";
     let delete = carried::<DeleteEndpoint>("delete", about, delete).with::<ConsentArgs>();
     let get = operation::<GetEndpoint>("get", "Show an endpoint", endpoint);
-    group(
-        "webhook-endpoints",
-        "Where a partner receives its events",
-        [
-            create, list, get, update, enable, disable, test, rotate, delete,
-        ],
-    )
+    let about = "Where a partner receives its events";
+    let commands = [
+        create, list, get, update, enable, disable, test, rotate, delete,
+    ];
+    group("webhook-endpoints", about, commands)
 }
 
 async fn test(call: Call<'_>) -> Result<(), Failure> {

@@ -25,19 +25,17 @@ pub(super) fn commands() -> CliCommand {
     let get = operation::<GetEvent>("get", about, event);
     let about = "Deliver an event again, now, and wait for the outcome";
     let retry = carried::<RetryEvent>("retry", about, retry);
-    group(
-        "webhook-events",
-        "Events of bookings, and whether they were delivered",
-        [
-            list,
-            tail,
-            get,
-            retry.purpose(Purpose::Wait),
-            recoveries::command(),
-            recoveries::commands(),
-            prune::command(),
-        ],
-    )
+    let about = "Events of bookings, and whether they were delivered";
+    let commands = [
+        list,
+        tail,
+        get,
+        retry.purpose(Purpose::Wait),
+        recoveries::command(),
+        recoveries::commands(),
+        prune::command(),
+    ];
+    group("webhook-events", about, commands)
 }
 
 /// A command that reads a partner's log.

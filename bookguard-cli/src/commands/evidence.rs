@@ -14,23 +14,22 @@ pub(super) fn commands() -> CliCommand {
     let get = carried::<GetEvidence>("get", about, get);
     let about = "Put a booking's evidence into the fields of a card dispute, for you to complete and submit";
     let export = operation::<ExportDispute>("export", about, filled_in);
-    group(
-        "evidence",
-        "Evidence packets: fetch, verify, compare and share them, and make documents of them",
-        [
-            get,
-            export,
-            verify::packet_command(),
-            verify::contradict_command(),
-            documents::page_command(),
-            documents::pdf_command(),
-            documents::archive_command(),
-            items::commands(),
-            shares::create_command(),
-            shares::list_command(),
-            shares::revoke_command(),
-        ],
-    )
+    let about =
+        "Evidence packets: fetch, verify, compare and share them, and make documents of them";
+    let commands = [
+        get,
+        export,
+        verify::packet_command(),
+        verify::contradict_command(),
+        documents::page_command(),
+        documents::pdf_command(),
+        documents::archive_command(),
+        items::commands(),
+        shares::create_command(),
+        shares::list_command(),
+        shares::revoke_command(),
+    ];
+    group("evidence", about, commands)
 }
 
 async fn get(call: Call<'_>) -> Result<(), Failure> {

@@ -58,11 +58,8 @@ pub(super) fn commands() -> CliCommand {
     let file = carried::<GetItemFile>("file", about, fetch).with::<FetchArgs>();
     let about = "Delete the stored file of an item, for every item that names it; the record stays; asks first";
     let delete = carried::<DeleteItemFile>("delete-file", about, delete).with::<ConsentArgs>();
-    group(
-        "items",
-        "What a partner adds to a booking's evidence, and its files",
-        [add, list, send, file, delete],
-    )
+    let about = "What a partner adds to a booking's evidence, and its files";
+    group("items", about, [add, list, send, file, delete])
 }
 
 async fn add(call: Call<'_>) -> Result<(), Failure> {

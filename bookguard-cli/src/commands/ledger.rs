@@ -19,18 +19,16 @@ pub(super) fn commands() -> CliCommand {
     });
     let about = "Print the key that checkpoints and packets verify under";
     let key = special("key", about, async |call| text(call, "key", vkey).await);
-    group(
-        "ledger",
-        "The tamper-evident log",
-        [
-            verify_ledger::command(),
-            accept_rollback::command(),
-            latest,
-            key,
-            mirror::mirror(),
-            mirror::monitor(),
-        ],
-    )
+    let about = "The tamper-evident log";
+    let commands = [
+        verify_ledger::command(),
+        accept_rollback::command(),
+        latest,
+        key,
+        mirror::mirror(),
+        mirror::monitor(),
+    ];
+    group("ledger", about, commands)
 }
 
 /// A document that is text, not JSON. It is printed as text, unless the user asked for JSON.

@@ -16,11 +16,8 @@ pub(super) fn commands() -> CliCommand {
     let list = operation::<ListOperatorKeys>("list", about, keys);
     let about = "Revoke an operator key, at once on every node (on the database only)";
     let revoke = operation::<RevokeOperatorKey>("revoke", about, key);
-    group(
-        "operator-keys",
-        "Keys of the operator interface",
-        [create, list, revoke],
-    )
+    let about = "Keys of the operator interface";
+    group("operator-keys", about, [create, list, revoke])
 }
 
 record_fn! { fn created(new: &CreatedOperatorKey), "\n\nKeep the key now: it is not shown again." =>

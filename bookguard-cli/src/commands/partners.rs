@@ -61,14 +61,12 @@ pub(super) fn commands() -> CliCommand {
         partner_export::export_command(),
         partner_export::end_command(),
     );
-    group(
-        "partners",
-        "Partners: the platforms that use the service",
-        [
-            register, list, get, edit, approve, suspend, reinstate, export, end, me, rotate, quota,
-            update,
-        ],
-    )
+    let about = "Partners: the platforms that use the service";
+    let commands = [
+        register, list, get, edit, approve, suspend, reinstate, export, end, me, rotate, quota,
+        update,
+    ];
+    group("partners", about, commands)
 }
 
 const DEFAULT_POLICY: &str = "The policy for an event type, such as concert=house; * is every other type; may be given several times";

@@ -49,9 +49,10 @@ pub(super) fn commands() -> CliCommand {
         .alone_if(names_no_server);
     let about = "Print the JSON Schema of policies, for editors and generators";
     let schema = alone("schema", about, async |call| call.screen.json(SCHEMA));
+    let about = "Cancellation policies: a partner's own and the library's";
     group(
         "policies",
-        "Cancellation policies: a partner's own and the library's",
+        about,
         [put, get, list, versions, validate, templates, schema],
     )
 }

@@ -41,11 +41,8 @@ pub(super) fn command() -> CliCommand {
 pub(super) fn commands() -> CliCommand {
     let list = operation::<ListRecoveries>("list", "List recoveries, newest first", recoveries);
     let get = operation::<GetRecovery>("get", "Show how far a recovery has got", recovery);
-    group(
-        "recoveries",
-        "Recoveries of events, and how far they have got",
-        [list, get],
-    )
+    let about = "Recoveries of events, and how far they have got";
+    group("recoveries", about, [list, get])
 }
 
 #[derive(Debug, Args)]

@@ -11,7 +11,6 @@ use bookguard_core::ledger::VerifierKey;
 use bookguard_core::ledger::trust::{MAX_POLICY_BYTES, TrustPolicy};
 use bookguard_core::webhook::{self, Secret, StandardHeaders};
 use clap::{ArgGroup, Args};
-use serde::Serialize;
 use serde_json::json;
 
 use super::declare::{Call, CliCommand, alone, group};
@@ -27,32 +26,6 @@ mod log;
 
 pub(super) use contradict::contradict_command;
 pub(super) use log::scan;
-
-/// One check, as both commands show it.
-#[derive(Serialize)]
-pub struct CheckLine {
-    /// What was checked.
-    pub name: String,
-    /// Whether it holds.
-    pub passed: bool,
-    /// What was found.
-    pub detail: String,
-}
-
-impl From<&evidence::Check> for CheckLine {
-    fn from(check: &evidence::Check) -> Self {
-        let place = if check.place.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", check.place)
-        };
-        Self {
-            name: check.name.to_owned(),
-            passed: check.passed,
-            detail: format!("{}{place}", check.detail),
-        }
-    }
-}
 
 #[derive(Debug, Args)]
 struct PacketArgs {
@@ -114,10 +87,8 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
         value["log"] = json!(found);
         value["log"]["complete"] = found.complete().into();
     }
-    call.screen.said(&value, |style| {
-        let checks: Vec<CheckLine> = report.checks.iter().map(CheckLine::from).collect();
-        lines(&checks, verified, style)
-    })?;
+    call.screen
+        .said(&value, |style| lines(&report.checks, verified, style))?;
     conclude(
         verified,
         match (genuine && !report.checks.is_empty(), witnessed) {
@@ -251,11 +222,8 @@ struct WebhookArgs {
 pub(super) fn webhook_commands() -> CliCommand {
     let about = "Verify the signature of a received webhook";
     let verify = alone("verify", about, async |call| webhook(call));
-    group(
-        "webhook",
-        "For receivers of webhooks",
-        [verify.with::<WebhookArgs>()],
-    )
+    let about = "For receivers of webhooks";
+    group("webhook", about, [verify.with::<WebhookArgs>()])
 }
 
 fn webhook(call: Call<'_>) -> Result<(), Failure> {
@@ -263,13 +231,14 @@ fn webhook(call: Call<'_>) -> Result<(), Failure> {
     let secrets = secrets(args.secret_file.as_deref())?;
     let body = files::bytes(&args.body, DOCUMENT_BYTES)?;
     let mut checks = Vec::new();
-    let mut add = |name: &str, result: Result<(), webhook::VerifyError>| {
+    let mut add = |name: &'static str, result: Result<(), webhook::VerifyError>| {
         let detail = result.as_ref().map_or_else(
             |e| format!("{e} ({})", e.code()),
             |()| "matches the body and the secret".to_owned(),
         );
-        checks.push(CheckLine {
-            name: name.to_owned(),
+        checks.push(Check {
+            name,
+            place: String::new(),
             passed: result.is_ok(),
             detail,
         });
@@ -297,7 +266,10 @@ fn webhook(call: Call<'_>) -> Result<(), Failure> {
         );
     }
     let verified = checks.iter().all(|check| check.passed);
-    let value = json!({ "verified": verified, "checks": checks });
+    let shown: Vec<_> = (checks.iter())
+        .map(|it| json!({ "name": it.name, "passed": it.passed, "detail": it.detail }))
+        .collect();
+    let value = json!({ "verified": verified, "checks": shown });
     call.screen
         .said(&value, |style| lines(&checks, verified, style))?;
     conclude(verified, "The webhook does not verify: do not act on it.")
@@ -349,29 +321,29 @@ fn secrets(file: Option<&Path>) -> Result<Vec<Secret>, Failure> {
 }
 
 /// Shows every check on a line, and the overall result.
-pub fn lines(checks: &[CheckLine], verified: bool, style: Style) -> String {
-    let mut text: String = checks
-        .iter()
-        .map(|check| {
-            let mark = if check.passed {
-                style.good("ok    ")
-            } else {
-                style.bad("FAILED")
-            };
-            let detail = if check.detail.is_empty() {
-                String::new()
-            } else {
-                format!(": {}", plain(&check.detail))
-            };
-            format!("{mark} {}{detail}\n", plain(&check.name))
-        })
-        .collect();
-    text.push_str(&if verified {
-        style.good("Verified.")
-    } else {
-        style.bad("NOT VERIFIED.")
-    });
-    text
+pub fn lines<'c>(
+    checks: impl IntoIterator<Item = &'c Check>,
+    verified: bool,
+    style: Style,
+) -> String {
+    let mut text = String::new();
+    for check in checks {
+        text += &match check.passed {
+            true => style.good("ok    "),
+            false => style.bad("FAILED"),
+        };
+        text += &format!(" {}", check.name);
+        text += &match (check.detail.as_str(), check.place.as_str()) {
+            ("", "") => String::new(),
+            (detail, "") => format!(": {}", plain(detail)),
+            (detail, place) => format!(": {}", plain(&format!("{detail} ({place})"))),
+        };
+        text.push('\n');
+    }
+    text + &match verified {
+        true => style.good("Verified."),
+        false => style.bad("NOT VERIFIED."),
+    }
 }
 
 /// The last line of a command that verified.
@@ -379,10 +351,9 @@ pub fn lines(checks: &[CheckLine], verified: bool, style: Style) -> String {
 /// # Errors
 /// [`Failure::NotVerified`] with `why` if it did not.
 pub fn conclude(verified: bool, why: &str) -> Result<(), Failure> {
-    if verified {
-        Ok(())
-    } else {
-        Err(Failure::NotVerified(why.to_owned()))
+    match verified {
+        true => Ok(()),
+        false => Err(Failure::NotVerified(why.to_owned())),
     }
 }
 
@@ -393,13 +364,15 @@ mod tests {
     #[test]
     fn every_check_stands_on_a_line_of_its_own() {
         let checks = [
-            CheckLine {
-                name: "proofs".to_owned(),
+            Check {
+                name: "proofs",
+                place: String::new(),
                 passed: true,
                 detail: String::new(),
             },
-            CheckLine {
-                name: "chain".to_owned(),
+            Check {
+                name: "chain",
+                place: String::new(),
                 passed: false,
                 detail: "entry 2\u{1b}[2J\nis missing".to_owned(),
             },

@@ -55,11 +55,8 @@ pub(super) fn commands() -> CliCommand {
     let serve = alone("serve", about, serve).with::<ServeArgs>();
     let about = "Print the key that a witness's cosignatures verify under";
     let key = alone("key", about, async |call| key(call)).with::<KeyArgs>();
-    group(
-        "witness",
-        "Cosign the checkpoints of other operators' logs (C2SP tlog-witness)",
-        [init, serve, key],
-    )
+    let about = "Cosign the checkpoints of other operators' logs (C2SP tlog-witness)";
+    group("witness", about, [init, serve, key])
 }
 
 /// # Errors

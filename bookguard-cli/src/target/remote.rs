@@ -219,26 +219,22 @@ impl Remote {
         if self.key.is_none() && self.printed_key.is_none() && route.access != Access::Open {
             return Err(Failure::NoKey);
         }
-        let url = self
-            .address(route.path, &request.path, &request.query)
-            .ok_or_else(unknown)?;
-        let mut builder = match route.method {
-            Method::Get => self.client.get(url.clone()),
-            Method::Post => self.client.post(url.clone()),
-            Method::Put => self.client.put(url.clone()),
-            Method::Patch => self.client.patch(url.clone()),
-            Method::Delete => self.client.delete(url.clone()),
+        let url = self.address(route.path, &request.path, &request.query);
+        let url = url.ok_or_else(unknown)?;
+        let method = match route.method {
+            Method::Get => reqwest::Method::GET,
+            Method::Post => reqwest::Method::POST,
+            Method::Put => reqwest::Method::PUT,
+            Method::Patch => reqwest::Method::PATCH,
+            Method::Delete => reqwest::Method::DELETE,
         };
-        if !request.body.is_empty() {
-            builder = builder.header(CONTENT_TYPE, http::JSON).body(request.body);
-        }
+        let body = Some(request.body).filter(|body| !body.is_empty());
+        let key = request.idempotency_key.as_deref();
+        let mut builder = self.builder((method, url.clone()), body, key)?;
         if let Body::File = route.body {
             builder = builder
                 .header(CONTENT_TYPE, "application/octet-stream")
                 .body(Arc::unwrap_or_clone(request.file).into_bytes());
-        }
-        if let Some(key) = &request.idempotency_key {
-            builder = builder.header("idempotency-key", header(key)?);
         }
         let body = match self.is_patient {
             true => self.send_in_turn(builder).await,
@@ -282,14 +278,24 @@ impl Remote {
             return Err(wrong());
         }
         let url = Url::parse(&format!("{base}{path}")).map_err(|_| wrong())?;
+        self.send(self.builder((method, url), body, idempotency_key)?)
+            .await
+    }
+
+    fn builder(
+        &self,
+        (method, url): (reqwest::Method, Url),
+        json: Option<Vec<u8>>,
+        idempotency_key: Option<&str>,
+    ) -> Result<RequestBuilder, Failure> {
         let mut builder = self.client.request(method, url);
-        if let Some(body) = body {
-            builder = builder.header(CONTENT_TYPE, http::JSON).body(body);
+        if let Some(json) = json {
+            builder = builder.header(CONTENT_TYPE, http::JSON).body(json);
         }
         if let Some(key) = idempotency_key {
             builder = builder.header("idempotency-key", header(key)?);
         }
-        self.send(builder).await
+        Ok(builder)
     }
 
     /// Gets a text that is not an operation's answer, such as the checkpoint.

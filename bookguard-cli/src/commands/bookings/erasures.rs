@@ -79,11 +79,8 @@ pub(super) fn holds() -> CliCommand {
         holds_page,
     );
     let release = operation::<ReleaseHold>("release", "Release a legal hold", hold);
-    group(
-        "holds",
-        "Legal holds: nothing of a booking is erased while it has one",
-        [place, list, release],
-    )
+    let about = "Legal holds: nothing of a booking is erased while it has one";
+    group("holds", about, [place, list, release])
 }
 
 fn values(values: &[ErasedValues]) -> Option<String> {
