@@ -147,10 +147,7 @@ impl Profiles {
         }
         toml::from_str(&text).map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |at| {
-                1 + text[..at.start]
-                    .bytes()
-                    .filter(|byte| *byte == b'\n')
-                    .count()
+                1 + text[..at.start].matches('\n').count()
             });
             // The parser's own words may quote the value, which may be a key.
             wrong(

@@ -91,6 +91,14 @@ impl Target {
         }
     }
 
+    /// Calls an operation for these ids, with this body unless it is null, and returns what it answers.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub async fn ask<O: Operation>(&self, ids: &[&str], body: Value) -> Result<O::Output, Failure> {
+        Ok(self.call::<O>(request(ids, &body)).await?.output)
+    }
+
     /// Calls an operation whose answer is a file.
     ///
     /// # Errors

@@ -113,7 +113,8 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
                 lines.show(&json_of(&kept), |_| told_of(&kept))?;
                 wait = into.due_in(every);
             }
-            Some(Err(failure @ Failure::Refused(_))) if !is_passing(&failure) => {
+            // Another backup ends soon.
+            Some(Err(failure @ Failure::Refused(_))) if !failure.is("backup_running") => {
                 return Err(failure);
             }
             Some(Err(failure)) => {
@@ -128,11 +129,6 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
 /// Whether another backup would only be set aside like the last one, for whose check there was no ledger key, this long ago.
 fn is_in_vain(since: Option<Duration>, every: Duration, has_key: bool) -> bool {
     !has_key && since.is_some_and(|since| since < every)
-}
-
-/// Whether a refusal may be over soon.
-fn is_passing(failure: &Failure) -> bool {
-    matches!(failure, Failure::Refused(answer) if answer.body.code == "backup_running")
 }
 
 /// Backups into a folder.

@@ -60,11 +60,8 @@ fn filled_in(export: &DisputeExport, style: Style) -> String {
         text += &format!("{} upload: {document}\n", style.bold(&field));
     }
     for it in &export.missing {
-        text += &format!(
-            "{} to add: {}\n",
-            style.bold(&plain(&it.field)),
-            plain(&it.what)
-        );
+        let (field, what) = (plain(&it.field), plain(&it.what));
+        text += &format!("{} to add: {what}\n", style.bold(&field));
     }
     text + "Nothing was submitted."
 }
@@ -74,11 +71,8 @@ fn shown(packet: &Packet, style: Style) -> String {
     // Sentences of any length do not fit a table.
     let timeline: String = (packet.summary.timeline.iter())
         .map(|moment| {
-            format!(
-                "\n{}  {}",
-                style.bold(&plain(&moment.when)),
-                plain(&moment.text)
-            )
+            let when = style.bold(&plain(&moment.when));
+            format!("\n{when}  {}", plain(&moment.text))
         })
         .collect();
     let fields = fields! {

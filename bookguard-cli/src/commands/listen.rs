@@ -187,7 +187,7 @@ impl Poster {
                 plain(address)
             ))
         })?;
-        let client = http::client(|client| client.no_proxy().timeout(ATTEMPT))?;
+        let client = http::client(true, |client| client.timeout(ATTEMPT))?;
         Ok(Self {
             url,
             client,

@@ -456,10 +456,8 @@ impl FollowedLog {
         let Some(entries) = entries.filter(|entries| entries.len() == TILE_WIDTH) else {
             return Ok(());
         };
-        let hashes: Vec<u8> = entries
-            .iter()
-            .flat_map(|entry| leaf_hash(entry).0)
-            .collect();
+        let hashes = entries.iter().flat_map(|entry| leaf_hash(entry).0);
+        let hashes: Vec<u8> = hashes.collect();
         match TilePath::new(TileKind::Hashes(0), path.index(), TILE_WIDTH) {
             Ok(path) => self.write(&path, &hashes, written),
             Err(_) => Ok(()),

@@ -220,23 +220,16 @@ fn events_after(after: u64, page: &Value) -> Result<Option<u64>, Failure> {
 /// Adds everything of a booking.
 async fn of_booking(call: Call<'_>, tar: &mut Tar, id: &str) -> Result<(), Failure> {
     let path = |end: &str| format!("bookings/{id}/{end}");
-    tar.json(
-        &path("packet.json"),
-        &answer::<GetEvidence>(call, &[id]).await?,
-    )?;
-    tar.json(
-        &path("events.json"),
-        &answer::<ListBookingEvents>(call, &[id]).await?,
-    )?;
-    tar.json(
-        &path("erasures.json"),
-        &answer::<ListErasures>(call, &[id]).await?,
-    )?;
-    tar.json(&path("holds.json"), &pages::<ListHolds>(call, &[id]).await?)?;
-    tar.json(
-        &path("shares.json"),
-        &pages::<ListShares>(call, &[id]).await?,
-    )?;
+    let of = &[id];
+    for (name, value) in [
+        ("packet.json", answer::<GetEvidence>(call, of).await?),
+        ("events.json", answer::<ListBookingEvents>(call, of).await?),
+        ("erasures.json", answer::<ListErasures>(call, of).await?),
+        ("holds.json", pages::<ListHolds>(call, of).await?),
+        ("shares.json", pages::<ListShares>(call, of).await?),
+    ] {
+        tar.json(&path(name), &value)?;
+    }
     let mut items = answer::<ListEvidenceItems>(call, &[id]).await?;
     for item in items["items"].as_array_mut().into_iter().flatten() {
         let (Some(item_id), true) = (item["itemId"].as_str(), item["file"].is_object()) else {

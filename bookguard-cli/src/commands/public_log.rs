@@ -257,15 +257,9 @@ impl Source {
             let path = format!("{}/", prefix.path());
             prefix.set_path(&path);
         }
-        let client = http::client(|client| {
-            let client = client.connect_timeout(CONNECT).timeout(ANSWER);
-            let client = client.read_timeout(SILENCE);
-            // A proxy from the environment cannot reach this machine's own addresses.
-            if http::on_this_machine(&prefix) {
-                client.no_proxy()
-            } else {
-                client
-            }
+        let client = http::client(http::on_this_machine(&prefix), |client| {
+            let client = client.connect_timeout(CONNECT);
+            client.timeout(ANSWER).read_timeout(SILENCE)
         })?;
         Ok(Self::Server { client, prefix })
     }
@@ -378,16 +372,12 @@ async fn download(client: &Client, prefix: &Url, path: &str, most: usize) -> Fet
 
 async fn body(address: &Url, mut response: Response, most: usize) -> Result<Vec<u8>, Failure> {
     let mut body = Vec::new();
-    while let Some(chunk) = response
-        .chunk()
-        .await
-        .map_err(|e| unanswered(address, &e))?
+    let unread = |e: reqwest::Error| unanswered(address, &e);
+    while body.len() <= most
+        && let Some(chunk) = response.chunk().await.map_err(unread)?
     {
         let room = most + 1 - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if body.len() > most {
-            break;
-        }
     }
     Ok(body)
 }

@@ -115,10 +115,9 @@ impl Demo {
     /// [`Failure::Usage`] for a database that exists.
     fn new(config: &Config) -> Result<Self, Failure> {
         // A database can be named explicitly and still equal the default.
-        let is_named = config
-            .in_force
-            .iter()
-            .any(|setting| matches!(&*setting.name, "db" | "db_file") && setting.from != "default");
+        let mut settings = config.in_force.iter();
+        let is_named =
+            settings.any(|it| matches!(&*it.name, "db" | "db_file") && it.from != "default");
         if is_named && config.db.file().is_none_or(|file| file.exists()) {
             return Err(Failure::Usage(format!(
                 "{} exists; --demo makes a new database file: name another one, or none for a temporary one",
@@ -187,10 +186,10 @@ impl Demo {
             })
             .collect();
         let (url, program) = (server.url(), demo::program());
-        let key = sample
+        let mut keys = sample
             .partners
             .iter()
-            .find_map(|partner| partner.api_key.as_deref());
+            .filter_map(|it| it.api_key.as_deref());
         let console = sample.console.as_ref().map_or_else(String::new, |link| {
             format!(
                 "In a browser, as somebody of {}: this link signs in once, within ten minutes.\n\n  {link}\n\n",
@@ -211,7 +210,7 @@ impl Demo {
              {}\n  \
              {url}/docs\n",
             sample.bookings,
-            key.unwrap_or_default(),
+            keys.next().unwrap_or_default(),
             sample.evidence,
         )
     }

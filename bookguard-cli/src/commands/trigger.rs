@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::declare::{Call, CliCommand, add, special};
 use super::events::happened;
 use crate::failure::Failure;
-use crate::target::{Target, request};
+use crate::target::Target;
 
 pub(super) fn command() -> CliCommand {
     let about = "Make a real event happen, to a booking that is made for it";
@@ -68,46 +68,39 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         "policyId": "firm",
         "metadata": { "trial": "true" },
     });
-    let created = target.call::<CreateBooking>(request(&[], &body)).await?;
-    let (booking_id, created_at) = (created.output.booking_id, created.output.created_at);
+    let created = target.ask::<CreateBooking>(&[], body).await?;
+    let booking_id = created.booking_id;
     let id = booking_id.to_string();
-    let of_booking = |body: Value| request(&[&id], &body);
     match event_type {
         EventType::BookingCreated => {}
         EventType::BookingProtected => {
-            target
-                .call::<ProtectBooking>(of_booking(Value::Null))
-                .await?;
+            target.ask::<ProtectBooking>(&[&id], Value::Null).await?;
         }
         EventType::ResolutionCreated => {
             let body = json!({ "canceledBy": "organizer", "reason": "other" });
-            target.call::<CancelBooking>(of_booking(body)).await?;
+            target.ask::<CancelBooking>(&[&id], body).await?;
         }
         EventType::BookingRescheduled => {
             let date = Clock::System.now().plus_ms(90 * DAY_MS).to_string();
             let body = json!({ "eventDate": date, "agreedBy": ["organizer", "talent"] });
-            target.call::<RescheduleBooking>(of_booking(body)).await?;
+            target.ask::<RescheduleBooking>(&[&id], body).await?;
         }
         EventType::TermsAccepted => {
-            let told = target
-                .call::<GetDisclosure>(of_booking(Value::Null))
-                .await?;
+            let told = target.ask::<GetDisclosure>(&[&id], Value::Null).await?;
             let body = json!({
                 "party": "organizer",
                 "method": "trial",
-                "at": created_at.to_string(),
-                "disclosureHash": told.output.current.disclosure_hash,
+                "at": created.created_at.to_string(),
+                "disclosureHash": told.current.disclosure_hash,
             });
-            target.call::<AcceptTerms>(of_booking(body)).await?;
+            target.ask::<AcceptTerms>(&[&id], body).await?;
         }
         EventType::ResolutionDecided => {
             let body = json!({ "canceledBy": "talent", "reason": "force_majeure" });
-            let open = target.call::<CancelBooking>(of_booking(body)).await?;
-            let open = open.output.resolution_id.to_string();
+            let open = target.ask::<CancelBooking>(&[&id], body).await?;
+            let open = open.resolution_id.to_string();
             let body = json!({ "refund": 50, "decidedBy": "trial", "rationale": "A trial." });
-            target
-                .call::<DecideResolution>(request(&[&open], &body))
-                .await?;
+            target.ask::<DecideResolution>(&[&open], body).await?;
         }
         // They are about no booking, and not accepted as an argument.
         EventType::EndpointSuspended | EventType::ApiKeyExpiring => {}

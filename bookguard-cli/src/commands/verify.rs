@@ -18,7 +18,7 @@ use super::public_log;
 use crate::failure::Failure;
 use crate::files::{self, DOCUMENT_BYTES, SECRET_BYTES};
 use crate::output::table::Style;
-use crate::settings::environment;
+use crate::settings::{self, environment};
 use crate::text::plain;
 
 mod contradict;
@@ -229,6 +229,9 @@ pub(super) fn webhook_commands() -> CliCommand {
 fn webhook(call: Call<'_>) -> Result<(), Failure> {
     let args = call.args::<WebhookArgs>()?;
     let secrets = secrets(args.secret_file.as_deref())?;
+    if secrets.is_empty() {
+        return Err(Failure::Usage("no signing secret: set BOOKGUARD_WEBHOOK_SECRET in the environment, or name a file that holds it with --secret-file".to_owned()));
+    }
     let body = files::bytes(&args.body, DOCUMENT_BYTES)?;
     let mut checks = Vec::new();
     let mut add = |name: &'static str, result: Result<(), webhook::VerifyError>| {
@@ -289,21 +292,17 @@ fn header_value<'a>(name: &str, typed: &'a str) -> &'a str {
 /// # Errors
 /// [`Failure::Usage`] for a file that cannot be read or holds no secret.
 pub fn given_secret(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
-    if file.is_none() && environment("BOOKGUARD_WEBHOOK_SECRET").is_none() {
-        return Ok(None);
-    }
     Ok(secrets(file)?.into_iter().next())
 }
 
+/// The secrets in the file, or in the environment; none when neither is there.
 fn secrets(file: Option<&Path>) -> Result<Vec<Secret>, Failure> {
     let text = match file {
-        Some(file) => files::text(file, SECRET_BYTES)?,
-        None => environment("BOOKGUARD_WEBHOOK_SECRET")
-            .ok_or_else(|| {
-                Failure::Usage("no signing secret: set BOOKGUARD_WEBHOOK_SECRET in the environment, or name a file that holds it with --secret-file".to_owned())
-            })?
-            .into_string()
-            .map_err(|_| Failure::Usage("BOOKGUARD_WEBHOOK_SECRET is not valid UTF-8".to_owned()))?,
+        Some(file) => Some(files::text(file, SECRET_BYTES)?),
+        None => settings::text(&environment, "BOOKGUARD_WEBHOOK_SECRET")?,
+    };
+    let Some(text) = text else {
+        return Ok(Vec::new());
     };
     let secrets: Vec<Secret> = text
         .lines()

@@ -148,10 +148,8 @@ impl AnswerRows {
     /// The answer with nothing in a row but the chosen columns, in the shape that it had.
     pub fn json(&self) -> String {
         let rows = self.rows.iter().map(|row| {
-            let members = self
-                .columns
-                .iter()
-                .filter_map(|path| Some((path, row.at(path)?)));
+            let members = self.columns.iter();
+            let members = members.filter_map(|path| Some((path, row.at(path)?)));
             object(members.map(|(path, value)| (path.as_str(), value.get().to_owned())))
         });
         match &self.list {

@@ -85,11 +85,8 @@ pub fn of_rows(style: Style, rows: &AnswerRows) -> String {
 
 /// A row as a record.
 fn named(style: Style, header: &[&str], row: Vec<String>) -> String {
-    let values = row.into_iter().map(Some);
-    record(
-        style,
-        &header.iter().copied().zip(values).collect::<Vec<_>>(),
-    )
+    let fields = header.iter().copied().zip(row.into_iter().map(Some));
+    record(style, &fields.collect::<Vec<_>>())
 }
 
 fn lines(style: Style, header: &[&str], rows: Vec<Vec<String>>) -> String {
@@ -129,19 +126,13 @@ fn lines(style: Style, header: &[&str], rows: Vec<Vec<String>>) -> String {
 /// A record: names and values; fields without a value are left out. Values are never broken, so that keys and hashes can be
 /// copied.
 pub fn record(style: Style, fields: &[(&str, Option<String>)]) -> String {
-    let width = fields
+    let said = fields
         .iter()
-        .filter(|(_, value)| value.is_some())
-        .map(|(name, _)| name.len())
-        .max()
-        .unwrap_or(0);
-    let lines = fields.iter().filter_map(|(name, value)| {
-        let value = value.as_deref()?;
-        Some(format!(
-            "{}  {}",
-            style.bold(&format!("{name:width$}")),
-            plain(value)
-        ))
+        .filter_map(|(name, value)| Some((name, value.as_deref()?)));
+    let width = said.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines = said.map(|(name, value)| {
+        let name = style.bold(&format!("{name:width$}"));
+        format!("{name}  {}", plain(value))
     });
     lines.collect::<Vec<_>>().join("\n")
 }

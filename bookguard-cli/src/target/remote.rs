@@ -78,11 +78,9 @@ impl Remote {
     }
 
     fn at(base: Url, key: Option<String>, is_here: bool) -> Result<Self, Failure> {
-        let client = http::client(|client| {
+        let client = http::client(is_here, |client| {
             let client = client.connect_timeout(CONNECT);
-            let client = client.timeout(ANSWER).read_timeout(ANSWER);
-            // A proxy from the environment cannot reach this machine's own addresses.
-            if is_here { client.no_proxy() } else { client }
+            client.timeout(ANSWER).read_timeout(ANSWER)
         })?;
         let key = key
             .map(|key| {

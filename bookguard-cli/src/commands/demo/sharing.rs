@@ -27,7 +27,7 @@ pub(super) async fn share(
         &format!("{}\nworks until {}", share.url, share.expires_at),
     )?;
 
-    let client = http::client(reqwest::ClientBuilder::no_proxy)?;
+    let client = http::client(true, |client| client)?;
     let (_, cover) = visit(client.get(&share.url)).await?;
     let (_, page) = visit(client.post(&share.url)).await?;
     let packet = client.get(&share.url).header(ACCEPT, http::JSON);

@@ -122,10 +122,8 @@ async fn serve(way: &Way, copy: &DrillCopy) -> Result<Option<String>, Failure> {
     let refused = match way.then {
         Use::Write => {
             local.act_for(copy.scene.partner);
-            book(&local, "Drill Choir")
-                .await
-                .err()
-                .map(|failure| failure.reason())
+            let booked = book(&local, "Drill Choir").await;
+            booked.err().map(|failure| failure.reason())
         }
         key => uses(&local, copy, key)?,
     };

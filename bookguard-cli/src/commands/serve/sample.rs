@@ -37,7 +37,7 @@ use crate::commands::demo::receiver::listen;
 use crate::failure::Failure;
 use crate::settings::Where;
 use crate::target::remote::Remote;
-use crate::target::{Purpose, Target, request};
+use crate::target::{Purpose, Target};
 
 /// How far back the first booking lies.
 const DAYS: i64 = 60;
@@ -267,23 +267,20 @@ impl Making {
     async fn operator_link(&self) -> Result<String, Failure> {
         let target = self.database()?;
         let body = json!({"name": "Demo"});
-        let key = target
-            .call::<CreateOperatorKey>(request(&[], &body))
-            .await?;
-        let body = json!({"person": "Guest", "operatorKeyId": key.output.operator_key_id});
-        let link = target.call::<CreateOperatorLink>(request(&[], &body)).await;
+        let key = target.ask::<CreateOperatorKey>(&[], body).await?;
+        let body = json!({"person": "Guest", "operatorKeyId": key.operator_key_id});
+        let link = target.ask::<CreateOperatorLink>(&[], body).await;
         target.close().await;
-        Ok(link?.output.url)
+        Ok(link?.url)
     }
 
     /// Approves a platform.
     async fn approve(&self, registered: &Registration) -> Result<Registration, Failure> {
         let target = self.database()?;
         let id = registered.partner_id.to_string();
-        let asked = request(&[&id], &Value::Null);
-        let approved = target.call::<ApprovePartner>(asked).await;
+        let approved = target.ask::<ApprovePartner>(&[&id], Value::Null).await;
         target.close().await;
-        Ok(approved?.output)
+        approved
     }
 
     /// Stores a policy of the platform's own, in two versions.
