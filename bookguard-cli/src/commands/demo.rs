@@ -40,7 +40,7 @@ use super::declare::{Call, CliCommand, alone};
 use super::evaluations::policy_evaluation;
 use super::verify::lines;
 use crate::failure::Failure;
-use crate::output::table::{Style, money, time};
+use crate::output::table::{Style, leaf, money, time};
 use crate::output::{print, say};
 use crate::target::remote::Remote;
 use crate::target::{curl, request};
@@ -127,10 +127,8 @@ async fn steps(
     };
     server.stop().await;
     let Walked { packet, key } = walked?;
-    step.done(
-        "Server stopped: only the packet and the log's verifier key remain",
-        "",
-    )?;
+    let what = "Server stopped: only the packet and the log's verifier key remain";
+    step.done(what, "")?;
     verify_offline(&packet, &key, &mut step)?;
     write_documents(&packet, &key, &mut step)
 }
@@ -157,56 +155,39 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
     step.done("Server up", &format!("{}, one SQLite file", server.url()))?;
     let partner = register(server, step).await?;
     let (Some(api_key), Some(secret)) = (partner.api_key, partner.signing_secret) else {
-        return Err(Failure::BadAnswer(
-            "the registration gave no credentials".to_owned(),
-        ));
+        let why = "the registration gave no credentials";
+        return Err(Failure::BadAnswer(why.to_owned()));
     };
     let remote = Remote::new(&server.url(), Some(api_key))?;
     let mut receiver = DemoReceiver::start(Secret::new(secret)).await?;
     let endpoint = call::<CreateEndpoint>(&remote, &[], json!({ "url": receiver.url() })).await?;
-    step.done(
-        "Webhook receiver up",
-        &format!(
-            "{}, registered as {}",
-            receiver.url(),
-            endpoint.endpoint.endpoint_id
-        ),
-    )?;
+    let endpoint_id = endpoint.endpoint.endpoint_id;
+    let detail = format!("{}, registered as {endpoint_id}", receiver.url());
+    step.done("Webhook receiver up", &detail)?;
 
     let booking_id = record(&remote, step).await?;
     received(&mut receiver, booking_id, EventType::BookingCreated, step).await?;
     let protected =
         call::<ProtectBooking>(&remote, &[&booking_id.to_string()], json!(null)).await?;
     let receipt = &protected.receipt;
-    step.done(
-        "Booking protected",
-        &format!(
-            "leaf {} of {} in the log {}\nroot {}",
-            receipt.leaf_index, receipt.tree_size, receipt.log_origin, receipt.root_hash
-        ),
-    )?;
+    let (leaf, log) = (leaf(receipt), &receipt.log_origin);
+    let detail = format!("leaf {leaf} in the log {log}\nroot {}", receipt.root_hash);
+    step.done("Booking protected", &detail)?;
     received(&mut receiver, booking_id, EventType::BookingProtected, step).await?;
     add_contract(&remote, booking_id, step).await?;
     let shown = evaluate(&remote, booking_id, step).await?;
     cancel(&remote, &shown, step).await?;
-    received(
-        &mut receiver,
-        booking_id,
-        EventType::ResolutionCreated,
-        step,
-    )
-    .await?;
+    let canceled = EventType::ResolutionCreated;
+    received(&mut receiver, booking_id, canceled, step).await?;
     delivered(&remote, booking_id, step).await?;
 
     let packet = complete(&remote, booking_id).await?;
     let key = remote.text("/v1/ledger/key").await?.trim().to_owned();
-    step.done(
-        "Evidence packet fetched",
-        &format!(
-            "{} bytes, with the proof that no entry is left out; the log's verifier key is {key}",
-            packet.len()
-        ),
-    )?;
+    let bytes = packet.len();
+    let detail = format!(
+        "{bytes} bytes, with the proof that no entry is left out; the log's verifier key is {key}"
+    );
+    step.done("Evidence packet fetched", &detail)?;
     sharing::share(&remote, booking_id, &key, step).await?;
     erasing::erase(&remote, booking_id, &key, step).await?;
     receiver.stop().await;
@@ -240,13 +221,9 @@ async fn register(server: &Server, step: &mut Steps) -> Result<Registration, Fai
         "contactEmail": "integration@harborstage.example",
     });
     let partner = call::<RegisterPartner>(&Remote::new(&server.url(), None)?, &[], body).await?;
-    step.done(
-        "Partner registered",
-        &format!(
-            "{} ({}), with its first API key and signing secret",
-            partner.name, partner.partner_id
-        ),
-    )?;
+    let (name, id) = (&partner.name, partner.partner_id);
+    let detail = format!("{name} ({id}), with its first API key and signing secret");
+    step.done("Partner registered", &detail)?;
     Ok(partner)
 }
 
@@ -266,15 +243,13 @@ async fn record(remote: &Remote, step: &mut Steps) -> Result<BookingId, Failure>
     let booking =
         call::<GetBooking>(remote, &[&created.booking_id.to_string()], json!(null)).await?;
     let value = booking.value().map_or_else(String::new, money);
-    step.done(
-        "Booking recorded",
-        &format!(
-            "{}: {} on {}, {value}",
-            booking.booking_id,
-            booking.event_type,
-            time(booking.event_date)
-        ),
-    )?;
+    let (id, event_type, date) = (
+        booking.booking_id,
+        &booking.event_type,
+        time(booking.event_date),
+    );
+    let detail = format!("{id}: {event_type} on {date}, {value}");
+    step.done("Booking recorded", &detail)?;
     Ok(created.booking_id)
 }
 
@@ -320,9 +295,8 @@ async fn delivered(
             );
         }
         if Instant::now() > until {
-            return Err(Failure::Unexpected(
-                "the deliveries were received but never recorded as delivered".to_owned(),
-            ));
+            let why = "the deliveries were received but never recorded as delivered";
+            return Err(Failure::Unexpected(why.to_owned()));
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -35,23 +35,21 @@ pub(super) async fn share(
     let report = evidence::verify(packet.as_bytes(), key);
     let listed = call::<ListShares>(remote, &[&booking_id], Value::Null).await?;
     let views = listed.data.first().map(|share| share.views);
+    let verified = report.verified();
     for (holds, what) in [
         (
-            names(&cover, [TALENT, ORGANIZER]) == [false, false],
+            names(&cover) == [false, false],
             "the link's first page names nobody",
         ),
         (
-            names(&page, [TALENT, ORGANIZER]) == [true, false],
+            names(&page) == [true, false],
             "the page names the talent, not the organizer",
         ),
         (
-            names(&packet, [TALENT, ORGANIZER]) == [true, false],
+            names(&packet) == [true, false],
             "the packet names the talent, not the organizer",
         ),
-        (
-            report.verified(),
-            "the packet with a value withheld verifies",
-        ),
+        (verified, "the packet with a value withheld verifies"),
         (views == Some(2), "both views were recorded"),
     ] {
         expected(holds, what)?;
@@ -78,8 +76,9 @@ pub(super) async fn share(
     step.done("Link revoked: it shows nothing any more", &share_id)
 }
 
-fn names(text: &str, parties: [&str; 2]) -> [bool; 2] {
-    parties.map(|name| text.contains(name))
+/// Whether the text names the talent and the organizer.
+fn names(text: &str) -> [bool; 2] {
+    [TALENT, ORGANIZER].map(|name| text.contains(name))
 }
 
 fn expected(holds: bool, what: &str) -> Result<(), Failure> {
