@@ -207,8 +207,7 @@ fn copied(config: &Config, to: &Files) -> Result<(), Failure> {
         }
         db @ Database::Postgres(_) => {
             let to = Database::File(to.db.clone());
-            let copied = Bar::during(|draw| transfer::copy_into(db, &to, draw));
-            copied.map_err(super::transfer::failure)?;
+            Bar::during(|draw| transfer::copy_into(db, &to, draw))?;
         }
     }
     key.save(&to.key).map(drop).map_err(Failure::Unexpected)

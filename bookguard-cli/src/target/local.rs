@@ -73,22 +73,21 @@ impl Local {
         for said in [service.begun(), service.unguarded()].into_iter().flatten() {
             say(said);
         }
-        let courier = match purpose {
-            Purpose::Wait => {
-                // It gets no deliveries and claims none; it waits for outcomes and sends tests.
-                let (outbox, leased) = Outbox::new();
-                let settings = CourierConfig {
-                    claims: false,
-                    ..config.courier()
-                };
-                let courier =
-                    Courier::start(Arc::clone(service), Arc::new(outbox), leased, settings)
-                        .map_err(|e| Failure::Unexpected(e.to_string()))?;
-                Some(Arc::new(courier))
-            }
-            Purpose::Begin | Purpose::Work | Purpose::Many => None,
+        if purpose != Purpose::Wait {
+            return Ok(local);
+        }
+        // It gets no deliveries and claims none; it waits for outcomes and sends tests.
+        let (outbox, leased) = Outbox::new();
+        let settings = CourierConfig {
+            claims: false,
+            ..config.courier()
         };
-        Ok(Self { courier, ..local })
+        let courier = Courier::start(Arc::clone(service), Arc::new(outbox), leased, settings);
+        let courier = courier.map_err(|e| Failure::Unexpected(e.to_string()))?;
+        Ok(Self {
+            courier: Some(Arc::new(courier)),
+            ..local
+        })
     }
 
     /// Opens the database of `opening`, without a courier.
@@ -121,13 +120,8 @@ impl Local {
 
     /// Whether it acts for no specific partner.
     pub fn is_for_all(&self) -> bool {
-        matches!(
-            self.session.authority,
-            Authority::Administrator {
-                partner_id: None,
-                ..
-            }
-        )
+        let authority = &self.session.authority;
+        matches!(authority, Authority::Administrator { partner_id, .. } if partner_id.is_none())
     }
 
     /// Prints a notice if no server runs on the database.
