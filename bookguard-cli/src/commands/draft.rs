@@ -38,7 +38,7 @@ impl Draft {
         let mut path = place.clone().into_os_string();
         path.push(".part");
         let path = PathBuf::from(path);
-        require_dispensable(&path).map_err(fault)?;
+        require_dispensable(&path).map_err(|e| unwritten(&path, &e))?;
         for _ in 0..OPENINGS {
             // It would lead to a file that is another's.
             if path.is_symlink() {
