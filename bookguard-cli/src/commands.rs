@@ -17,6 +17,7 @@ mod declare;
 mod demo;
 mod doctor;
 mod documents;
+mod draft;
 mod drill;
 mod endpoints;
 mod evaluations;
@@ -54,40 +55,37 @@ use std::ffi::OsString;
 
 use bookguard_core::features::health::{GetHealth, Health};
 use bookguard_core::version::VERSION;
-use clap::{ArgMatches, Args as _};
+use clap::Args as _;
 
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
-use crate::output::table::{Style, fields, record};
-use crate::output::{self, Screen};
-pub use declare::Declared;
+use crate::output;
+use crate::output::table::record_fn;
 use declare::{Call, alone, operation};
+pub use declare::{CliCommand, run};
 
 /// Every command, in the order in which help lists them.
-pub fn declared() -> Vec<Declared> {
+pub fn declared() -> Vec<CliCommand> {
     let health = operation::<GetHealth>("health", "Whether the service can do its work", health);
     let about = "Print the interface document (OpenAPI)";
-    let openapi = alone("openapi", about, |call| {
-        Box::pin(async move {
-            call.screen
-                .json(match call.args::<OpenapiArgs>()?.operator {
-                    true => bookguard_server::operator_openapi_json(),
-                    false => bookguard_server::openapi_json(),
-                })
-        })
+    let openapi = alone("openapi", about, async |call| {
+        call.screen
+            .json(match call.args::<OpenapiArgs>()?.operator {
+                true => bookguard_server::operator_openapi_json(),
+                false => bookguard_server::openapi_json(),
+            })
     });
-    let completions = alone("completions", "Print the completions of a shell", |call| {
-        Box::pin(async move { completions(call) })
-    });
+    let about = "Print the completions of a shell";
+    let completions = alone("completions", about, async |call| completions(call));
     vec![
-        serve::command().into(),
-        demo::command().into(),
-        drill::command().into(),
-        health.into(),
-        activity::command().into(),
-        system::command().into(),
-        healthcheck::command().into(),
-        doctor::command().into(),
+        serve::command(),
+        demo::command(),
+        drill::command(),
+        health,
+        activity::command(),
+        system::command(),
+        healthcheck::command(),
+        doctor::command(),
         partners::commands(),
         api_keys::commands(),
         operator_keys::commands(),
@@ -104,35 +102,35 @@ pub fn declared() -> Vec<Declared> {
         evidence::commands(),
         ledger::commands(),
         witness::commands(),
-        listen::command().into(),
-        trigger::command().into(),
+        listen::command(),
+        trigger::command(),
         verify::webhook_commands(),
-        transfer::command().into(),
-        backup::command().into(),
-        restore::command().into(),
-        migrate::command().into(),
-        mcp::command().into(),
-        api::command().into(),
-        login::login().into(),
+        transfer::command(),
+        backup::command(),
+        restore::command(),
+        migrate::command(),
+        mcp::command(),
+        api::command(),
+        login::login(),
         login::profiles(),
-        openapi.with::<OpenapiArgs>().into(),
-        completions.with::<CompletionsArgs>().into(),
-        man::command().into(),
+        openapi.with::<OpenapiArgs>(),
+        completions.with::<CompletionsArgs>(),
+        man::command(),
     ]
 }
 
 /// The whole command line, as clap reads it.
-pub fn shape(declared: &[Declared]) -> clap::Command {
+pub fn shape(declared: &[CliCommand]) -> clap::Command {
     shape_of(declared, &|_| true)
 }
 
 /// The part of the command line that clap needs to parse these words. Building the flags of every command would slow down
 /// each start.
-pub fn shape_for(declared: &[Declared], words: &[OsString]) -> clap::Command {
+pub fn shape_for(declared: &[CliCommand], words: &[OsString]) -> clap::Command {
     shape_of(declared, &|name| words.iter().any(|word| word == name))
 }
 
-fn shape_of(declared: &[Declared], typed: &dyn Fn(&str) -> bool) -> clap::Command {
+fn shape_of(declared: &[CliCommand], typed: &dyn Fn(&str) -> bool) -> clap::Command {
     let command = clap::Command::new("bookguard")
         .version(VERSION)
         .after_help(
@@ -148,19 +146,6 @@ fn shape_of(declared: &[Declared], typed: &dyn Fn(&str) -> bool) -> clap::Comman
         .subcommands(declared.iter().map(|command| command.shape(typed)));
     // Otherwise clap takes the arguments' doc comment as the program's.
     GlobalArgs::augment_args(command).about("Evidence and protection for bookings")
-}
-
-/// Runs the command line.
-///
-/// # Errors
-/// Those of the command that was typed.
-pub async fn run(
-    declared: &[Declared],
-    place: &GlobalArgs,
-    screen: &Screen,
-    matches: &ArgMatches,
-) -> Result<(), Failure> {
-    declare::run(declared, place, screen, matches).await
 }
 
 #[derive(Debug, clap::Args)]
@@ -184,12 +169,9 @@ fn completions(call: Call<'_>) -> Result<(), Failure> {
     output::print(&String::from_utf8_lossy(&script))
 }
 
-fn health(health: &Health, style: Style) -> String {
-    let fields = fields! {
-        "status" => health.status,
-        "time" => health.timestamp,
-    };
-    record(style, &fields)
+record_fn! { fn health(health: &Health) =>
+    "status" => health.status,
+    "time" => health.timestamp,
 }
 
 #[cfg(test)]

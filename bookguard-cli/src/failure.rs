@@ -169,7 +169,8 @@ impl Failure {
 
     /// Whether the service refused with this code.
     pub fn is(&self, code: &str) -> bool {
-        matches!(self, Self::Refused(refusal) if refusal.body.code == code)
+        self.refusal()
+            .is_some_and(|refusal| refusal.body.code == code)
     }
 
     /// How long to wait before the same request is made again, if the service asks for that.
@@ -188,7 +189,10 @@ impl Failure {
                 let json = json.expect("strings and lists of strings always serialize");
                 escaped(&json).into_owned()
             }
-            Format::Table | Format::Csv => for_people(&body, self.flags(), self.retry_after_s()),
+            Format::Table | Format::Csv => {
+                let flags = self.refusal().map(|refusal| refusal.flags.as_slice());
+                for_people(&body, flags.unwrap_or_default(), self.retry_after_s())
+            }
         })
     }
 
@@ -198,18 +202,15 @@ impl Failure {
         text.trim_start_matches("error: ").to_owned()
     }
 
-    fn retry_after_s(&self) -> Option<u32> {
+    fn refusal(&self) -> Option<&ErrorAnswer> {
         match self {
-            Self::Refused(refusal) => refusal.retry_after_s,
+            Self::Refused(refusal) => Some(refusal),
             _ => None,
         }
     }
 
-    fn flags(&self) -> &[Option<String>] {
-        match self {
-            Self::Refused(refusal) => &refusal.flags,
-            _ => &[],
-        }
+    fn retry_after_s(&self) -> Option<u32> {
+        self.refusal()?.retry_after_s
     }
 
     fn body(&self) -> Option<ErrorBody> {

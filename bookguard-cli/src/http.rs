@@ -11,11 +11,12 @@ use crate::failure::Failure;
 /// The media type of JSON.
 pub(crate) const JSON: &str = "application/json";
 
-/// Builds a client with these settings.
+/// Builds a client with these settings. If what it calls is on this machine, a proxy from the environment cannot reach that.
 ///
 /// # Errors
 /// [`Failure::Unexpected`] if TLS cannot be set up, because the system has no certificates of authorities.
 pub(crate) fn client(
+    is_here: bool,
     settings: impl FnOnce(ClientBuilder) -> ClientBuilder,
 ) -> Result<Client, Failure> {
     let tls = bookguard_server::tls::system_trust()
@@ -27,21 +28,20 @@ pub(crate) fn client(
     let builder = Client::builder()
         .tls_backend_preconfigured(tls)
         .redirect(reqwest::redirect::Policy::none());
-    settings(builder)
-        .build()
-        .map_err(|e| Failure::Unexpected(format!("no HTTP client can be made: {e}")))
+    let builder = match is_here {
+        true => settings(builder).no_proxy(),
+        false => settings(builder),
+    };
+    let built = builder.build();
+    built.map_err(|e| Failure::Unexpected(format!("no HTTP client can be made: {e}")))
 }
 
 /// The innermost cause, which is the informative one. The outer ones only repeat the address, and with it a proxy's
 /// credentials.
 pub(crate) fn cause(error: &reqwest::Error) -> String {
-    let Some(mut cause) = error.source() else {
-        return "the request failed".to_owned();
-    };
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    in_words(cause.to_string())
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    let innermost = causes.last().map(|cause| in_words(cause.to_string()));
+    innermost.unwrap_or_else(|| "the request failed".to_owned())
 }
 
 /// What the TLS library says of an answer in clear, in words for people.

@@ -86,11 +86,7 @@ impl Screen {
         answer: &Answer<T>,
         table: impl FnOnce(&T, Style) -> String,
     ) -> Result<(), Failure> {
-        only_answer(if self.is_plain_table() {
-            print(&table(&answer.output, self.style))
-        } else {
-            self.json(&answer.json)
-        })
+        self.shown(&answer.json, |style| table(&answer.output, style))
     }
 
     /// Shows a result that is not an operation's answer, in the same way.
@@ -102,10 +98,13 @@ impl Screen {
         value: &impl Serialize,
         text: impl FnOnce(Style) -> String,
     ) -> Result<(), Failure> {
-        only_answer(if self.is_plain_table() {
-            print(&text(self.style))
-        } else {
-            self.json(&line(value)?)
+        self.shown(&line(value)?, text)
+    }
+
+    fn shown(&self, json: &str, text: impl FnOnce(Style) -> String) -> Result<(), Failure> {
+        only_answer(match self.is_plain_table() {
+            true => print(&text(self.style)),
+            false => self.json(json),
         })
     }
 
@@ -178,10 +177,9 @@ impl Screen {
 
     /// Shows JSON: indented on a terminal, byte for byte elsewhere.
     fn laid_out(&self, json: &str) -> Result<(), Failure> {
-        if self.terminal {
-            print(&laid_out(json))
-        } else {
-            print(json)
+        match self.terminal {
+            true => print(&laid_out(json)),
+            false => print(json),
         }
     }
 }
@@ -235,10 +233,9 @@ fn line(value: &impl Serialize) -> Result<String, Failure> {
 }
 
 fn default_format(terminal: bool) -> Format {
-    if terminal {
-        Format::Table
-    } else {
-        Format::Json
+    match terminal {
+        true => Format::Table,
+        false => Format::Json,
     }
 }
 

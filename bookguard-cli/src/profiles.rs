@@ -9,6 +9,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use bookguard_core::private;
 use serde::{Deserialize, Serialize};
 
 use crate::args::Var;
@@ -137,7 +138,7 @@ impl Profiles {
                 return Err(wrong(&path, &format!("cannot be read: {error}")));
             }
         };
-        if is_open(&path) {
+        if private::mode(&path).is_some_and(|mode| mode & 0o077 != 0) {
             let shown = path.display();
             return Err(wrong(
                 &path,
@@ -146,10 +147,7 @@ impl Profiles {
         }
         toml::from_str(&text).map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |at| {
-                1 + text[..at.start]
-                    .bytes()
-                    .filter(|byte| *byte == b'\n')
-                    .count()
+                1 + text[..at.start].matches('\n').count()
             });
             // The parser's own words may quote the value, which may be a key.
             wrong(
@@ -179,7 +177,10 @@ impl Profiles {
         };
         let text = toml::to_string(self).map_err(|e| cannot(io::Error::other(e)))?;
         let folder = path.parent().unwrap_or(Path::new("."));
-        make_folder(folder).map_err(cannot)?;
+        let mut maker = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
+        maker.recursive(true).create(folder).map_err(cannot)?;
         // Only its owner can read it, from the beginning.
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
         file.write_all(text.as_bytes()).map_err(cannot)?;
@@ -231,30 +232,6 @@ fn path(var: Var<'_>) -> Option<PathBuf> {
 
 fn wrong(path: &Path, why: &str) -> Failure {
     Failure::Usage(format!("{} {why}", path.display()))
-}
-
-#[cfg(unix)]
-fn make_folder(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700).create(folder)
-}
-
-#[cfg(not(unix))]
-fn make_folder(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)
-}
-
-#[cfg(unix)]
-fn is_open(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.metadata()
-        .is_ok_and(|file| file.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_open(_: &Path) -> bool {
-    false
 }
 
 #[cfg(all(test, unix))]

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use bookguard_core::model::PartnerId;
-use bookguard_server::config::settings::{Faults, Source};
+use bookguard_server::config::settings::{Faults, Setting, Source};
 use bookguard_server::config::{Config, Settings};
 
 use crate::args::{GlobalArgs, SettingFlags, Var};
@@ -226,7 +226,12 @@ pub fn config(
 ) -> Result<Config, Failure> {
     let load = || -> Result<Config, String> {
         let mut faults = Faults::default();
-        let [flags, variables] = typed(place, serve, var, &mut faults);
+        let flags = Settings::read(Source::Flag, &mut faults, |setting| {
+            let said = place.settings.said(setting);
+            said.or_else(|| serve?.said(setting))
+        });
+        let from = |setting: &Setting| var(&setting.variable());
+        let variables = Settings::read(Source::Variable, &mut faults, from);
         let file = config_file(place, var);
         let config = Config::load(file.as_deref(), flags, variables, faults)?;
         let set = std::env::vars_os().filter(|(_, value)| !value.is_empty());
@@ -238,35 +243,19 @@ pub fn config(
     load().map_err(Failure::Usage)
 }
 
-/// The settings given as flags, and those of the environment.
-fn typed(
-    place: &GlobalArgs,
-    serve: Option<&SettingFlags<false>>,
-    var: Var<'_>,
-    faults: &mut Faults,
-) -> [Settings; 2] {
-    let flags = Settings::read(Source::Flag, faults, |setting| {
-        let said = place.settings.said(setting);
-        said.or_else(|| serve?.said(setting))
-    });
-    let variables = Settings::read(Source::Variable, faults, |setting| var(&setting.variable()));
-    [flags, variables]
-}
-
 /// The configuration file, if one is named.
 pub fn config_file(place: &GlobalArgs, var: Var<'_>) -> Option<PathBuf> {
     let file = place.config.clone();
     file.or_else(|| var("BOOKGUARD_CONFIG").map(PathBuf::from))
 }
 
-fn text(var: Var<'_>, name: &str) -> Result<Option<String>, Failure> {
-    var(name)
-        .map(|value| {
-            value
-                .into_string()
-                .map_err(|_| Failure::Usage(format!("{name} is not valid UTF-8")))
-        })
-        .transpose()
+/// The text of a variable, if it is set.
+///
+/// # Errors
+/// [`Failure::Usage`] for what is not UTF-8.
+pub fn text(var: Var<'_>, name: &str) -> Result<Option<String>, Failure> {
+    let text = var(name).map(OsString::into_string).transpose();
+    text.map_err(|_| Failure::Usage(format!("{name} is not valid UTF-8")))
 }
 
 fn partner_id(text: &str) -> Result<PartnerId, Failure> {

@@ -2,7 +2,7 @@
 //!
 //! Every operation goes through one generic call, so a command never knows which of the two it uses.
 
-mod curl;
+pub mod curl;
 pub mod local;
 pub mod remote;
 
@@ -89,6 +89,14 @@ impl Target {
                 _ => remote.call::<O>(request).await,
             },
         }
+    }
+
+    /// Calls an operation for these ids, with this body unless it is null, and returns what it answers.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub async fn ask<O: Operation>(&self, ids: &[&str], body: Value) -> Result<O::Output, Failure> {
+        Ok(self.call::<O>(request(ids, &body)).await?.output)
     }
 
     /// Calls an operation whose answer is a file.

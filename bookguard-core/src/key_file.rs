@@ -145,7 +145,7 @@ impl LedgerKey {
             LedgerKeySource::Text(text) => Self::parse(text.reveal()).map(Some).map_err(|why| {
                 format!(
                     "BOOKGUARD_LEDGER_KEY does not hold a complete ledger key: {why}. It must hold the one line of the key's \
-                     file, not encoded, or the file's path"
+                     file, not encoded, or the file's path, which begins with ./ in this folder"
                 )
             }),
         }

@@ -30,7 +30,7 @@ struct AcceptArgs {
 pub(super) fn command() -> CliCommand {
     let about = "After the database lost published entries: continue with the rest, as a new log that says so (on the database \
                  only)";
-    special("accept-rollback", about, |call| Box::pin(run(call))).with::<AcceptArgs>()
+    special("accept-rollback", about, run).with::<AcceptArgs>()
 }
 
 /// Accepts the loss, if there is one and the administrator agrees.

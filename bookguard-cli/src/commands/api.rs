@@ -42,24 +42,20 @@ fn method(word: &str) -> Result<Method, String> {
 
 pub(super) fn command() -> CliCommand {
     let about = "Send any request to a server's interface";
-    alone("api", about, |call| Box::pin(run(call))).with::<ApiArgs>()
-}
-
-/// The server to ask; a database has no interface of this kind.
-fn server(call: Call<'_>) -> Result<Where, Failure> {
-    match settings::place(call.place, &environment)? {
-        Where::Database { .. } => Err(needs_server()),
-        server => Ok(server),
-    }
-}
-
-fn needs_server() -> Failure {
-    let why = "\"api\" sends a request to a server: name it with --url or BOOKGUARD_URL";
-    Failure::Usage(why.to_owned())
+    alone("api", about, run).with::<ApiArgs>()
 }
 
 async fn run(call: Call<'_>) -> Result<(), Failure> {
-    let Target::Remote(server) = Target::open(server(call)?, Purpose::Work)? else {
+    let needs_server = || {
+        let why = "\"api\" sends a request to a server: name it with --url or BOOKGUARD_URL";
+        Failure::Usage(why.to_owned())
+    };
+    let place = settings::place(call.place, &environment)?;
+    // A database has no interface of this kind, and is not opened.
+    if let Where::Database { .. } = place {
+        return Err(needs_server());
+    }
+    let Target::Remote(server) = Target::open(place, Purpose::Work)? else {
         return Err(needs_server());
     };
     let ApiArgs {

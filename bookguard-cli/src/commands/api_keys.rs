@@ -2,22 +2,22 @@
 
 use bookguard_core::features::api_keys::rotation::{RotateApiKey, RotatedApiKey};
 use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, NewApiKey, RevokeApiKey};
-use bookguard_core::model::{ApiKey, Page};
+use bookguard_core::model::ApiKey;
 
-use super::declare::{Call, Declared, Flags, carried, group, operation};
+use super::declare::{Call, CliCommand, Flags, carried, group, operation};
 use super::partner_export::pages;
 use crate::args::{self, ConsentArgs, period_ms};
 use crate::failure::Failure;
-use crate::output::table::{Style, fields, or_dash, page, record};
+use crate::output::table::{Style, fields, or_dash, page_fn, record, record_fn};
 use crate::target::Target;
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "Create a key; it is shown only once";
     let create = operation::<CreateApiKey>("create", about, new_key);
     let about = "List keys, newest first, without the keys themselves";
     let list = operation::<ListApiKeys>("list", about, keys);
     let about = "Revoke a key; asks first if it is the key that the command itself uses";
-    let revoke = carried::<RevokeApiKey>("revoke", about, |call| Box::pin(revoke(call)));
+    let revoke = carried::<RevokeApiKey>("revoke", about, revoke).with::<ConsentArgs>();
     let create = create.flags(|flags| {
         flags
             .name("scopes", "scope")
@@ -25,8 +25,7 @@ pub(super) fn commands() -> Declared {
     });
     let about = "Replace a key; the new one is shown only once, and both work for a while";
     let rotate = operation::<RotateApiKey>("rotate", about, rotated).flags(overlap);
-    let revoke = revoke.with::<ConsentArgs>().into();
-    let commands = [create.into(), list.into(), rotate.into(), revoke];
+    let commands = [create, list, rotate, revoke];
     group("api-keys", "A partner's API keys", commands)
 }
 
@@ -109,30 +108,25 @@ fn rotated(rotated: &RotatedApiKey, style: Style) -> String {
     record(style, &fields) + KEEP
 }
 
-/// Shows one key, without the key itself.
-fn key(key: &ApiKey, style: Style) -> String {
-    let fields = fields! {
-        "API key id" => key.api_key_id,
-        "name" => key.name,
-        "scopes" => key.scopes.words().join(" "),
-        "ends with" => key.hint,
-        "created" => key.created_at,
-        "expires" => key.expires_at,
-        "last used" => key.last_used_at,
-        "revoked" => key.revoked_at,
-    };
-    record(style, &fields)
+// Shows one key, without the key itself.
+record_fn! { fn key(key: &ApiKey) =>
+    "API key id" => key.api_key_id,
+    "name" => key.name,
+    "scopes" => key.scopes.words().join(" "),
+    "ends with" => key.hint,
+    "created" => key.created_at,
+    "expires" => key.expires_at,
+    "last used" => key.last_used_at,
+    "revoked" => key.revoked_at,
 }
 
-fn keys(page: &Page<ApiKey>, style: Style) -> String {
-    page! { style, "API keys", page, key =>
-        "API KEY ID" => key.api_key_id,
-        "NAME" => key.name,
-        "SCOPES" => key.scopes.words().join(" "),
-        "ENDS WITH" => key.hint,
-        "CREATED" => key.created_at,
-        "EXPIRES" => or_dash(key.expires_at),
-        "LAST USED" => or_dash(key.last_used_at),
-        "REVOKED" => or_dash(key.revoked_at),
-    }
+page_fn! { fn keys(key: &ApiKey), "API keys" =>
+    "API KEY ID" => key.api_key_id,
+    "NAME" => key.name,
+    "SCOPES" => key.scopes.words().join(" "),
+    "ENDS WITH" => key.hint,
+    "CREATED" => key.created_at,
+    "EXPIRES" => or_dash(key.expires_at),
+    "LAST USED" => or_dash(key.last_used_at),
+    "REVOKED" => or_dash(key.revoked_at),
 }

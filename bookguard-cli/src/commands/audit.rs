@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use bookguard_core::features::audit::{ListAudit, look};
 use bookguard_core::features::retention::old_before;
 use bookguard_core::limits::{AUDIT_DAYS_MAX, AUDIT_DAYS_MIN};
-use bookguard_core::model::{AuditId, AuditRecord, Page, Timestamp};
+use bookguard_core::model::{AuditId, AuditRecord, Timestamp};
 use serde::Serialize;
 use tokio::task::block_in_place;
 
-use super::declare::{Call, Declared, group, operation, special};
+use super::declare::{Call, CliCommand, group, operation, special};
 use super::prune::PruneArgs;
 use crate::args::ago;
 use crate::failure::Failure;
-use crate::output::table::{Style, grouped, joined, or_dash, page, time, word};
+use crate::output::table::{grouped, joined, or_dash, page_fn, time, word};
 use crate::target::local::Local;
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "List what changed keys, secrets, endpoints and policies, and what the operator did, newest first";
     let list = operation::<ListAudit>("list", about, records).flags(|flags| {
         flags.read("since", SINCE, ago).read(
@@ -26,27 +26,22 @@ pub(super) fn commands() -> Declared {
         );
     });
     let about = "Delete records that are too old (on the database only)";
-    let prune = special("prune", about, |call| Box::pin(prune(call))).with::<PruneArgs>();
-    group(
-        "audit",
-        "Who changed what, when and from where",
-        [list.into(), prune.into()],
-    )
+    let prune = special("prune", about, prune).with::<PruneArgs>();
+    let about = "Who changed what, when and from where";
+    group("audit", about, [list, prune])
 }
 
 const SINCE: &str = "Only records made at this time or later: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z";
 
-fn records(page: &Page<AuditRecord>, style: Style) -> String {
-    page! { style, "audit records", page, record =>
-        "AT" => record.at,
-        "ACTION" => record.action,
-        "BY" => word(&record.actor.kind),
-        "KEY" => or_dash(record.actor.key_id.clone()),
-        "NAME" => or_dash(record.actor.name.clone()),
-        "FROM" => or_dash(record.address.clone()),
-        "PARTNER" => or_dash(record.partner_id),
-        "SUBJECT" => or_dash(joined(record.subject.values(), " ")),
-    }
+page_fn! { fn records(record: &AuditRecord), "audit records" =>
+    "AT" => record.at,
+    "ACTION" => record.action,
+    "BY" => word(&record.actor.kind),
+    "KEY" => or_dash(record.actor.key_id.clone()),
+    "NAME" => or_dash(record.actor.name.clone()),
+    "FROM" => or_dash(record.address.clone()),
+    "PARTNER" => or_dash(record.partner_id),
+    "SUBJECT" => or_dash(joined(record.subject.values(), " ")),
 }
 
 /// What `audit prune` deleted, or would delete.

@@ -29,8 +29,6 @@ use crate::failure::Failure;
 use crate::output::bar::Bar;
 use crate::output::table::{counted, grouped};
 use crate::output::{Screen, error_format, say};
-use crate::settings::{self, Where, environment};
-use crate::target::only_here;
 use crate::text::plain;
 
 /// How many backups stay if the user does not say.
@@ -63,7 +61,7 @@ fn kept(typed: &str) -> Result<u32, String> {
 
 pub(super) fn command() -> CliCommand {
     let about = "Copy a database into one file, even while a server runs on it";
-    alone("backup", about, |call| Box::pin(run(call))).with::<BackupArgs>()
+    alone("backup", about, run).with::<BackupArgs>()
 }
 
 /// Makes a backup, or one after another.
@@ -73,9 +71,7 @@ pub(super) fn command() -> CliCommand {
 /// [`Failure::NotVerified`] for a copy that does not verify, [`Failure::Unexpected`] for everything that failed.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let BackupArgs { to, keep, every } = call.args()?;
-    let Where::Database { config, .. } = settings::place(call.place, &environment)? else {
-        return Err(only_here());
-    };
+    let config = call.config()?;
     let every = every.as_deref().map(|time| duration("--every", time));
     let every = every.transpose()?;
     let mut ending = Ending::new()?;
@@ -87,12 +83,8 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     })?;
     let errors = error_format(call.place.output);
     let mut into = IntoFolder {
-        check: BackupCheck::new(
-            &config.db,
-            config.ledger_key.clone(),
-            config.guard_file.clone(),
-        ),
-        config: *config,
+        check: check_of(&config),
+        config,
         unchecked: None,
         keep: keep.unwrap_or(KEEP) as usize,
         ending,
@@ -121,7 +113,8 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
                 lines.show(&json_of(&kept), |_| told_of(&kept))?;
                 wait = into.due_in(every);
             }
-            Some(Err(failure @ Failure::Refused(_))) if !is_passing(&failure) => {
+            // Another backup ends soon.
+            Some(Err(failure @ Failure::Refused(_))) if !failure.is("backup_running") => {
                 return Err(failure);
             }
             Some(Err(failure)) => {
@@ -136,11 +129,6 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
 /// Whether another backup would only be set aside like the last one, for whose check there was no ledger key, this long ago.
 fn is_in_vain(since: Option<Duration>, every: Duration, has_key: bool) -> bool {
     !has_key && since.is_some_and(|since| since < every)
-}
-
-/// Whether a refusal may be over soon.
-fn is_passing(failure: &Failure) -> bool {
-    matches!(failure, Failure::Refused(answer) if answer.body.code == "backup_running")
 }
 
 /// Backups into a folder.
@@ -226,9 +214,7 @@ impl Ending {
     ) -> Option<Result<T, Failure>> {
         let (tell, mut done) = oneshot::channel();
         let work = move || {
-            let mut bar = Bar::new();
-            let made = work(&mut |done, total| bar.draw(done, total));
-            bar.clear();
+            let made = Bar::during(work);
             // Nobody waits for it any more if the command ends.
             let _ = tell.send(made.map_err(Failure::from));
         };
@@ -251,6 +237,12 @@ impl Ending {
             }
         }
     }
+}
+
+/// The check of a backup of this database.
+pub(super) fn check_of(config: &Config) -> BackupCheck {
+    let (key, guard) = (config.ledger_key.clone(), config.guard_file.clone());
+    BackupCheck::new(&config.db, key, guard)
 }
 
 fn stopped() -> Failure {
@@ -303,7 +295,7 @@ async fn into_file(
     let work = move |progress: Progress<'_>| backup::backup(&db, &to, reserve, progress);
     let made = ending.while_working(work).await;
     let made = made.unwrap_or_else(|| Err(stopped()))?;
-    let key = BackupCheck::new(&config.db, config.ledger_key.clone(), None).ledger_key;
+    let key = check_of(config).ledger_key;
     let mut value = members(&made, file);
     value["ledgerKey"] = json!(key.path());
     screen.said(&value, |_| in_words(&made, file, &key))

@@ -10,11 +10,11 @@ use bookguard_core::features::bookings::{
 };
 use bookguard_core::model::Booking;
 
-use super::declare::{Declared, group, listing, operation};
+use super::declare::{CliCommand, group, listing, operation};
 use super::{cancellations, evaluations};
-use crate::output::table::{Style, fields, joined, leaf, money, pages, record};
+use crate::output::table::{Style, fields, joined, leaf, money, pages, record, record_fn};
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let create = operation::<CreateBooking>("create", "Record a booking", created).flags(|flags| {
         flags
             .without("partnerId")
@@ -29,34 +29,30 @@ pub(super) fn commands() -> Declared {
     let list = listing::<ListBookings>("list", about, bookings, of_all);
     let protect =
         operation::<ProtectBooking>("protect", "Lock a booking into the ledger", protected);
-    group(
-        "bookings",
-        "Bookings: record, protect, read, move, evaluate, cancel, erase",
-        [
-            create.into(),
-            operation::<GetBooking>("get", "Show a booking", booking).into(),
-            list.into(),
-            protect.into(),
-            reschedules::command().into(),
-            acceptances::disclosure().into(),
-            acceptances::accept().into(),
-            evaluations::command().into(),
-            cancellations::command().into(),
-            erasures::erase().into(),
-            erasures::erasures().into(),
-            erasures::holds(),
-        ],
-    )
+    let get = operation::<GetBooking>("get", "Show a booking", booking);
+    let about = "Bookings: record, protect, read, move, evaluate, cancel, erase";
+    let commands = [
+        create,
+        get,
+        list,
+        protect,
+        reschedules::command(),
+        acceptances::disclosure(),
+        acceptances::accept(),
+        evaluations::command(),
+        cancellations::command(),
+        erasures::erase(),
+        erasures::erasures(),
+        erasures::holds(),
+    ];
+    group("bookings", about, commands)
 }
 
-fn created(new: &BookingCreated, style: Style) -> String {
-    let fields = fields! {
-        "booking" => new.booking_id,
-        "partner" => new.partner_id,
-        "status" => new.status,
-        "created" => new.created_at,
-    };
-    record(style, &fields)
+record_fn! { fn created(new: &BookingCreated) =>
+    "booking" => new.booking_id,
+    "partner" => new.partner_id,
+    "status" => new.status,
+    "created" => new.created_at,
 }
 
 fn booking(booking: &Booking, style: Style) -> String {

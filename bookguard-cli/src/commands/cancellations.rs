@@ -16,7 +16,7 @@ use bookguard_core::operation::Request;
 use bookguard_core::policy::{Evaluation, EvaluationStatus, NamedDocument, Resolution};
 use clap::Args;
 
-use super::declare::{Call, CliCommand, Declared, add, carried, group, listing, operation};
+use super::declare::{Call, CliCommand, add, carried, group, listing, operation};
 use super::evaluations::{alternatives, decided, evaluation, policy_evaluation, sums};
 use crate::consent;
 use crate::failure::{ErrorBody, Failure};
@@ -25,12 +25,28 @@ use crate::output::Answer;
 use crate::output::table::{Style, fields, pages, record};
 use bookguard_core::input::{JsonObject, quoted};
 
-/// The flags that name the expected result.
-const EXPECTED: [&str; 4] = [
-    "expect-refund",
-    "expect-penalty",
-    "expect-compensation",
-    "expect-policy",
+/// The members of the expected result that can be typed, their flags, and what those say.
+const EXPECTED: [(&str, &str, &str); 4] = [
+    (
+        "expected.refundMinorUnits",
+        "expect-refund",
+        "Cancel only if the refund is exactly this, in minor units (50000 for USD 500.00)",
+    ),
+    (
+        "expected.penaltyMinorUnits",
+        "expect-penalty",
+        "Cancel only if exactly this is kept, or owed, in minor units",
+    ),
+    (
+        "expected.compensationMinorUnits",
+        "expect-compensation",
+        "Cancel only if exactly this is owed to the organizer on top of the refund, in minor units",
+    ),
+    (
+        "expected.policyHash",
+        "expect-policy",
+        "Cancel only under the policy with this hash",
+    ),
 ];
 
 /// The members of `expected` that servers of 0.1.0 do not know, and the flags that name them.
@@ -55,46 +71,23 @@ struct CancelArgs {
 
 pub(super) fn command() -> CliCommand {
     let about = "Cancel a booking: shows the result first, and asks";
-    let command = carried::<CancelBooking>("cancel", about, |call| Box::pin(cancel(call)));
+    let command = carried::<CancelBooking>("cancel", about, cancel);
     command.with::<CancelArgs>().flags(|flags| {
-        flags
-            .without("evidence")
-            .without("expected.resolutionPath")
-            .name("expected.refundMinorUnits", "expect-refund")
-            .says(
-                "expected.refundMinorUnits",
-                "Cancel only if the refund is exactly this, in minor units (50000 for USD 500.00)",
-            )
-            .name("expected.penaltyMinorUnits", "expect-penalty")
-            .says(
-                "expected.penaltyMinorUnits",
-                "Cancel only if exactly this is kept, or owed, in minor units",
-            )
-            .name("expected.compensationMinorUnits", "expect-compensation")
-            .says(
-                "expected.compensationMinorUnits",
-                "Cancel only if exactly this is owed to the organizer on top of the refund, in minor units",
-            )
-            .name("expected.policyHash", "expect-policy")
-            .says(
-                "expected.policyHash",
-                "Cancel only under the policy with this hash",
-            );
+        flags.without("evidence").without("expected.resolutionPath");
+        for (name, flag, about) in EXPECTED {
+            flags.says(name, about).name(name, flag);
+        }
     })
 }
 
-pub(super) fn resolutions() -> Declared {
+pub(super) fn resolutions() -> CliCommand {
     let about = "List the results of cancellations, the newest booking's first";
     let list = listing::<ListResolutions>("list", about, listed, of_all);
     let get = operation::<GetResolution>("get", "Show the result of a cancellation", resolution);
     let decide =
         operation::<DecideResolution>("decide", "Decide what was left to a person", resolution);
     let about = "The results of cancellations, and decisions left to a person";
-    group(
-        "resolutions",
-        about,
-        [list.into(), get.into(), decide.into()],
-    )
+    group("resolutions", about, [list, get, decide])
 }
 
 /// Cancels a booking, after the user has seen the result and agreed.
@@ -121,7 +114,9 @@ async fn cancel(call: Call<'_>) -> Result<(), Failure> {
             shown = Some(evaluation);
         }
     }
-    let said = EXPECTED.iter().any(|flag| call.typed(flag).is_some());
+    let said = EXPECTED
+        .iter()
+        .any(|(_, flag, _)| call.typed(flag).is_some());
     let insists = LATER.iter().any(|(_, flag)| call.typed(flag).is_some());
     let mut is_older = false;
     loop {

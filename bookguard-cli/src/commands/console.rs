@@ -7,121 +7,105 @@ use bookguard_core::features::console::{
 use bookguard_core::features::operator_sessions::{
     CreateOperatorLink, EndOperatorSession, ListOperatorSessions, NewOperatorLink,
 };
-use bookguard_core::model::{ConsoleSession, OperatorSession, Page};
+use bookguard_core::model::{ConsoleSession, OperatorSession};
 
-use super::declare::{Declared, group, operation};
-use crate::output::table::{Style, fields, or_dash, page, record};
+use super::declare::{CliCommand, group, operation};
+use crate::output::table::{or_dash, page_fn, record_fn};
 
-pub(super) fn links() -> Declared {
+pub(super) fn links() -> CliCommand {
     let about = "Make a link that signs a person in once; it is shown only once";
     let create = operation::<CreateConsoleLink>("create", about, new_link).flags(|flags| {
         flags.name("scopes", "scope");
     });
     let about = "Links that sign a person in to the console";
-    group("console-links", about, [create.into()])
+    group("console-links", about, [create])
 }
 
-pub(super) fn sessions() -> Declared {
+pub(super) fn sessions() -> CliCommand {
     let about = "List sessions and links that were not opened, newest first";
     let list = operation::<ListConsoleSessions>("list", about, sessions_page);
     let about = "End a session, or a link that was not opened";
     let end = operation::<EndConsoleSession>("end", about, session);
     let about = "Sessions in which people use the console";
-    group("console-sessions", about, [list.into(), end.into()])
+    group("console-sessions", about, [list, end])
 }
 
-pub(super) fn operator_links() -> Declared {
+pub(super) fn operator_links() -> CliCommand {
     let about = "Make a link that signs a person of the operator in once; it is shown only once (for the operator)";
     let create = operation::<CreateOperatorLink>("create", about, new_operator_link);
     let about = "Links that sign a person in to the operator's console";
-    group("operator-links", about, [create.into()])
+    group("operator-links", about, [create])
 }
 
-pub(super) fn operator_sessions() -> Declared {
+pub(super) fn operator_sessions() -> CliCommand {
     let about = "List sessions and links that were not opened, newest first (for the operator)";
     let list = operation::<ListOperatorSessions>("list", about, operator_sessions_page);
     let about = "End a session, or a link that was not opened (for the operator)";
     let end = operation::<EndOperatorSession>("end", about, operator_session);
     let about = "Sessions in which people of the operator use its console";
-    group("operator-sessions", about, [list.into(), end.into()])
+    group("operator-sessions", about, [list, end])
 }
 
 const PASS_ON: &str = "\n\nPass the link on now: it is not shown again, and works once.";
 
-fn new_operator_link(new: &NewOperatorLink, style: Style) -> String {
-    let fields = fields! {
-        "console session id" => new.console_session_id,
-        "link" => new.url,
-        "person" => new.person,
-        "operator key id" => new.operator_key_id,
-        "created" => new.created_at,
-        "expires" => new.expires_at,
-    };
-    record(style, &fields) + PASS_ON
+record_fn! { fn new_operator_link(new: &NewOperatorLink), PASS_ON =>
+    "console session id" => new.console_session_id,
+    "link" => new.url,
+    "person" => new.person,
+    "operator key id" => new.operator_key_id,
+    "created" => new.created_at,
+    "expires" => new.expires_at,
 }
 
-fn operator_session(session: &OperatorSession, style: Style) -> String {
-    let fields = fields! {
-        "console session id" => session.console_session_id,
-        "person" => session.person,
-        "operator key id" => session.operator_key_id,
-        "created" => session.created_at,
-        "started" => session.started_at,
-        "expires" => session.expires_at,
-        "ended" => session.ended_at,
-    };
-    record(style, &fields)
+record_fn! { fn operator_session(session: &OperatorSession) =>
+    "console session id" => session.console_session_id,
+    "person" => session.person,
+    "operator key id" => session.operator_key_id,
+    "created" => session.created_at,
+    "started" => session.started_at,
+    "expires" => session.expires_at,
+    "ended" => session.ended_at,
 }
 
-fn operator_sessions_page(page: &Page<OperatorSession>, style: Style) -> String {
-    page! { style, "console sessions", page, session =>
-        "CONSOLE SESSION ID" => session.console_session_id,
-        "PERSON" => or_dash(session.person.as_ref()),
-        "OPERATOR KEY ID" => session.operator_key_id,
-        "CREATED" => session.created_at,
-        "STARTED" => or_dash(session.started_at),
-        "EXPIRES" => session.expires_at,
-        "ENDED" => or_dash(session.ended_at),
-    }
+page_fn! { fn operator_sessions_page(session: &OperatorSession), "console sessions" =>
+    "CONSOLE SESSION ID" => session.console_session_id,
+    "PERSON" => or_dash(session.person.as_ref()),
+    "OPERATOR KEY ID" => session.operator_key_id,
+    "CREATED" => session.created_at,
+    "STARTED" => or_dash(session.started_at),
+    "EXPIRES" => session.expires_at,
+    "ENDED" => or_dash(session.ended_at),
 }
 
-fn new_link(new: &NewConsoleLink, style: Style) -> String {
-    let fields = fields! {
-        "console session id" => new.console_session_id,
-        "link" => new.url,
-        "person" => new.person,
-        "API key id" => new.api_key_id,
-        "scopes" => new.scopes.words().join(" "),
-        "created" => new.created_at,
-        "expires" => new.expires_at,
-    };
-    record(style, &fields) + PASS_ON
+record_fn! { fn new_link(new: &NewConsoleLink), PASS_ON =>
+    "console session id" => new.console_session_id,
+    "link" => new.url,
+    "person" => new.person,
+    "API key id" => new.api_key_id,
+    "scopes" => new.scopes.words().join(" "),
+    "created" => new.created_at,
+    "expires" => new.expires_at,
 }
 
-/// Shows one session, without its token.
-fn session(session: &ConsoleSession, style: Style) -> String {
-    let fields = fields! {
-        "console session id" => session.console_session_id,
-        "person" => session.person,
-        "API key id" => session.api_key_id,
-        "scopes" => session.scopes.words().join(" "),
-        "created" => session.created_at,
-        "started" => session.started_at,
-        "expires" => session.expires_at,
-        "ended" => session.ended_at,
-    };
-    record(style, &fields)
+// Shows one session, without its token.
+record_fn! { fn session(session: &ConsoleSession) =>
+    "console session id" => session.console_session_id,
+    "person" => session.person,
+    "API key id" => session.api_key_id,
+    "scopes" => session.scopes.words().join(" "),
+    "created" => session.created_at,
+    "started" => session.started_at,
+    "expires" => session.expires_at,
+    "ended" => session.ended_at,
 }
 
-fn sessions_page(page: &Page<ConsoleSession>, style: Style) -> String {
-    page! { style, "console sessions", page, session =>
-        "CONSOLE SESSION ID" => session.console_session_id,
-        "PERSON" => or_dash(session.person.as_ref()),
-        "API KEY ID" => session.api_key_id,
-        "SCOPES" => session.scopes.words().join(" "),
-        "CREATED" => session.created_at,
-        "STARTED" => or_dash(session.started_at),
-        "EXPIRES" => session.expires_at,
-        "ENDED" => or_dash(session.ended_at),
-    }
+page_fn! { fn sessions_page(session: &ConsoleSession), "console sessions" =>
+    "CONSOLE SESSION ID" => session.console_session_id,
+    "PERSON" => or_dash(session.person.as_ref()),
+    "API KEY ID" => session.api_key_id,
+    "SCOPES" => session.scopes.words().join(" "),
+    "CREATED" => session.created_at,
+    "STARTED" => or_dash(session.started_at),
+    "EXPIRES" => session.expires_at,
+    "ENDED" => or_dash(session.ended_at),
 }

@@ -9,6 +9,7 @@ use std::pin::Pin;
 
 use bookguard_core::input::JsonObject;
 use bookguard_core::operation::{Operation, Request};
+use bookguard_server::config::Config;
 use clap::{ArgMatches, Args};
 
 use crate::args::{ConsentArgs, GlobalArgs};
@@ -16,21 +17,17 @@ use crate::consent;
 use crate::failure::Failure;
 use crate::output::table::Style;
 use crate::output::{Answer, ROWS, Screen};
-use crate::settings::{self, environment};
-use crate::target::{Purpose, Target};
+use crate::settings::{self, Where, environment};
+use crate::target::{Purpose, Target, only_here};
 pub(super) use flags::Flags;
 pub(super) use flags::add;
 
 /// A command, or several under one name.
-pub enum Declared {
-    One(CliCommand),
-    Group(&'static str, &'static str, Vec<Declared>),
-}
-
-/// One command.
 pub struct CliCommand {
     name: &'static str,
     about: &'static str,
+    /// The commands of a group, which does nothing itself.
+    within: Vec<CliCommand>,
     /// Built on demand, because only one command is typed.
     flags: Box<dyn Fn() -> Flags>,
     shape: fn(clap::Command) -> clap::Command,
@@ -40,11 +37,12 @@ pub struct CliCommand {
     purpose: Purpose,
     /// Whether it needs no target, given these arguments.
     is_alone: fn(&GlobalArgs) -> bool,
-    work: Box<dyn for<'a> Fn(Call<'a>) -> Running<'a>>,
+    work: Work,
 }
 
-/// A running command.
-pub(super) type Running<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
+/// What a command does.
+type Work = Box<dyn for<'a> Fn(Call<'a>) -> Running<'a>>;
+type Running<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
 
 /// The context of a running command.
 #[derive(Clone, Copy)]
@@ -63,8 +61,8 @@ pub(super) fn operation<O: Operation>(
     about: &'static str,
     show: fn(&O::Output, Style) -> String,
 ) -> CliCommand {
-    carried::<O>(name, about, move |call| {
-        Box::pin(async move { call.screen.show(&call.answer::<O>().await?, show) })
+    carried::<O>(name, about, async move |call: Call<'_>| {
+        call.screen.show(&call.answer::<O>().await?, show)
     })
 }
 
@@ -75,14 +73,12 @@ pub(super) fn listing<O: Operation>(
     of_one: fn(&O::Output, Style) -> String,
     of_all: fn(&O::Output, Style) -> String,
 ) -> CliCommand {
-    carried::<O>(name, about, move |call| {
-        Box::pin(async move {
-            let show = match call.target().is_for_all() {
-                true => of_all,
-                false => of_one,
-            };
-            call.screen.show(&call.answer::<O>().await?, show)
-        })
+    carried::<O>(name, about, async move |call: Call<'_>| {
+        let show = match call.target().is_for_all() {
+            true => of_all,
+            false => of_one,
+        };
+        call.screen.show(&call.answer::<O>().await?, show)
     })
 }
 
@@ -90,7 +86,7 @@ pub(super) fn listing<O: Operation>(
 pub(super) fn carried<O: Operation>(
     name: &'static str,
     about: &'static str,
-    work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static,
+    work: impl AsyncFn(Call<'_>) -> Result<(), Failure> + Copy + 'static,
 ) -> CliCommand {
     CliCommand {
         flags: Box::new(|| Flags::of(&O::ROUTE)),
@@ -102,26 +98,32 @@ pub(super) fn carried<O: Operation>(
 pub(super) fn special(
     name: &'static str,
     about: &'static str,
-    work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static,
+    work: impl AsyncFn(Call<'_>) -> Result<(), Failure> + Copy + 'static,
 ) -> CliCommand {
     CliCommand {
         name,
         about,
+        within: Vec::new(),
         flags: Box::new(Flags::default),
         shape: |shape| shape,
         alias: None,
         rows: ROWS,
         purpose: Purpose::Work,
         is_alone: |_| false,
-        work: Box::new(work),
+        work: boxed(move |call| Box::pin(async move { work(call).await })),
     }
+}
+
+/// Tells the compiler of which life the call is: any.
+fn boxed(work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static) -> Work {
+    Box::new(work)
 }
 
 /// A command that needs neither a database nor a server.
 pub(super) fn alone(
     name: &'static str,
     about: &'static str,
-    work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static,
+    work: impl AsyncFn(Call<'_>) -> Result<(), Failure> + Copy + 'static,
 ) -> CliCommand {
     special(name, about, work).alone_if(|_| true)
 }
@@ -170,8 +172,14 @@ impl CliCommand {
         }
     }
 
-    fn shape(&self, typed: &dyn Fn(&str) -> bool) -> clap::Command {
+    /// The clap command. If it was not typed, it has only what lists of commands show.
+    pub(super) fn shape(&self, typed: &dyn Fn(&str) -> bool) -> clap::Command {
         let shape = clap::Command::new(self.name).alias(self.alias);
+        if !self.within.is_empty() {
+            let within = self.within.iter().map(|command| command.shape(typed));
+            let shape = shape.about(self.about).subcommands(within);
+            return shape.subcommand_required(true).arg_required_else_help(true);
+        }
         if !typed(self.name) && !self.alias.is_some_and(typed) {
             return shape.about(self.about);
         }
@@ -217,30 +225,12 @@ impl CliCommand {
     }
 }
 
-impl Declared {
-    /// The clap command. If it was not typed, it has only what lists of commands show.
-    pub(super) fn shape(&self, typed: &dyn Fn(&str) -> bool) -> clap::Command {
-        match self {
-            Self::One(command) => command.shape(typed),
-            Self::Group(name, about, commands) => clap::Command::new(*name)
-                .about(*about)
-                .subcommand_required(true)
-                .arg_required_else_help(true)
-                .subcommands(commands.iter().map(|command| command.shape(typed))),
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::One(command) => command.name,
-            Self::Group(name, ..) => name,
-        }
-    }
-}
-
 /// Runs the command that was typed.
-pub(super) async fn run(
-    mut declared: &[Declared],
+///
+/// # Errors
+/// Those of the command.
+pub async fn run(
+    mut declared: &[CliCommand],
     place: &GlobalArgs,
     screen: &Screen,
     mut matches: &ArgMatches,
@@ -248,30 +238,27 @@ pub(super) async fn run(
     let mut path = Vec::new();
     while let Some((name, within)) = matches.subcommand() {
         path.push(name);
-        match declared.iter().find(|command| command.name() == name) {
-            Some(Declared::One(command)) => {
-                return command.run(&path.join(" "), place, screen, within).await;
+        match declared.iter().find(|command| command.name == name) {
+            Some(group) if !group.within.is_empty() => {
+                (declared, matches) = (&group.within, within);
             }
-            Some(Declared::Group(.., commands)) => (declared, matches) = (commands, within),
+            Some(command) => return command.run(&path.join(" "), place, screen, within).await,
             None => break,
         }
     }
     unreachable!("clap matches only what was declared to it")
 }
 
-impl From<CliCommand> for Declared {
-    fn from(command: CliCommand) -> Self {
-        Self::One(command)
-    }
-}
-
 /// Groups several commands under one name.
 pub(super) fn group<const N: usize>(
     name: &'static str,
     about: &'static str,
-    commands: [Declared; N],
-) -> Declared {
-    Declared::Group(name, about, commands.into())
+    within: [CliCommand; N],
+) -> CliCommand {
+    CliCommand {
+        within: within.into(),
+        ..special(name, about, async |_| Ok(()))
+    }
 }
 
 impl<'a> Call<'a> {
@@ -279,6 +266,17 @@ impl<'a> Call<'a> {
     pub(super) fn target(&self) -> &'a Target {
         self.target
             .expect("a target is opened for every command that is not alone")
+    }
+
+    /// The settings of the database that the command works on, without opening that.
+    ///
+    /// # Errors
+    /// [`Failure::NotHere`] on a server; [`Failure::Usage`] for an invalid setting.
+    pub(super) fn config(&self) -> Result<Config, Failure> {
+        match settings::place(self.place, &environment)? {
+            Where::Database { config, .. } => Ok(*config),
+            Where::Server { .. } => Err(only_here()),
+        }
     }
 
     /// Its own arguments, as they were typed.

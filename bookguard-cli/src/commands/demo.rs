@@ -25,7 +25,7 @@ use bookguard_core::features::items::files::{GetItemFile, PutItemFile, digest_of
 use bookguard_core::features::partners::RegisterPartner;
 use bookguard_core::features::partners::Registration;
 use bookguard_core::limits::DAY_MS;
-use bookguard_core::model::{Amount, BookingId, DeliveryStatus, EventType};
+use bookguard_core::model::{Amount, BookingId, DeliveryStatus, Event, EventType};
 use bookguard_core::operation::{Operation, Request};
 use bookguard_core::policy::{Evaluation, Reason};
 use bookguard_core::webhook::Secret;
@@ -36,15 +36,14 @@ use bookguard_server::courier::address::AddressRules;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::declare::{CliCommand, alone};
+use super::declare::{Call, CliCommand, alone};
 use super::evaluations::policy_evaluation;
-use super::verify::{CheckLine, lines};
+use super::verify::lines;
 use crate::failure::Failure;
-use crate::output::Answer;
-use crate::output::table::{Style, money, time};
+use crate::output::table::{Style, leaf, money, time};
 use crate::output::{print, say};
 use crate::target::remote::Remote;
-use crate::target::request;
+use crate::target::{curl, request};
 use receiver::DemoReceiver;
 
 /// How long a webhook may take to arrive and to be recorded.
@@ -54,14 +53,14 @@ const ORGANIZER: &str = "Lakeside Festival";
 
 pub(super) fn command() -> CliCommand {
     let about = "Show everything once, end to end, on a temporary database";
-    alone("demo", about, |call| Box::pin(run(call.screen.style)))
+    alone("demo", about, run)
 }
 
 /// Runs the demo.
 ///
 /// # Errors
 /// The failure of the first step that does not do what it says.
-async fn run(style: Style) -> Result<(), Failure> {
+async fn run(call: Call<'_>) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = scratch("bookguard-demo-")?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
@@ -69,7 +68,7 @@ async fn run(style: Style) -> Result<(), Failure> {
         signals.recv().await;
         Failure::Unexpected("the demo was interrupted".to_owned())
     };
-    let done = steps(style, scratch.path(), interrupted).await;
+    let done = steps(call.screen.style, scratch.path(), interrupted).await;
     drop(scratch);
     done?;
     print(&format!(
@@ -128,10 +127,8 @@ async fn steps(
     };
     server.stop().await;
     let Walked { packet, key } = walked?;
-    step.done(
-        "Server stopped: only the packet and the log's verifier key remain",
-        "",
-    )?;
+    let what = "Server stopped: only the packet and the log's verifier key remain";
+    step.done(what, "")?;
     verify_offline(&packet, &key, &mut step)?;
     write_documents(&packet, &key, &mut step)
 }
@@ -158,59 +155,39 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
     step.done("Server up", &format!("{}, one SQLite file", server.url()))?;
     let partner = register(server, step).await?;
     let (Some(api_key), Some(secret)) = (partner.api_key, partner.signing_secret) else {
-        return Err(Failure::BadAnswer(
-            "the registration gave no credentials".to_owned(),
-        ));
+        let why = "the registration gave no credentials";
+        return Err(Failure::BadAnswer(why.to_owned()));
     };
     let remote = Remote::new(&server.url(), Some(api_key))?;
     let mut receiver = DemoReceiver::start(Secret::new(secret)).await?;
-    let endpoint = call::<CreateEndpoint>(&remote, &[], json!({ "url": receiver.url() }))
-        .await?
-        .output;
-    step.done(
-        "Webhook receiver up",
-        &format!(
-            "{}, registered as {}",
-            receiver.url(),
-            endpoint.endpoint.endpoint_id
-        ),
-    )?;
+    let endpoint = call::<CreateEndpoint>(&remote, &[], json!({ "url": receiver.url() })).await?;
+    let endpoint_id = endpoint.endpoint.endpoint_id;
+    let detail = format!("{}, registered as {endpoint_id}", receiver.url());
+    step.done("Webhook receiver up", &detail)?;
 
     let booking_id = record(&remote, step).await?;
     received(&mut receiver, booking_id, EventType::BookingCreated, step).await?;
-    let protected = call::<ProtectBooking>(&remote, &[&booking_id.to_string()], json!(null))
-        .await?
-        .output;
+    let protected =
+        call::<ProtectBooking>(&remote, &[&booking_id.to_string()], json!(null)).await?;
     let receipt = &protected.receipt;
-    step.done(
-        "Booking protected",
-        &format!(
-            "leaf {} of {} in the log {}\nroot {}",
-            receipt.leaf_index, receipt.tree_size, receipt.log_origin, receipt.root_hash
-        ),
-    )?;
+    let (leaf, log) = (leaf(receipt), &receipt.log_origin);
+    let detail = format!("leaf {leaf} in the log {log}\nroot {}", receipt.root_hash);
+    step.done("Booking protected", &detail)?;
     received(&mut receiver, booking_id, EventType::BookingProtected, step).await?;
     add_contract(&remote, booking_id, step).await?;
     let shown = evaluate(&remote, booking_id, step).await?;
     cancel(&remote, &shown, step).await?;
-    received(
-        &mut receiver,
-        booking_id,
-        EventType::ResolutionCreated,
-        step,
-    )
-    .await?;
+    let canceled = EventType::ResolutionCreated;
+    received(&mut receiver, booking_id, canceled, step).await?;
     delivered(&remote, booking_id, step).await?;
 
     let packet = complete(&remote, booking_id).await?;
     let key = remote.text("/v1/ledger/key").await?.trim().to_owned();
-    step.done(
-        "Evidence packet fetched",
-        &format!(
-            "{} bytes, with the proof that no entry is left out; the log's verifier key is {key}",
-            packet.len()
-        ),
-    )?;
+    let bytes = packet.len();
+    let detail = format!(
+        "{bytes} bytes, with the proof that no entry is left out; the log's verifier key is {key}"
+    );
+    step.done("Evidence packet fetched", &detail)?;
     sharing::share(&remote, booking_id, &key, step).await?;
     erasing::erase(&remote, booking_id, &key, step).await?;
     receiver.stop().await;
@@ -220,8 +197,9 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
 /// The packet, once it shows that it is complete.
 async fn complete(remote: &Remote, booking_id: BookingId) -> Result<Vec<u8>, Failure> {
     let until = Instant::now() + PATIENCE;
+    let asked = request(&[&booking_id.to_string()], &json!(null));
     loop {
-        let packet = call::<GetEvidence>(remote, &[&booking_id.to_string()], json!(null)).await?;
+        let packet = remote.call::<GetEvidence>(asked.clone()).await?;
         let read = packet.output.read();
         let read =
             read.map_err(|e| Failure::BadAnswer(format!("the packet cannot be read: {e}")))?;
@@ -242,16 +220,10 @@ async fn register(server: &Server, step: &mut Steps) -> Result<Registration, Fai
         "businessType": "talent marketplace",
         "contactEmail": "integration@harborstage.example",
     });
-    let partner = call::<RegisterPartner>(&Remote::new(&server.url(), None)?, &[], body)
-        .await?
-        .output;
-    step.done(
-        "Partner registered",
-        &format!(
-            "{} ({}), with its first API key and signing secret",
-            partner.name, partner.partner_id
-        ),
-    )?;
+    let partner = call::<RegisterPartner>(&Remote::new(&server.url(), None)?, &[], body).await?;
+    let (name, id) = (&partner.name, partner.partner_id);
+    let detail = format!("{name} ({id}), with its first API key and signing secret");
+    step.done("Partner registered", &detail)?;
     Ok(partner)
 }
 
@@ -267,20 +239,17 @@ async fn record(remote: &Remote, step: &mut Steps) -> Result<BookingId, Failure>
         "currency": "USD",
         "policyId": "talent_standard",
     });
-    let created = call::<CreateBooking>(remote, &[], body).await?.output;
-    let booking = call::<GetBooking>(remote, &[&created.booking_id.to_string()], json!(null))
-        .await?
-        .output;
+    let created = call::<CreateBooking>(remote, &[], body).await?;
+    let booking =
+        call::<GetBooking>(remote, &[&created.booking_id.to_string()], json!(null)).await?;
     let value = booking.value().map_or_else(String::new, money);
-    step.done(
-        "Booking recorded",
-        &format!(
-            "{}: {} on {}, {value}",
-            booking.booking_id,
-            booking.event_type,
-            time(booking.event_date)
-        ),
-    )?;
+    let (id, event_type, date) = (
+        booking.booking_id,
+        &booking.event_type,
+        time(booking.event_date),
+    );
+    let detail = format!("{id}: {event_type} on {date}, {value}");
+    step.done("Booking recorded", &detail)?;
     Ok(created.booking_id)
 }
 
@@ -292,16 +261,10 @@ async fn received(
     step: &mut Steps,
 ) -> Result<(), Failure> {
     let hook = receiver.next(PATIENCE).await?;
-    let (is, expected_is) = (
-        (hook.event_type.as_str(), hook.booking_id.as_str()),
-        (expected.word(), booking_id.to_string()),
-    );
-    if is != (expected_is.0, expected_is.1.as_str()) {
+    let (is, of, expected) = (&hook.event_type, &hook.booking_id, expected.word());
+    if is != expected || *of != booking_id.to_string() {
         return Err(Failure::Unexpected(format!(
-            "the webhook is {} for {}, not {} for {booking_id}",
-            is.0,
-            is.1,
-            expected.word()
+            "the webhook is {is} for {of}, not {expected} for {booking_id}"
         )));
     }
     step.done(
@@ -316,37 +279,24 @@ async fn delivered(
     booking_id: BookingId,
     step: &mut Steps,
 ) -> Result<(), Failure> {
-    let until = Instant::now() + PATIENCE;
+    let (until, id) = (Instant::now() + PATIENCE, booking_id.to_string());
     loop {
-        let events = call::<ListBookingEvents>(remote, &[&booking_id.to_string()], json!(null))
-            .await?
-            .output
-            .webhook_events;
-        if events.len() == 3
-            && events
-                .iter()
-                .all(|event| event.status == DeliveryStatus::Delivered)
-        {
-            let events: Vec<String> = events
-                .iter()
-                .map(|event| {
-                    format!(
-                        "{} {}: {}",
-                        event.event_id,
-                        event.event_type.word(),
-                        event.status.word()
-                    )
-                })
-                .collect();
+        let events = call::<ListBookingEvents>(remote, &[&id], json!(null)).await?;
+        let events = events.webhook_events;
+        let is_delivered = |event: &Event| event.status == DeliveryStatus::Delivered;
+        if events.len() == 3 && events.iter().all(is_delivered) {
+            let lines = events.iter().map(|event| {
+                let (event_type, status) = (event.event_type.word(), event.status.word());
+                format!("{} {event_type}: {status}", event.event_id)
+            });
             return step.done(
                 "Deliveries on record: each acceptance is a leaf of the ledger too",
-                &events.join("\n"),
+                &lines.collect::<Vec<_>>().join("\n"),
             );
         }
         if Instant::now() > until {
-            return Err(Failure::Unexpected(
-                "the deliveries were received but never recorded as delivered".to_owned(),
-            ));
+            let why = "the deliveries were received but never recorded as delivered";
+            return Err(Failure::Unexpected(why.to_owned()));
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -367,9 +317,7 @@ async fn add_contract(
         "sha256": digest_of(file.as_bytes()),
     });
     let booking_id = booking_id.to_string();
-    let added = call::<AddEvidenceItem>(remote, &[&booking_id], body)
-        .await?
-        .output;
+    let added = call::<AddEvidenceItem>(remote, &[&booking_id], body).await?;
     let request = Request {
         path: vec![booking_id, added.item.item_id.to_string()],
         file: Arc::new(file.as_bytes().into()),
@@ -399,9 +347,7 @@ async fn evaluate(
     booking_id: BookingId,
     step: &mut Steps,
 ) -> Result<Evaluation, Failure> {
-    let answer = call::<EvaluatePolicy>(remote, &[&booking_id.to_string()], json!(null))
-        .await?
-        .output;
+    let answer = call::<EvaluatePolicy>(remote, &[&booking_id.to_string()], json!(null)).await?;
     step.done(
         "Policy evaluated, as if the organizer canceled now",
         &policy_evaluation(&answer, Style::default()),
@@ -421,9 +367,7 @@ async fn cancel(remote: &Remote, shown: &Evaluation, step: &mut Steps) -> Result
         },
     });
     let booking_id = shown.booking_id.to_string();
-    let resolution = call::<CancelBooking>(remote, &[&booking_id], body)
-        .await?
-        .output;
+    let resolution = call::<CancelBooking>(remote, &[&booking_id], body).await?;
     if resolution.evaluation.refund != shown.refund {
         let why = "the recorded refund is not the one that was shown";
         return Err(Failure::Unexpected(why.to_owned()));
@@ -436,8 +380,7 @@ async fn cancel(remote: &Remote, shown: &Evaluation, step: &mut Steps) -> Result
 
 fn verify_offline(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Failure> {
     let report = evidence::verify(packet, key);
-    let checks: Vec<CheckLine> = report.checks.iter().map(CheckLine::from).collect();
-    let text = lines(&checks, report.verified(), step.style);
+    let text = lines(&report.checks, report.verified(), step.style);
     if !report.verified() {
         say(&text);
         let why = "The packet that the server gave does not verify.";
@@ -451,14 +394,14 @@ fn verify_offline(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Fail
         let why = "A packet with a changed amount verifies, which must never happen.";
         return Err(Failure::NotVerified(why.to_owned()));
     }
-    let failed: Vec<CheckLine> = report.failures().map(CheckLine::from).collect();
+    let failed: Vec<_> = report.failures().collect();
     let what = format!(
         "One byte of the packet changed, the first of bookingValue from {from} to {to} (offset {at}): \
          {} of {} checks fail, as they must",
         failed.len(),
         report.checks.len()
     );
-    step.done(&what, &lines(&failed, false, step.style))
+    step.done(&what, &lines(failed, false, step.style))
 }
 
 /// Writes the packet, its key, the page and the PDF to a directory that stays.
@@ -492,30 +435,25 @@ fn write_documents(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Fai
 /// The packet with the first digit of its booking's value changed: where, from what, to what.
 fn tamper(packet: &[u8]) -> Result<(usize, char, char, Vec<u8>), Failure> {
     let name = b"\"bookingValue\":";
-    let found = packet
-        .windows(name.len())
-        .position(|window| window == name)
-        .map(|at| at + name.len());
-    let digit = found.and_then(|at| {
-        packet
-            .get(at)
-            .filter(|byte| byte.is_ascii_digit())
-            .map(|digit| (at, *digit))
-    });
-    let (at, digit) =
-        digit.ok_or_else(|| Failure::BadAnswer("the packet shows no bookingValue".to_owned()))?;
+    let found = packet.windows(name.len()).position(|part| part == name);
+    let at = found.map_or(packet.len(), |at| at + name.len());
+    let Some(digit @ b'0'..=b'9') = packet.get(at).copied() else {
+        let why = "the packet shows no bookingValue";
+        return Err(Failure::BadAnswer(why.to_owned()));
+    };
     let other = if digit == b'9' { b'8' } else { digit + 1 };
     let mut tampered = packet.to_vec();
     tampered[at] = other;
     Ok((at, char::from(digit), char::from(other), tampered))
 }
 
-async fn call<O: Operation>(
+/// Calls an operation for these ids, with this body unless it is null.
+pub(super) async fn call<O: Operation>(
     remote: &Remote,
-    path: &[&str],
+    ids: &[&str],
     body: serde_json::Value,
-) -> Result<Answer<O::Output>, Failure> {
-    remote.call::<O>(request(path, &body)).await
+) -> Result<O::Output, Failure> {
+    Ok(remote.call::<O>(request(ids, &body)).await?.output)
 }
 
 /// The commands for continuing by hand. They work as printed, pasted one by one or all at once.
@@ -548,10 +486,9 @@ pub(super) fn program() -> String {
 
 fn quoted(word: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if !word.is_empty() && word.chars().all(safe) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+    match !word.is_empty() && word.chars().all(safe) {
+        true => word.to_owned(),
+        false => curl::quoted(word),
     }
 }
 

@@ -10,8 +10,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::declare::{Call, CliCommand, alone};
+use super::system::settings_table;
 use crate::failure::Failure;
-use crate::output::table::{Style, list};
+use crate::output::table::Style;
 use crate::settings::{self, environment};
 use crate::target::only_here;
 use crate::text::plain;
@@ -38,6 +39,13 @@ enum Severity {
 #[derive(Debug, Serialize)]
 struct Diagnosis {
     check: &'static str,
+    #[serde(flatten)]
+    finding: Finding,
+}
+
+/// What a check found, and how to repair it.
+#[derive(Debug, Serialize)]
+struct Finding {
     state: Severity,
     found: String,
     fix: Option<String>,
@@ -45,7 +53,7 @@ struct Diagnosis {
 
 pub(super) fn command() -> CliCommand {
     let about = "Check a service's settings, files, database, machine and network, and say what to repair; changes nothing";
-    alone("doctor", about, |call| Box::pin(run(call))).with::<DoctorArgs>()
+    alone("doctor", about, run).with::<DoctorArgs>()
 }
 
 /// Makes every check.
@@ -67,28 +75,13 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     };
     let value = json!({"settings": in_force, "checks": found});
     call.screen.said(&value, |style| {
-        let rows = in_force.iter();
-        let rows = rows.map(|setting| {
-            [
-                setting.name.clone(),
-                setting.value.clone(),
-                setting.from.clone(),
-            ]
-        });
-        let settings = list(
-            style,
-            "settings",
-            ["SETTING", "VALUE", "FROM"],
-            rows.collect(),
-        );
+        let settings = settings_table(&in_force, style);
         let found: Vec<_> = found.iter().map(|one| in_words(one, style)).collect();
         format!("{settings}\n\n{}", found.join("\n"))
     })?;
-    match found
-        .iter()
-        .filter(|one| one.state == Severity::Problem)
-        .count()
-    {
+    let problems = found.iter();
+    let problems = problems.filter(|one| one.finding.state == Severity::Problem);
+    match problems.count() {
         0 => Ok(()),
         1 => Err(Failure::Problems(
             "1 problem was found. Repair it as its finding says, then run `doctor` again."
@@ -100,48 +93,37 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     }
 }
 
-fn in_words(one: &Diagnosis, style: Style) -> String {
-    let state = match one.state {
+fn in_words(Diagnosis { check, finding }: &Diagnosis, style: Style) -> String {
+    let state = match finding.state {
         Severity::Ok => style.good("ok     "),
         Severity::Skipped => "skipped".to_owned(),
         Severity::Warning => style.bold("warning"),
         Severity::Problem => style.bad("PROBLEM"),
     };
-    let mut line = format!("{state}  {}: {}", one.check, plain(&one.found));
-    if let Some(fix) = &one.fix {
+    let mut line = format!("{state}  {check}: {}", plain(&finding.found));
+    if let Some(fix) = &finding.fix {
         line.push_str(&format!("\n         {}", plain(fix)));
     }
     line
 }
 
-impl Diagnosis {
-    fn ok(check: &'static str, found: impl Into<String>) -> Self {
-        Self::new(check, Severity::Ok, found, None)
-    }
+fn ok(found: impl Into<String>) -> Finding {
+    finding(Severity::Ok, found, None)
+}
 
-    fn skipped(check: &'static str, found: impl Into<String>) -> Self {
-        Self::new(check, Severity::Skipped, found, None)
-    }
+fn skipped(found: impl Into<String>) -> Finding {
+    finding(Severity::Skipped, found, None)
+}
 
-    fn warning(check: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self::new(check, Severity::Warning, found, Some(fix.into()))
-    }
+fn warning(found: impl Into<String>, fix: impl Into<String>) -> Finding {
+    finding(Severity::Warning, found, Some(fix.into()))
+}
 
-    fn problem(check: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self::new(check, Severity::Problem, found, Some(fix.into()))
-    }
+fn problem(found: impl Into<String>, fix: impl Into<String>) -> Finding {
+    finding(Severity::Problem, found, Some(fix.into()))
+}
 
-    fn new(
-        check: &'static str,
-        state: Severity,
-        found: impl Into<String>,
-        fix: Option<String>,
-    ) -> Self {
-        Self {
-            check,
-            state,
-            found: found.into(),
-            fix,
-        }
-    }
+fn finding(state: Severity, found: impl Into<String>, fix: Option<String>) -> Finding {
+    let found = found.into();
+    Finding { state, found, fix }
 }

@@ -2,8 +2,7 @@
 //!
 //! `bookguard-render` makes it. A packet that does not verify is not rendered, and a document is written whole or not at all.
 
-use std::fs::File;
-use std::io::{ErrorKind, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::declare::{Call, CliCommand, alone, carried};
+use super::draft::{Draft, open_special, unless_told_to_end, unwritten};
 use super::verify;
 use crate::failure::Failure;
 use crate::files;
@@ -57,36 +57,32 @@ enum PdfFormArg {
 
 pub(super) fn pdf_command() -> CliCommand {
     let about = "Make a PDF of a packet: for a card bank, or to keep";
-    alone("pdf", about, |call| {
-        Box::pin(async move {
-            let PdfArgs { document, form } = call.args::<PdfArgs>()?;
-            let form = match form {
-                PdfFormArg::Bank => PdfForm::Bank,
-                PdfFormArg::Archive => PdfForm::Archive,
-            };
-            let usage = |e: bookguard_render::RenderError| Failure::Usage(e.to_string());
-            let maker = maker(call, &document)?;
-            let (packet, key) = source(call, &document).await?;
-            let pdf = bookguard_render::pdf(&packet, &key, form, &maker).map_err(usage)?;
-            deliver(call, document.out.as_deref(), &pdf)
-        })
-    })
-    .with::<PdfArgs>()
+    let pdf = alone("pdf", about, async |call| {
+        let PdfArgs { document, form } = call.args::<PdfArgs>()?;
+        let form = match form {
+            PdfFormArg::Bank => PdfForm::Bank,
+            PdfFormArg::Archive => PdfForm::Archive,
+        };
+        let maker = maker(call, &document)?;
+        let (packet, key) = source(call, &document).await?;
+        let pdf = bookguard_render::pdf(&packet, &key, form, &maker);
+        let pdf = pdf.map_err(|e| Failure::Usage(e.to_string()))?;
+        deliver(call, document.out.as_deref(), &pdf)
+    });
+    pdf.with::<PdfArgs>()
 }
 
 pub(super) fn page_command() -> CliCommand {
     let about =
         "Make a page of a packet: one HTML file that checks the packet in any browser, offline";
-    alone("page", about, |call| {
-        Box::pin(async move {
-            let args = call.args::<DocumentArgs>()?;
-            let maker = maker(call, &args)?;
-            let (packet, key) = source(call, &args).await?;
-            let page = page::page(&packet, &key, &maker).map_err(Failure::Usage)?;
-            deliver(call, args.out.as_deref(), page.as_bytes())
-        })
-    })
-    .with::<DocumentArgs>()
+    let page = alone("page", about, async |call| {
+        let args = call.args::<DocumentArgs>()?;
+        let maker = maker(call, &args)?;
+        let (packet, key) = source(call, &args).await?;
+        let page = page::page(&packet, &key, &maker).map_err(Failure::Usage)?;
+        deliver(call, args.out.as_deref(), page.as_bytes())
+    });
+    page.with::<DocumentArgs>()
 }
 
 /// What the document is made with, beside the packet.
@@ -141,16 +137,32 @@ async fn fetch(call: Call<'_>, booking_id: &str) -> Result<String, Failure> {
 
 /// Writes a document to its file, or to standard output.
 pub(super) fn deliver(call: Call<'_>, out: Option<&Path>, document: &[u8]) -> Result<(), Failure> {
-    let Some(path) = out else {
-        let mut out = std::io::stdout().lock();
-        if out.is_terminal() {
-            return Err(for_a_file());
+    match out {
+        None => to_stdout(&mut &*document),
+        Some(path) => {
+            let fault = |e: io::Error| unwritten(path, &e);
+            match open_special(path).map_err(fault)? {
+                Some(mut special) => special.write_all(document).map_err(fault)?,
+                None => {
+                    let mut draft = Draft::of(path, "process")?;
+                    draft.write(document)?;
+                    draft.replace()?;
+                }
+            }
+            written(call, path, document.len() as u64)
         }
-        out.write_all(document)?;
-        return Ok(out.flush()?);
-    };
-    write(path, document).map_err(|e| unwritten(path, &e))?;
-    written(call, path, document.len() as u64)
+    }
+}
+
+/// # Errors
+/// [`Failure::Usage`] if that is a terminal; those of standard output.
+fn to_stdout(document: &mut dyn Read) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    if out.is_terminal() {
+        return Err(for_a_file());
+    }
+    io::copy(document, &mut out)?;
+    Ok(out.flush()?)
 }
 
 /// Says what was written.
@@ -158,17 +170,6 @@ fn written(call: Call<'_>, path: &Path, bytes: u64) -> Result<(), Failure> {
     let value = json!({ "file": path, "bytes": bytes });
     call.screen
         .said(&value, |_| format!("{}: {bytes} bytes", path.display()))
-}
-
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
-    let other = error.to_string();
-    let why = match error.kind() {
-        ErrorKind::NotFound => "its folder does not exist. Make it, or name another",
-        ErrorKind::PermissionDenied => "you may not write to its folder. Name another",
-        ErrorKind::IsADirectory => "it is a folder. Name a file in it",
-        _ => other.as_str(),
-    };
-    Failure::Unexpected(format!("{} cannot be written: {why}", path.display()))
 }
 
 fn for_a_file() -> Failure {
@@ -179,7 +180,7 @@ fn for_a_file() -> Failure {
 pub(super) fn archive_command() -> CliCommand {
     let about =
         "Make a .zip of a packet, its page and PDF, the key, and the files that were added to it";
-    carried::<GetEvidence>("archive", about, |call| Box::pin(archive(call))).with::<ArchiveArgs>()
+    carried::<GetEvidence>("archive", about, archive).with::<ArchiveArgs>()
 }
 
 #[derive(Debug, Args)]
@@ -191,91 +192,33 @@ struct ArchiveArgs {
 
 async fn archive(call: Call<'_>) -> Result<(), Failure> {
     let ArchiveArgs { out } = call.args()?;
-    if out.is_none() && std::io::stdout().is_terminal() {
+    if out.is_none() && io::stdout().is_terminal() {
         return Err(for_a_file());
     }
-    // Without a name, it waits in a temporary file until it is whole.
-    let path = out.clone().unwrap_or_else(std::env::temp_dir);
-    let fault = |e: std::io::Error| unwritten(&path, &e);
-    let open = out.as_deref().map(open_special).transpose();
-    let special = open.map_err(fault)?.flatten();
-    let mut file = match &out {
-        Some(path) if special.is_none() => beside(path),
-        _ => tempfile::NamedTempFile::new(),
+    let named = out.clone().unwrap_or_else(std::env::temp_dir);
+    let fault = |e: io::Error| unwritten(&named, &e);
+    let (target, request) = (call.target(), call.path()?);
+    let special = out.as_deref().map(open_special).transpose();
+    let special = special.map_err(fault)?.flatten();
+    if let (Some(path), None) = (&out, &special) {
+        let work = async {
+            let mut draft = Draft::of(path, "process")?;
+            let mut write = |bytes: &[u8]| draft.write(bytes);
+            target.archive(request, &mut write).await?;
+            draft.replace()
+        };
+        return written(call, path, unless_told_to_end(work).await?);
     }
-    .map_err(fault)?;
+    // It waits until it is whole, in a file without a name, which nobody can leave behind.
+    let mut file = tempfile::tempfile().map_err(fault)?;
     let mut write = |bytes: &[u8]| file.write_all(bytes).map_err(fault);
-    call.target().archive(call.path()?, &mut write).await?;
-    if out.is_none() {
-        let mut whole = file.reopen().map_err(fault)?;
-        std::io::copy(&mut whole, &mut std::io::stdout().lock())?;
-        return Ok(());
+    target.archive(request, &mut write).await?;
+    file.rewind().map_err(fault)?;
+    match special {
+        None => to_stdout(&mut file),
+        Some(mut special) => {
+            let bytes = io::copy(&mut file, &mut special).map_err(fault)?;
+            written(call, &named, bytes)
+        }
     }
-    let bytes = file.as_file().metadata().map_err(fault)?.len();
-    if let Some(mut special) = special {
-        let mut whole = file.reopen().map_err(fault)?;
-        std::io::copy(&mut whole, &mut special).map_err(fault)?;
-    } else {
-        file.as_file().sync_all().map_err(fault)?;
-        file.persist(followed(&path)).map_err(|e| fault(e.error))?;
-    }
-    written(call, &path, bytes)
-}
-
-/// Replaces a file, whole or not at all, or writes to what is not a regular file.
-fn write(path: &Path, document: &[u8]) -> std::io::Result<()> {
-    if let Some(mut special) = open_special(path)? {
-        return special.write_all(document);
-    }
-    let mut file = beside(path)?;
-    file.write_all(document)?;
-    file.as_file().sync_all()?;
-    file.persist(followed(path))?;
-    Ok(())
-}
-
-/// Opens what is there for writing if it is not a regular file, such as a pipe or a device, which must not be replaced.
-///
-/// # Errors
-/// If it is a file that the service cannot do without.
-fn open_special(path: &Path) -> std::io::Result<Option<File>> {
-    match path.metadata() {
-        Ok(found) if !found.is_file() => File::options().write(true).open(path).map(Some),
-        Ok(_) => match vital(path) {
-            Some(what) => Err(std::io::Error::other(format!(
-                "it is {what}, which a document must not replace. Name another"
-            ))),
-            None => Ok(None),
-        },
-        Err(_) => Ok(None),
-    }
-}
-
-/// What this file is, by its first bytes, if the service cannot do without it.
-fn vital(path: &Path) -> Option<&'static str> {
-    const FILES: [(&[u8], &str); 4] = [
-        (b"PRIVATE+KEY+", "a ledger key"),
-        (b"SQLite format 3\0", "a database"),
-        (b"bookguard.seen/", "a guard file"),
-        (b"{\"log\":", "a list of erasures"),
-    ];
-    let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(16).read_to_end(&mut head));
-    read.ok()?;
-    let found = FILES.iter().find(|(begins, _)| head.starts_with(begins));
-    found.map(|(_, what)| *what)
-}
-
-/// The file that symbolic links lead to.
-fn followed(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
-}
-
-/// A new file in the folder of `path`, from which it can replace what is there.
-fn beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    let path = followed(path);
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))
 }

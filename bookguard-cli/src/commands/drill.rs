@@ -13,23 +13,22 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use bookguard_core::clock::Clock;
-use bookguard_core::key_file::{LedgerKey, LedgerKeySource};
+use bookguard_core::key_file::LedgerKey;
 use bookguard_core::limits::DAY_MS;
-use bookguard_core::store::backup::{self, BackupCheck};
+use bookguard_core::store::backup;
 use bookguard_core::store::drill::{Backup, DrillCopy, Scene, WAYS, Way};
 use bookguard_core::store::{Database, Store, transfer};
 use bookguard_server::config::Config;
 use clap::Args;
 use tokio::task::block_in_place;
 
+use super::backup::check_of;
 use super::declare::{Call, CliCommand, alone};
 use super::demo::scratch;
 use super::verify::conclude;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
 use crate::output::say;
-use crate::settings::{self, Where, environment};
-use crate::target::only_here;
 use judge::Judged;
 
 /// From this size on, the cost is said beforehand.
@@ -47,7 +46,7 @@ struct DrillArgs {
 
 pub(super) fn command() -> CliCommand {
     let about = "Tamper with copies of a database in every known way, and show what notices each (exit code 6: not as documented)";
-    alone("drill", about, |call| Box::pin(run(call))).with::<DrillArgs>()
+    alone("drill", about, run).with::<DrillArgs>()
 }
 
 /// The files of one service, or of one attacker.
@@ -76,13 +75,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     let began = Instant::now();
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let scratch = scratch("bookguard-drill-")?;
-    let config = match demo {
-        true => None,
-        false => match settings::place(call.place, &environment)? {
-            Where::Database { config, .. } => Some(*config),
-            Where::Server { .. } => return Err(only_here()),
-        },
-    };
+    let config = (!demo).then(|| call.config()).transpose()?;
     let drilled = tokio::select! {
         drilled = drill(scratch.path(), config.as_ref(), &ways) => drilled,
         _ = signals.recv() => Err(Failure::Unexpected("the drill was interrupted; nothing is left of its copies".to_owned())),
@@ -195,8 +188,7 @@ fn copy(whole: &Path, folder: &Path, name: &str, scene: Scene) -> Result<DrillCo
 
 /// Copies the database and its key, whichever engine it is on.
 fn copied(config: &Config, to: &Files) -> Result<(), Failure> {
-    let source: LedgerKeySource =
-        BackupCheck::new(&config.db, config.ledger_key.clone(), None).ledger_key;
+    let source = check_of(config).ledger_key;
     let key = LedgerKey::find(&source).map_err(Failure::Unexpected)?;
     let key = key.ok_or_else(|| {
         let why = match Store::look(&config.db) {
@@ -210,30 +202,12 @@ fn copied(config: &Config, to: &Files) -> Result<(), Failure> {
         ))
     })?;
     match &config.db {
-        Database::File(_) => {
-            let mut bar = Bar::new();
-            let made = backup::backup(
-                &config.db,
-                &to.db,
-                config.min_free_disk,
-                &mut |done, total| {
-                    bar.draw(done, total);
-                },
-            );
-            bar.clear();
-            made?;
+        db @ Database::File(_) => {
+            Bar::during(|draw| backup::backup(db, &to.db, config.min_free_disk, draw))?;
         }
-        Database::Postgres(_) => {
-            let mut bar = Bar::new();
-            let copied = transfer::copy_into(
-                &config.db,
-                &Database::File(to.db.clone()),
-                &mut |done, total| {
-                    bar.draw(done, total);
-                },
-            );
-            bar.clear();
-            copied.map_err(super::transfer::failure)?;
+        db @ Database::Postgres(_) => {
+            let to = Database::File(to.db.clone());
+            Bar::during(|draw| transfer::copy_into(db, &to, draw))?;
         }
     }
     key.save(&to.key).map(drop).map_err(Failure::Unexpected)

@@ -6,17 +6,17 @@ use bookguard_core::features::endpoints::update::UpdateEndpoint;
 use bookguard_core::features::endpoints::{
     CreateEndpoint, DeleteEndpoint, EndpointKept, GetEndpoint, ListEndpoints,
 };
-use bookguard_core::model::{Endpoint, Page};
+use bookguard_core::model::Endpoint;
 
 use super::api_keys::overlap;
-use super::declare::{Call, Declared, carried, group, listing, operation};
+use super::declare::{Call, CliCommand, carried, group, listing, operation};
 use super::events;
 use crate::args::ConsentArgs;
 use crate::failure::Failure;
-use crate::output::table::{Style, fields, joined, page, record};
+use crate::output::table::{Style, fields, joined, page_fn, record, record_fn};
 use crate::target::Purpose;
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let create = operation::<CreateEndpoint>("create", "Add an endpoint", kept).flags(|flags| {
         flags
             .name("url", "address")
@@ -57,27 +57,18 @@ pub(super) fn commands() -> Declared {
     let disable = operation::<UpdateEndpoint>("disable", about, kept)
         .flags(|flags| flags.sends(r#"{"enabled":false}"#));
     let about = "Send an endpoint a signed test now, and show the result";
-    let test = carried::<TestEndpoint>("test", about, |call| Box::pin(test(call)));
+    let test = carried::<TestEndpoint>("test", about, test).purpose(Purpose::Wait);
     let about = "Replace an endpoint's own signing secret; the new one is shown only once";
     let rotate =
         operation::<RotateEndpointSecret>("rotate-secret", about, rotated_secret).flags(overlap);
     let about = "Delete an endpoint for good, and drop the deliveries that wait for it; asks first";
-    let delete = carried::<DeleteEndpoint>("delete", about, |call| Box::pin(delete(call)));
-    group(
-        "webhook-endpoints",
-        "Where a partner receives its events",
-        [
-            create.into(),
-            list.into(),
-            operation::<GetEndpoint>("get", "Show an endpoint", endpoint).into(),
-            update.into(),
-            enable.into(),
-            disable.into(),
-            test.purpose(Purpose::Wait).into(),
-            rotate.into(),
-            delete.with::<ConsentArgs>().into(),
-        ],
-    )
+    let delete = carried::<DeleteEndpoint>("delete", about, delete).with::<ConsentArgs>();
+    let get = operation::<GetEndpoint>("get", "Show an endpoint", endpoint);
+    let about = "Where a partner receives its events";
+    let commands = [
+        create, list, get, update, enable, disable, test, rotate, delete,
+    ];
+    group("webhook-endpoints", about, commands)
 }
 
 async fn test(call: Call<'_>) -> Result<(), Failure> {
@@ -142,37 +133,31 @@ fn kept(kept: &EndpointKept, style: Style) -> String {
     record(style, &fields) + after
 }
 
-/// A newly issued signing secret.
-pub(super) fn rotated_secret(rotated: &RotatedSecret, style: Style) -> String {
-    let fields = fields! {
-        "signing secret" => rotated.secret,
-        "takes over" => rotated.switches_at,
-    };
-    record(style, &fields)
-        + "\n\nKeep the secret now: it is not shown again. Until it takes over, webhook-signature lists a signature of each."
+const NEW_SECRET: &str = "\n\nKeep the secret now: it is not shown again. Until it takes over, webhook-signature lists a signature of each.";
+
+// A newly issued signing secret.
+record_fn! { pub(super) fn rotated_secret(rotated: &RotatedSecret), NEW_SECRET =>
+    "signing secret" => rotated.secret,
+    "takes over" => rotated.switches_at,
 }
 
-fn endpoints(page: &Page<Endpoint>, style: Style) -> String {
-    page! { style, "webhook endpoints", page, endpoint =>
-        "ENDPOINT" => endpoint.endpoint_id,
-        "STATUS" => endpoint.status,
-        "ADDRESS" => endpoint.url,
-        "EVENTS" => types(endpoint),
-        "DESCRIPTION" => endpoint.description,
-        "CREATED" => endpoint.created_at,
-    }
+page_fn! { fn endpoints(endpoint: &Endpoint), "webhook endpoints" =>
+    "ENDPOINT" => endpoint.endpoint_id,
+    "STATUS" => endpoint.status,
+    "ADDRESS" => endpoint.url,
+    "EVENTS" => types(endpoint),
+    "DESCRIPTION" => endpoint.description,
+    "CREATED" => endpoint.created_at,
 }
 
-/// A page of all partners' endpoints.
-fn of_all(page: &Page<Endpoint>, style: Style) -> String {
-    page! { style, "webhook endpoints", page, endpoint =>
-        "PARTNER" => endpoint.partner_id,
-        "ENDPOINT" => endpoint.endpoint_id,
-        "STATUS" => endpoint.status,
-        "FAILURES" => endpoint.failures,
-        "ADDRESS" => endpoint.url,
-        "CREATED" => endpoint.created_at,
-    }
+// A page of all partners' endpoints.
+page_fn! { fn of_all(endpoint: &Endpoint), "webhook endpoints" =>
+    "PARTNER" => endpoint.partner_id,
+    "ENDPOINT" => endpoint.endpoint_id,
+    "STATUS" => endpoint.status,
+    "FAILURES" => endpoint.failures,
+    "ADDRESS" => endpoint.url,
+    "CREATED" => endpoint.created_at,
 }
 
 fn types(endpoint: &Endpoint) -> String {

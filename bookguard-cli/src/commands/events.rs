@@ -5,47 +5,44 @@ use bookguard_core::features::events::log::{EventLog, ListAllEvents, ListEvents}
 use bookguard_core::features::events::{
     EventWithAttempts, GetEvent, RetryEvent, RetryResult, RetryStatus,
 };
-use bookguard_core::model::{Event, Page};
+use bookguard_core::model::Event;
 use clap::Args;
 
-use super::declare::{Call, CliCommand, Declared, add, carried, group, operation};
+use super::declare::{Call, CliCommand, add, carried, group, operation};
 use super::{prune, recoveries, tail};
 use crate::failure::Failure;
-use crate::output::table::{Style, fields, more, or_dash, page, record, rows, time};
+use crate::output::table::{Style, fields, more, or_dash, page_fn, record, record_fn, rows, time};
 use crate::target::Purpose;
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "List the partner's events, oldest first, or newest first with --before; those of all partners, newest first, on the database without --partner";
-    let list = of_log("list", about, |call| Box::pin(list(call))).with::<CursorArgs>();
+    let list = of_log("list", about, list).with::<CursorArgs>();
     let about = "Show events as they happen, until stopped; waits for a server that is away";
-    let tail = of_log("tail", about, |call| Box::pin(tail::run(call)));
+    let tail = of_log("tail", about, tail::run).flags(|flags| {
+        flags.without("wait").without("limit").without("before");
+    });
     let about = "Show an event with the attempts to deliver it";
     let get = operation::<GetEvent>("get", about, event);
     let about = "Deliver an event again, now, and wait for the outcome";
-    let retry = carried::<RetryEvent>("retry", about, |call| Box::pin(retry(call)));
-    group(
-        "webhook-events",
-        "Events of bookings, and whether they were delivered",
-        [
-            list.into(),
-            tail.flags(|flags| {
-                flags.without("wait").without("limit").without("before");
-            })
-            .into(),
-            get.into(),
-            retry.purpose(Purpose::Wait).into(),
-            recoveries::command().into(),
-            recoveries::commands(),
-            prune::command().into(),
-        ],
-    )
+    let retry = carried::<RetryEvent>("retry", about, retry);
+    let about = "Events of bookings, and whether they were delivered";
+    let commands = [
+        list,
+        tail,
+        get,
+        retry.purpose(Purpose::Wait),
+        recoveries::command(),
+        recoveries::commands(),
+        prune::command(),
+    ];
+    group("webhook-events", about, commands)
 }
 
 /// A command that reads a partner's log.
 fn of_log(
     name: &'static str,
     about: &'static str,
-    work: impl for<'a> Fn(Call<'a>) -> super::declare::Running<'a> + 'static,
+    work: impl AsyncFn(Call<'_>) -> Result<(), Failure> + Copy + 'static,
 ) -> CliCommand {
     carried::<ListEvents>(name, about, work).flags(|flags| {
         flags.name("bookingId", "booking");
@@ -101,18 +98,16 @@ fn log(log: &EventLog, style: Style) -> String {
     text + &more(log.has_more.then_some(next.as_str()))
 }
 
-/// A page of all partners' events.
-fn of_all(page: &Page<Event>, style: Style) -> String {
-    page! { style, "events", page, event =>
-        "PARTNER" => event.partner_id,
-        "NO" => event.seq,
-        "EVENT" => event.event_id,
-        "TYPE" => event.event_type,
-        "STATUS" => event.status,
-        "RETRIES" => event.retry_count,
-        "AT" => event.timestamp,
-        "NEXT ATTEMPT" => or_dash(event.next_attempt_at),
-    }
+// A page of all partners' events.
+page_fn! { fn of_all(event: &Event), "events" =>
+    "PARTNER" => event.partner_id,
+    "NO" => event.seq,
+    "EVENT" => event.event_id,
+    "TYPE" => event.event_type,
+    "STATUS" => event.status,
+    "RETRIES" => event.retry_count,
+    "AT" => event.timestamp,
+    "NEXT ATTEMPT" => or_dash(event.next_attempt_at),
 }
 
 /// An event on one line, as it happens.
@@ -202,12 +197,9 @@ fn outcome(attempt: &AttemptRecord) -> String {
     }
 }
 
-/// The result of a manual retry.
-fn retried(result: &RetryResult, style: Style) -> String {
-    let fields = fields! {
-        "event" => result.event_id,
-        "outcome" => result.retry_status,
-        "retries" => result.retry_count,
-    };
-    record(style, &fields)
+// The result of a manual retry.
+record_fn! { fn retried(result: &RetryResult) =>
+    "event" => result.event_id,
+    "outcome" => result.retry_status,
+    "retries" => result.retry_count,
 }

@@ -3,34 +3,33 @@
 use bookguard_core::evidence::{DisputeExport, Packet, SealedPacket};
 use bookguard_core::features::evidence::{ExportDispute, GetEvidence};
 
-use super::declare::{Call, Declared, carried, group, operation};
+use super::declare::{Call, CliCommand, carried, group, operation};
 use super::{documents, items, shares, verify};
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, record};
 use crate::text::plain;
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "Fetch a booking's evidence packet; redirect it to a file to keep it";
-    let get = carried::<GetEvidence>("get", about, |call| Box::pin(get(call)));
+    let get = carried::<GetEvidence>("get", about, get);
     let about = "Put a booking's evidence into the fields of a card dispute, for you to complete and submit";
     let export = operation::<ExportDispute>("export", about, filled_in);
-    group(
-        "evidence",
-        "Evidence packets: fetch, verify, compare and share them, and make documents of them",
-        [
-            get.into(),
-            export.into(),
-            verify::packet_command().into(),
-            verify::contradict_command().into(),
-            documents::page_command().into(),
-            documents::pdf_command().into(),
-            documents::archive_command().into(),
-            items::commands(),
-            shares::create_command().into(),
-            shares::list_command().into(),
-            shares::revoke_command().into(),
-        ],
-    )
+    let about =
+        "Evidence packets: fetch, verify, compare and share them, and make documents of them";
+    let commands = [
+        get,
+        export,
+        verify::packet_command(),
+        verify::contradict_command(),
+        documents::page_command(),
+        documents::pdf_command(),
+        documents::archive_command(),
+        items::commands(),
+        shares::create_command(),
+        shares::list_command(),
+        shares::revoke_command(),
+    ];
+    group("evidence", about, commands)
 }
 
 async fn get(call: Call<'_>) -> Result<(), Failure> {
@@ -61,11 +60,8 @@ fn filled_in(export: &DisputeExport, style: Style) -> String {
         text += &format!("{} upload: {document}\n", style.bold(&field));
     }
     for it in &export.missing {
-        text += &format!(
-            "{} to add: {}\n",
-            style.bold(&plain(&it.field)),
-            plain(&it.what)
-        );
+        let (field, what) = (plain(&it.field), plain(&it.what));
+        text += &format!("{} to add: {what}\n", style.bold(&field));
     }
     text + "Nothing was submitted."
 }
@@ -75,11 +71,8 @@ fn shown(packet: &Packet, style: Style) -> String {
     // Sentences of any length do not fit a table.
     let timeline: String = (packet.summary.timeline.iter())
         .map(|moment| {
-            format!(
-                "\n{}  {}",
-                style.bold(&plain(&moment.when)),
-                plain(&moment.text)
-            )
+            let when = style.bold(&plain(&moment.when));
+            format!("\n{when}  {}", plain(&moment.text))
         })
         .collect();
     let fields = fields! {

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) fn command() -> CliCommand {
     let about = "Ask a server (by default the one of this machine's settings) whether it is ready: exit code 0 or 1";
-    alone("healthcheck", about, |call| Box::pin(run(call)))
+    alone("healthcheck", about, run)
 }
 
 async fn run(call: Call<'_>) -> Result<(), Failure> {

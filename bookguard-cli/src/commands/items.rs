@@ -3,25 +3,27 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bookguard_core::evidence::EvidenceItem;
 use bookguard_core::features::items::files::{
     DeleteItemFile, GetItemFile, ItemWithoutFile, PutItemFile, digest_of,
 };
 use bookguard_core::features::items::{
     AddEvidenceItem, AddedItem, BookingItems, ItemWithFile, ListEvidenceItems,
 };
+use bookguard_core::input::quoted;
 use bookguard_core::limits::FILE_BYTES;
+use bookguard_core::model::StoredFile;
 use bookguard_core::operation::Request;
 use clap::Args;
 use serde_json::json;
 
-use super::declare::{Call, Declared, carried, group, operation};
+use super::declare::{Call, CliCommand, carried, group, operation};
 use super::documents::deliver;
 use crate::args::ConsentArgs;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::say;
 use crate::output::table::{Style, fields, joined, leaf, record, rows};
-use bookguard_core::input::quoted;
 
 /// Files from this size on take long enough to say that they are under way.
 const LARGE: usize = 1024 * 1024;
@@ -47,28 +49,19 @@ struct FetchArgs {
     out: Option<PathBuf>,
 }
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "Add a contract, a message, a payment or anything else to a booking's evidence";
-    let add = carried::<AddEvidenceItem>("add", about, |call| Box::pin(add(call)));
+    let add = carried::<AddEvidenceItem>("add", about, add).with::<AddArgs>();
     let about = "List what was added to a booking's evidence";
     let list = operation::<ListEvidenceItems>("list", about, listed).rows("items");
     let about = "Send the file of an item that was added without it";
-    let send = carried::<PutItemFile>("send", about, |call| Box::pin(send(call)));
+    let send = carried::<PutItemFile>("send", about, send).with::<SendArgs>();
     let about = "Fetch the file of an item";
-    let file = carried::<GetItemFile>("file", about, |call| Box::pin(fetch(call)));
+    let file = carried::<GetItemFile>("file", about, fetch).with::<FetchArgs>();
     let about = "Delete the stored file of an item, for every item that names it; the record stays; asks first";
-    let delete = carried::<DeleteItemFile>("delete-file", about, |call| Box::pin(delete(call)));
-    group(
-        "items",
-        "What a partner adds to a booking's evidence, and its files",
-        [
-            add.with::<AddArgs>().into(),
-            list.into(),
-            send.with::<SendArgs>().into(),
-            file.with::<FetchArgs>().into(),
-            delete.with::<ConsentArgs>().into(),
-        ],
-    )
+    let delete = carried::<DeleteItemFile>("delete-file", about, delete).with::<ConsentArgs>();
+    let about = "What a partner adds to a booking's evidence, and its files";
+    group("items", about, [add, list, send, file, delete])
 }
 
 async fn add(call: Call<'_>) -> Result<(), Failure> {
@@ -107,8 +100,9 @@ async fn send(call: Call<'_>) -> Result<(), Failure> {
     let SendArgs { file } = call.args()?;
     let file = read(&file)?;
     let sent = put(call, call.path()?.path, file).await?;
-    call.screen
-        .said(&sent, |style| record(style, &item_fields(&sent)))
+    call.screen.said(&sent, |style| {
+        record(style, &item_fields(&sent.item, sent.file.as_ref()))
+    })
 }
 
 /// Reads an item's file. What the service would refuse is refused before the item is recorded for good.
@@ -159,11 +153,7 @@ async fn delete(call: Call<'_>) -> Result<(), Failure> {
 }
 
 fn deleted(answer: &ItemWithoutFile, style: Style) -> String {
-    let own = ItemWithFile {
-        item: answer.item.clone(),
-        file: None,
-    };
-    let mut all = item_fields(&own);
+    let mut all = item_fields(&answer.item, None);
     let others = joined(answer.same_file.iter().map(ToString::to_string), ", ");
     all.extend(fields! { "same file" => others, });
     record(style, &all)
@@ -172,11 +162,10 @@ fn deleted(answer: &ItemWithoutFile, style: Style) -> String {
 }
 
 fn shown(added: &AddedItem, sent: Option<&ItemWithFile>, style: Style) -> String {
-    let own = ItemWithFile {
-        item: added.item.clone(),
-        file: None,
+    let mut all = match sent {
+        Some(sent) => item_fields(&sent.item, sent.file.as_ref()),
+        None => item_fields(&added.item, None),
     };
-    let mut all = item_fields(sent.unwrap_or(&own));
     let receipt = &added.receipt;
     all.extend(fields! {
         "log" => receipt.log_origin,
@@ -186,8 +175,11 @@ fn shown(added: &AddedItem, sent: Option<&ItemWithFile>, style: Style) -> String
     record(style, &all)
 }
 
-fn item_fields(ItemWithFile { item, file }: &ItemWithFile) -> Vec<(&'static str, Option<String>)> {
-    let fields = fields! {
+fn item_fields(
+    item: &EvidenceItem,
+    file: Option<&StoredFile>,
+) -> Vec<(&'static str, Option<String>)> {
+    fields! {
         "item" => item.item_id,
         "booking" => item.booking_id,
         "kind" => item.kind.word(),
@@ -198,10 +190,9 @@ fn item_fields(ItemWithFile { item, file }: &ItemWithFile) -> Vec<(&'static str,
         "reference" => item.reference,
         "note" => item.note,
         "sha256" => item.sha256,
-        "file" => file.as_ref().map(|file| format!("{} bytes, {}", file.bytes, file.media_type)),
+        "file" => file.map(|file| format!("{} bytes, {}", file.bytes, file.media_type)),
         "recorded" => item.added_at,
-    };
-    fields.to_vec()
+    }
 }
 
 fn listed(list: &BookingItems, style: Style) -> String {

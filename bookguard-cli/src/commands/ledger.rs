@@ -6,31 +6,29 @@ use bookguard_core::service::Service;
 use serde_json::json;
 use tokio::task::block_in_place;
 
-use super::declare::{Call, Declared, group, special};
+use super::declare::{Call, CliCommand, group, special};
 use super::{accept_rollback, mirror, verify_ledger};
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::target::Target;
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "Print the latest signed checkpoint";
-    let latest = special("checkpoint", about, |call| {
-        Box::pin(text(call, "checkpoint", checkpoint))
+    let latest = special("checkpoint", about, async |call| {
+        text(call, "checkpoint", checkpoint).await
     });
     let about = "Print the key that checkpoints and packets verify under";
-    let key = special("key", about, |call| Box::pin(text(call, "key", vkey)));
-    group(
-        "ledger",
-        "The tamper-evident log",
-        [
-            verify_ledger::command().into(),
-            accept_rollback::command().into(),
-            latest.into(),
-            key.into(),
-            mirror::mirror().into(),
-            mirror::monitor().into(),
-        ],
-    )
+    let key = special("key", about, async |call| text(call, "key", vkey).await);
+    let about = "The tamper-evident log";
+    let commands = [
+        verify_ledger::command(),
+        accept_rollback::command(),
+        latest,
+        key,
+        mirror::mirror(),
+        mirror::monitor(),
+    ];
+    group("ledger", about, commands)
 }
 
 /// A document that is text, not JSON. It is printed as text, unless the user asked for JSON.

@@ -5,6 +5,7 @@
 //! posted once, in the order of the log; the receiver's answer changes nothing at the service.
 
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::declare::{Call, CliCommand, add, special};
+use super::draft::unwritten;
 use super::events::in_words;
 use super::tail::Following;
 use super::verify::given_secret;
@@ -35,7 +37,7 @@ const ATTEMPT: Duration = Duration::from_millis(bookguard_core::limits::ATTEMPT_
 
 pub(super) fn command() -> CliCommand {
     let about = "Post events to an address of this machine as they happen, signed, for development; until it is stopped";
-    special("listen", about, |call| Box::pin(run(call))).with::<ListenArgs>()
+    special("listen", about, run).with::<ListenArgs>()
 }
 
 /// The arguments of `listen`.
@@ -79,7 +81,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     let poster = Poster::new(args.forward_to.as_deref().unwrap_or_default(), secret)?;
     let types = types(&args.events)?;
     if let Some(folder) = &args.save {
-        fs::create_dir_all(folder).map_err(|e| not_saved(folder, &e))?;
+        fs::create_dir_all(folder).map_err(|e| not_made(folder, &e))?;
     }
     output::say(&format!(
         "posting events to {} (the secret they are signed with: listen --print-secret)",
@@ -144,11 +146,15 @@ fn body(event: &Event) -> Option<Vec<u8>> {
 fn save(folder: &Path, event: &Event, body: &[u8]) -> Result<(), Failure> {
     let name = format!("{:08}-{}.json", event.seq, event.event_type.word());
     private::place(private::options(), folder, &name, body)
-        .map_err(|e| not_saved(&folder.join(&name), &e))
+        .map_err(|e| unwritten(&folder.join(&name), &e))
 }
 
-fn not_saved(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Usage(format!("{} cannot be written: {error}", path.display()))
+/// A folder that cannot be made is a wrong argument, but not if the disk is full.
+fn not_made(folder: &Path, error: &io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => unwritten(folder, error),
+        _ => Failure::Usage(format!("{} cannot be written: {error}", folder.display())),
+    }
 }
 
 /// Posts to one address and signs with one secret.
@@ -181,7 +187,7 @@ impl Poster {
                 plain(address)
             ))
         })?;
-        let client = http::client(|client| client.no_proxy().timeout(ATTEMPT))?;
+        let client = http::client(true, |client| client.timeout(ATTEMPT))?;
         Ok(Self {
             url,
             client,

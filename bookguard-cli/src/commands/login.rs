@@ -9,7 +9,7 @@ use bookguard_core::operation::Request;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::declare::{Call, CliCommand, Declared, alone, group};
+use super::declare::{Call, CliCommand, alone, group};
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
 use crate::files;
@@ -38,26 +38,18 @@ struct NameArgs {
 
 pub(super) fn login() -> CliCommand {
     let about = "Save a server and its key as a profile, after trying the key";
-    alone("login", about, |call| Box::pin(sign_in(call))).with::<LoginArgs>()
+    alone("login", about, sign_in).with::<LoginArgs>()
 }
 
-pub(super) fn profiles() -> Declared {
+pub(super) fn profiles() -> CliCommand {
     let about = "List the profiles, without their keys";
-    let list = alone("list", about, |call| Box::pin(async move { list(call) }));
+    let list = alone("list", about, async |call| list(call));
     let about =
         "Make a profile the default: commands that name no database and no server work with it";
-    let default = alone("default", about, |call| {
-        Box::pin(async move { make_default(call) })
-    });
+    let default = alone("default", about, async |call| make_default(call));
     let about = "Remove a profile and its key from this machine; the key itself stays valid";
-    let remove = alone("remove", about, |call| {
-        Box::pin(async move { remove(call) })
-    });
-    let commands = [
-        list.into(),
-        default.with::<NameArgs>().into(),
-        remove.with::<NameArgs>().into(),
-    ];
+    let remove = alone("remove", about, async |call| remove(call));
+    let commands = [list, default.with::<NameArgs>(), remove.with::<NameArgs>()];
     let about = "The servers that `login` saved";
     group("profiles", about, commands)
 }

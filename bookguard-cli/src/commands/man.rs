@@ -18,7 +18,7 @@ struct ManArgs {
 
 pub(super) fn command() -> CliCommand {
     let about = "Write the manual pages into a folder";
-    alone("man", about, |call| Box::pin(async move { run(call) })).with::<ManArgs>()
+    alone("man", about, async |call| run(call)).with::<ManArgs>()
 }
 
 fn run(call: Call<'_>) -> Result<(), Failure> {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use bookguard_core::ledger::Checkpoint;
 use bookguard_core::ledger::walk::{Entries, Walk, WalkError};
-use bookguard_core::ledger::{Checkpoint, TilePath};
 use bookguard_core::limits::MAP_AUDIT_ENTRIES;
 use bookguard_core::store::StoreError;
 use bookguard_core::store::map_audit::AuditFile;
@@ -44,6 +44,12 @@ impl fmt::Display for Unaudited {
             Self::Lie(why) | Self::Absent(why) => f.write_str(why),
             Self::Walk(why) => why.fmt(f),
         }
+    }
+}
+
+impl From<String> for Unaudited {
+    fn from(absent: String) -> Self {
+        Self::Absent(absent)
     }
 }
 
@@ -134,23 +140,17 @@ impl LogAudit {
             Ok(walk) => walk,
             Err(why) => return Ok(Err(Unaudited::Walk(why))),
         };
-        let mut wrong = None;
-        let fetched = public_log::fetch(source, walk.paths(), |_: &TilePath, bytes| {
-            let (text, why) = match walk.take(bytes) {
-                Ok(None) => return Ok(Ok(())),
-                Ok(Some(entries)) => match self.take(&walk, note, &entries)? {
-                    Ok(()) => return Ok(Ok(())),
-                    Err(lie) => (lie.clone(), Unaudited::Lie(lie)),
-                },
-                Err(why) => (why.to_string(), Unaudited::Walk(why)),
-            };
-            wrong = Some(why);
-            Ok(Err(text))
+        let fetched = public_log::fetch(source, walk.paths(), |_, bytes| {
+            Ok(match walk.take(bytes) {
+                Ok(None) => Ok(()),
+                Ok(Some(entries)) => self.take(&walk, note, &entries)?.map_err(Unaudited::Lie),
+                Err(why) => Err(Unaudited::Walk(why)),
+            })
         })
         .await?;
         Ok(match fetched {
             Ok(()) => walk.finish().map(drop).map_err(Unaudited::Walk),
-            Err(text) => Err(wrong.unwrap_or(Unaudited::Absent(text))),
+            wrong => wrong,
         })
     }
 }

@@ -24,7 +24,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinError, JoinSet, block_in_place};
 
 use self::peek::MessagePeek;
-use super::declare::{CliCommand, special};
+use super::declare::{Call, CliCommand, special};
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::output::{print, say};
@@ -51,14 +51,15 @@ const INTERNAL_ERROR: i32 = -32603;
 
 pub(super) fn command() -> CliCommand {
     let about = "Speak the Model Context Protocol on standard input and output, for programs that let a model call tools";
-    special("mcp", about, |call| Box::pin(run(call.target()))).purpose(Purpose::Wait)
+    special("mcp", about, run).purpose(Purpose::Wait)
 }
 
 /// Answers until the input ends.
 ///
 /// # Errors
 /// [`Failure::Unexpected`] if threads cannot be started; [`Failure::Closed`] if nobody reads the answers any more.
-async fn run(target: &Target) -> Result<(), Failure> {
+async fn run(call: Call<'_>) -> Result<(), Failure> {
+    let target = call.target();
     let peer = match target {
         Target::Local(local) => {
             target.say_if_unserved()?;
@@ -125,31 +126,13 @@ fn read_lines(mut input: impl BufRead, to: &mpsc::Sender<Line>) {
             Err(e) => return say(&format!("bookguard: standard input cannot be read: {e}")),
         }
         let whole = line.ends_with(b"\n") || (line.len() as u64) < most;
-        while line
-            .last()
-            .is_some_and(|byte| matches!(byte, b'\n' | b'\r'))
-        {
-            line.pop();
-        }
-        let line = whole.then_some(line);
-        if line.is_none() && !skip_line(&mut input) {
+        let end = line.iter().rposition(|byte| !b"\r\n".contains(byte));
+        line.truncate(end.map_or(0, |at| at + 1));
+        if !whole && input.skip_until(b'\n').is_err() {
             return;
         }
-        if to.blocking_send(line).is_err() {
+        if to.blocking_send(whole.then_some(line)).is_err() {
             return;
-        }
-    }
-}
-
-/// Skips the rest of a line. Returns whether there can be more input.
-fn skip_line(input: &mut impl BufRead) -> bool {
-    loop {
-        let mut rest = Vec::new();
-        match input.by_ref().take(64 * 1024).read_until(b'\n', &mut rest) {
-            Ok(1..) if rest.ends_with(b"\n") => return true,
-            Ok(1..) => {}
-            Ok(0) => return true,
-            Err(_) => return false,
         }
     }
 }
@@ -238,10 +221,8 @@ impl Bridge {
         };
         let method = peek.method.as_deref();
         let params = &peek.params;
-        let own = params
-            .meta
-            .as_ref()
-            .and_then(|meta| meta.revision.as_deref());
+        let meta = params.meta.as_ref();
+        let own = meta.and_then(|meta| meta.revision.as_deref());
         if method != Some("initialize") {
             let agreed = || self.agreed().clone();
             add(VERSION, own.and_then(header).or_else(agreed));

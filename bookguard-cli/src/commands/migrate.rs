@@ -11,8 +11,6 @@ use tokio::task::block_in_place;
 
 use super::declare::{Call, CliCommand, alone};
 use crate::failure::Failure;
-use crate::settings::{self, Where, environment};
-use crate::target::only_here;
 
 #[derive(Debug, Args)]
 struct MigrateArgs {
@@ -23,7 +21,7 @@ struct MigrateArgs {
 
 pub(super) fn command() -> CliCommand {
     let about = "Upgrade the schema of a database, as `serve` does at its start";
-    alone("migrate", about, |call| Box::pin(async move { run(call) })).with::<MigrateArgs>()
+    alone("migrate", about, async |call| run(call)).with::<MigrateArgs>()
 }
 
 /// Upgrades a database.
@@ -33,9 +31,7 @@ pub(super) fn command() -> CliCommand {
 /// [`Failure::Unexpected`] for everything else that failed.
 fn run(call: Call<'_>) -> Result<(), Failure> {
     let MigrateArgs { dry_run } = call.args()?;
-    let Where::Database { config, .. } = settings::place(call.place, &environment)? else {
-        return Err(only_here());
-    };
+    let config = call.config()?;
     let db = &config.db;
     let upgraded = block_in_place(|| match dry_run {
         true => would(db),

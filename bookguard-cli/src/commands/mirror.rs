@@ -72,13 +72,13 @@ struct FollowArgs {
 
 pub(super) fn mirror() -> CliCommand {
     let about = "Copy a public log into a folder, check every byte, and go on from there each time (exit code 6: it is forked)";
-    let mirror = alone("mirror", about, |call| Box::pin(follow(call, true)));
+    let mirror = alone("mirror", about, async |call| follow(call, true).await);
     mirror.with::<FollowArgs>()
 }
 
 pub(super) fn monitor() -> CliCommand {
     let about = "Check that a public log only grows, without keeping it; keeps the last checkpoint (exit code 6: it is forked)";
-    let monitor = alone("monitor", about, |call| Box::pin(follow(call, false)));
+    let monitor = alone("monitor", about, async |call| follow(call, false).await);
     monitor.with::<FollowArgs>()
 }
 
@@ -358,7 +358,6 @@ impl FollowedLog {
         };
         let mut bar = Bar::new();
         let size = walk.log().size;
-        let mut wrong = None;
         let mut written = Written::default();
         let source = Arc::new(source);
         let fetched = public_log::fetch(&source, walk.paths(), |path, bytes| {
@@ -369,17 +368,13 @@ impl FollowedLog {
                         .map_err(|e| self.cannot_write(&e))?;
                     match (&mut audit, &entries) {
                         (Some(audit), Some(entries)) if goes_along => {
-                            audit.take(&walk, &note, entries)?
+                            let taken = audit.take(&walk, &note, entries)?;
+                            taken.map_err(Unaudited::Lie)
                         }
                         _ => Ok(()),
                     }
-                    .inspect_err(|lie| wrong = Some(Unaudited::Lie(lie.clone())))
                 }
-                Err(why) => {
-                    let text = why.to_string();
-                    wrong = Some(why.into());
-                    Err(text)
-                }
+                Err(why) => Err(why.into()),
             };
             bar.draw(walk.walked(), size);
             Ok(taken)
@@ -389,15 +384,9 @@ impl FollowedLog {
         if fetched.is_err() && size > before {
             replace(&self.folder, UNREAD, note.as_bytes()).map_err(|e| self.cannot_write(&e))?;
         }
-        if let Err(why) = fetched? {
-            let failed = |why: &Unaudited| self.refused(place, &note, why);
-            return Err(wrong
-                .as_ref()
-                .map_or_else(|| Failure::NotVerified(why), failed));
-        }
-        let log = walk
-            .finish()
-            .map_err(|why| self.refused(place, &note, &why.into()))?;
+        let refused = |why: Unaudited| self.refused(place, &note, &why);
+        fetched?.map_err(refused)?;
+        let log = walk.finish().map_err(|why| refused(why.into()))?;
         if let Some(audit) = &mut audit {
             // A mirror has everything by now.
             let source = match self.keeps {
@@ -405,7 +394,7 @@ impl FollowedLog {
                 false => source,
             };
             let reached = audit.reach(&source, log.clone(), &note).await?;
-            reached.map_err(|why| self.refused(place, &note, &why))?;
+            reached.map_err(refused)?;
         }
         // If a mirror is stopped here, its next run reads the same tiles again.
         let kept = (written.folders.iter()).try_for_each(|folder| private::sync(folder));
@@ -456,10 +445,8 @@ impl FollowedLog {
         let Some(entries) = entries.filter(|entries| entries.len() == TILE_WIDTH) else {
             return Ok(());
         };
-        let hashes: Vec<u8> = entries
-            .iter()
-            .flat_map(|entry| leaf_hash(entry).0)
-            .collect();
+        let hashes = entries.iter().flat_map(|entry| leaf_hash(entry).0);
+        let hashes: Vec<u8> = hashes.collect();
         match TilePath::new(TileKind::Hashes(0), path.index(), TILE_WIDTH) {
             Ok(path) => self.write(&path, &hashes, written),
             Err(_) => Ok(()),

@@ -3,8 +3,7 @@
 //! The archive is a tar (POSIX ustar): it is written while it is read, whatever its size, and every system opens it. Names
 //! are in order and files have no times, so two exports differ only where the service's answers do: packets say when they were made.
 
-use std::fs::{File, TryLockError};
-use std::io::{self, BufWriter, ErrorKind, Write as _};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,14 +26,13 @@ use bookguard_core::features::shares::ListShares;
 use bookguard_core::input::shorten;
 use bookguard_core::operation::{Operation, Request};
 use bookguard_core::policy::is_policy_id;
-use bookguard_core::private;
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
-use super::backup::Ending;
 use super::declare::{Call, CliCommand, carried, special};
+use super::draft::{Draft, exists, unless_told_to_end};
 use crate::args::ConsentArgs;
 use crate::failure::Failure;
 use crate::output::say;
@@ -47,9 +45,6 @@ const BLOCK: usize = 512;
 const CHANGES: u32 = 100;
 const CHANGED_PAUSE: Duration = Duration::from_millis(200);
 
-/// How often the file of an archive is opened while other exports take it away. The second time is usual after one that was killed.
-const OPENINGS: u32 = 10;
-
 #[derive(Debug, Args)]
 struct ExportArgs {
     /// The archive to write, a tar; it must not exist yet
@@ -59,14 +54,14 @@ struct ExportArgs {
 
 pub(super) fn export_command() -> CliCommand {
     let about = "Write all data of a partner into one archive: the partner that the key belongs to, or that --partner names";
-    special("export", about, |call| Box::pin(export(call)))
+    special("export", about, export)
         .purpose(Purpose::Many)
         .with::<ExportArgs>()
 }
 
 pub(super) fn end_command() -> CliCommand {
     let about = "End a partner's contract: revoke its keys, delete its endpoints and erase its personal data, for good (for the operator)";
-    carried::<EndContract>("end", about, |call| Box::pin(end(call)))
+    carried::<EndContract>("end", about, end)
         .purpose(Purpose::Many)
         .with::<ConsentArgs>()
 }
@@ -138,14 +133,7 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
 
 async fn export(call: Call<'_>) -> Result<(), Failure> {
     let ExportArgs { out } = call.args()?;
-    let mut ending = Ending::new()?;
-    tokio::select! {
-        done = into(call, &out) => done,
-        // The dropped work removes what it began.
-        () = ending.told() => Err(Failure::Unexpected(
-            "stopped before the archive was whole; nothing is left of it".to_owned(),
-        )),
-    }
+    unless_told_to_end(into(call, &out)).await
 }
 
 async fn into(call: Call<'_>, out: &Path) -> Result<(), Failure> {
@@ -162,22 +150,18 @@ async fn into(call: Call<'_>, out: &Path) -> Result<(), Failure> {
     }
     tar.json("audit.json", &pages::<ListAudit>(call, &[]).await?)?;
     events(call, &mut tar).await?;
-    let mut cursor = None;
-    let mut bookings = 0_u64;
-    loop {
-        let page = page::<ListBookings>(call, &[], cursor).await?;
-        for booking in page["data"].as_array().into_iter().flatten() {
+    let (mut at, mut bookings) = (Position::default(), 0_u64);
+    while let Some(page) = page::<ListBookings>(call, &[], &mut at).await? {
+        if bookings > 0 {
+            say(&format!("{bookings} bookings exported …"));
+        }
+        for booking in page {
             let id = booking["bookingId"].as_str().unwrap_or_default();
             of_booking(call, &mut tar, id).await?;
             bookings += 1;
         }
-        match page["nextCursor"].as_str() {
-            Some(next) => cursor = Some(next.to_owned()),
-            None => break,
-        }
-        say(&format!("{bookings} bookings exported …"));
     }
-    let bytes = tar.finish(out)?;
+    let bytes = tar.finish()?;
     let value = json!({"file": out, "partnerId": partner["partnerId"], "bookings": bookings, "bytes": bytes});
     call.screen.said(&value, |_| {
         format!("{}: {bookings} bookings, {bytes} bytes.", out.display())
@@ -194,20 +178,16 @@ async fn of_policy(call: Call<'_>, tar: &mut Tar, id: &str) -> Result<(), Failur
             shorten(id)
         )));
     }
-    let mut cursor = None;
-    loop {
-        let page = page::<ListPolicyVersions>(call, &[id], cursor).await?;
-        for listed in page["data"].as_array().into_iter().flatten() {
+    let mut at = Position::default();
+    while let Some(page) = page::<ListPolicyVersions>(call, &[id], &mut at).await? {
+        for listed in page {
             let version = listed["version"].to_string();
             let name = format!("policies/{id}/{version}.json");
             let policy = asked::<GetPolicy>(call, &[id], Some(("version", version))).await?;
             tar.json(&name, &policy)?;
         }
-        match page["nextCursor"].as_str() {
-            Some(next) => cursor = Some(next.to_owned()),
-            None => return Ok(()),
-        }
     }
+    Ok(())
 }
 
 /// Adds the log of events, also those of no booking: a file for each page, because the log is of any length. Each is named after the
@@ -221,34 +201,35 @@ async fn events(call: Call<'_>, tar: &mut Tar) -> Result<(), Failure> {
             &format!("events/{}.json", after.saturating_add(1)),
             &page["data"],
         )?;
-        let next = page["nextAfter"].as_u64().unwrap_or_default();
-        if page["hasMore"] != true || next <= after {
-            return Ok(());
+        match events_after(after, &page)? {
+            Some(next) => after = next,
+            None => return Ok(()),
         }
-        after = next;
+    }
+}
+
+/// After which event the next page of the log begins; `None` if this is the last.
+fn events_after(after: u64, page: &Value) -> Result<Option<u64>, Failure> {
+    let next = page["nextAfter"].as_u64().unwrap_or_default();
+    match page["hasMore"] == true {
+        true if next <= after => Err(goes_round()),
+        has_more => Ok(has_more.then_some(next)),
     }
 }
 
 /// Adds everything of a booking.
 async fn of_booking(call: Call<'_>, tar: &mut Tar, id: &str) -> Result<(), Failure> {
     let path = |end: &str| format!("bookings/{id}/{end}");
-    tar.json(
-        &path("packet.json"),
-        &answer::<GetEvidence>(call, &[id]).await?,
-    )?;
-    tar.json(
-        &path("events.json"),
-        &answer::<ListBookingEvents>(call, &[id]).await?,
-    )?;
-    tar.json(
-        &path("erasures.json"),
-        &answer::<ListErasures>(call, &[id]).await?,
-    )?;
-    tar.json(&path("holds.json"), &pages::<ListHolds>(call, &[id]).await?)?;
-    tar.json(
-        &path("shares.json"),
-        &pages::<ListShares>(call, &[id]).await?,
-    )?;
+    let of = &[id];
+    for (name, value) in [
+        ("packet.json", answer::<GetEvidence>(call, of).await?),
+        ("events.json", answer::<ListBookingEvents>(call, of).await?),
+        ("erasures.json", answer::<ListErasures>(call, of).await?),
+        ("holds.json", pages::<ListHolds>(call, of).await?),
+        ("shares.json", pages::<ListShares>(call, of).await?),
+    ] {
+        tar.json(&path(name), &value)?;
+    }
     let mut items = answer::<ListEvidenceItems>(call, &[id]).await?;
     for item in items["items"].as_array_mut().into_iter().flatten() {
         let (Some(item_id), true) = (item["itemId"].as_str(), item["file"].is_object()) else {
@@ -281,14 +262,6 @@ async fn answer<O: Operation>(call: Call<'_>, path: &[&str]) -> Result<Value, Fa
     asked::<O>(call, path, None).await
 }
 
-async fn page<O: Operation>(
-    call: Call<'_>,
-    path: &[&str],
-    cursor: Option<String>,
-) -> Result<Value, Failure> {
-    asked::<O>(call, path, cursor.map(|cursor| ("cursor", cursor))).await
-}
-
 async fn asked<O: Operation>(
     call: Call<'_>,
     path: &[&str],
@@ -308,56 +281,70 @@ async fn asked<O: Operation>(
 
 /// All rows of a list that is short enough to be held.
 pub(super) async fn pages<O: Operation>(call: Call<'_>, path: &[&str]) -> Result<Value, Failure> {
-    let (mut rows, mut cursor) = (Vec::new(), None);
-    loop {
-        let mut page = page::<O>(call, path, cursor).await?;
-        if let Value::Array(data) = page["data"].take() {
-            rows.extend(data);
-        }
-        match page["nextCursor"].as_str() {
-            Some(next) => cursor = Some(next.to_owned()),
-            None => return Ok(json!(rows)),
+    let (mut rows, mut at) = (Vec::new(), Position::default());
+    while let Some(page) = page::<O>(call, path, &mut at).await? {
+        rows.extend(page);
+    }
+    Ok(json!(rows))
+}
+
+/// How far a list was read.
+#[derive(Default)]
+struct Position {
+    cursor: Option<String>,
+    is_at_end: bool,
+    /// The cursors of all pages so far.
+    known: HashSet<String>,
+}
+
+impl Position {
+    /// Goes on to the page after this one.
+    fn go_on(&mut self, page: &Value) -> Result<(), Failure> {
+        self.cursor = page["nextCursor"].as_str().map(str::to_owned);
+        self.is_at_end = self.cursor.is_none();
+        match &self.cursor {
+            Some(next) if !self.known.insert(next.clone()) => Err(goes_round()),
+            _ => Ok(()),
         }
     }
 }
 
-/// An archive that is being written, under a name of its own. It is removed unless it gets its final name.
-struct Tar {
-    file: BufWriter<File>,
-    path: PathBuf,
-    bytes: u64,
+/// The rows of the next page; `None` after the last.
+async fn page<O: Operation>(
+    call: Call<'_>,
+    path: &[&str],
+    at: &mut Position,
+) -> Result<Option<Vec<Value>>, Failure> {
+    if at.is_at_end {
+        return Ok(None);
+    }
+    let query = at.cursor.take().map(|cursor| ("cursor", cursor));
+    let mut page = asked::<O>(call, path, query).await?;
+    at.go_on(&page)?;
+    Ok(Some(match page["data"].take() {
+        Value::Array(rows) => rows,
+        _ => Vec::new(),
+    }))
 }
+
+fn goes_round() -> Failure {
+    Failure::BadAnswer(
+        "a list of the server does not go on: it names a page that was there before as the next one. Check the address, and that the \
+         server runs this version."
+            .to_owned(),
+    )
+}
+
+/// An archive that is being written.
+struct Tar(Draft);
 
 impl Tar {
     fn create(out: &Path) -> Result<Self, Failure> {
         is_free(out)?;
-        let mut path = out.to_owned().into_os_string();
-        path.push(".part");
-        let path = PathBuf::from(path);
-        for _ in 0..OPENINGS {
-            let mut options = private::options();
-            // An export that was killed may have left it.
-            let file = options.write(true).create(true).truncate(false).open(&path);
-            let file = file.map_err(|e| unwritten(&path, &e))?;
-            if let Err(TryLockError::WouldBlock) = file.try_lock() {
-                break;
-            }
-            if !is_ours(&file, &path).map_err(|e| unwritten(&path, &e))? {
-                continue;
-            }
-            let tar = Self {
-                file: BufWriter::new(file),
-                path,
-                bytes: 0,
-            };
-            // Another export may have finished since it was looked for.
-            is_free(out)?;
-            return Ok(tar);
-        }
-        Err(Failure::Usage(format!(
-            "another export writes {}; wait until it ends, or name another file",
-            path.display()
-        )))
+        let draft = Draft::of(out, "export")?;
+        // Another export may have finished since it was looked for.
+        is_free(out)?;
+        Ok(Self(draft))
     }
 
     fn json(&mut self, name: &str, value: &Value) -> Result<(), Failure> {
@@ -365,75 +352,17 @@ impl Tar {
     }
 
     fn file(&mut self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-        let head = header(name, bytes.len());
         let padding = bytes.len().next_multiple_of(BLOCK) - bytes.len();
-        self.write(&head)?;
-        self.write(bytes)?;
-        self.write(&[0; BLOCK][..padding])
+        self.0.write(&header(name, bytes.len()))?;
+        self.0.write(bytes)?;
+        self.0.write(&[0; BLOCK][..padding])
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.bytes += bytes.len() as u64;
-        let written = self.file.write_all(bytes);
-        written.map_err(|e| unwritten(&self.path, &e))
+    /// Ends the archive, and gives it its name: an erasure may come next. Returns its size.
+    fn finish(mut self) -> Result<u64, Failure> {
+        self.0.write(&[0; 2 * BLOCK])?;
+        self.0.make()
     }
-
-    /// Ends the archive, flushes it, and gives it its name. Returns its size.
-    fn finish(mut self, out: &Path) -> Result<u64, Failure> {
-        self.write(&[0; 2 * BLOCK])?;
-        let flushed = self
-            .file
-            .flush()
-            .and_then(|()| self.file.get_ref().sync_all());
-        flushed.map_err(|e| unwritten(&self.path, &e))?;
-        // Somebody may have removed it, and another export begun there.
-        if !private::is_at(self.file.get_ref(), &self.path) {
-            return Err(Failure::Unexpected(format!(
-                "{} was removed while it was written, so nothing was exported; export again",
-                self.path.display()
-            )));
-        }
-        // An erasure may come next, so the archive's name is on the disk before anybody is told.
-        private::publish(&self.path, out)
-            .and_then(|()| private::sync(private::folder(out)))
-            .map_err(|e| match e.kind() {
-                ErrorKind::AlreadyExists => exists(out),
-                _ => unwritten(out, &e),
-            })?;
-        Ok(self.bytes)
-    }
-}
-
-impl Drop for Tar {
-    fn drop(&mut self) {
-        // It was renamed, or is another export's by now.
-        if !private::is_at(self.file.get_ref(), &self.path) {
-            return;
-        }
-        match std::fs::remove_file(&self.path) {
-            Err(e) if e.kind() != ErrorKind::NotFound => {
-                let path = self.path.display();
-                say(&format!(
-                    "{path} is left, with personal data: it cannot be removed ({e})"
-                ));
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Whether an archive may be written into this open file, which is locked: it is empty, and still at `path`. What a killed export
-/// left there is removed rather than cut, because it may also be a finished archive under another name.
-fn is_ours(file: &File, path: &Path) -> io::Result<bool> {
-    // Another export that ended since it was opened took the file or its name away.
-    if !private::is_at(file, path) {
-        return Ok(false);
-    }
-    let is_empty = file.metadata()?.len() == 0;
-    if !is_empty {
-        std::fs::remove_file(path)?;
-    }
-    Ok(is_empty)
 }
 
 fn is_free(out: &Path) -> Result<(), Failure> {
@@ -441,13 +370,6 @@ fn is_free(out: &Path) -> Result<(), Failure> {
         Ok(_) => Err(exists(out)),
         Err(_) => Ok(()),
     }
-}
-
-fn exists(out: &Path) -> Failure {
-    Failure::Usage(format!(
-        "{} exists already; name another file, or remove it",
-        out.display()
-    ))
 }
 
 /// The header of a file in a tar. Names are made here, and are shorter than the 100 bytes that fit.
@@ -467,10 +389,6 @@ fn header(name: &str, size: usize) -> [u8; BLOCK] {
     let sum: u32 = head.iter().map(|byte| u32::from(*byte)).sum();
     head[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     head
-}
-
-fn unwritten(path: &Path, error: &io::Error) -> Failure {
-    Failure::Unexpected(format!("{} cannot be written: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -8,19 +8,20 @@ use bookguard_core::features::partners::{
     ApprovePartner, GetPartner, ListPartners, RegisterPartner, Registration, SetQuota,
     UpdatePartner,
 };
-use bookguard_core::model::{Page, Partner, PartnerAccount, QuotaUse};
+use bookguard_core::model::{Partner, PartnerAccount, QuotaUse};
 use bookguard_server::config::bytes::Bytes;
 
 use super::api_keys::overlap;
-use super::declare::{Declared, group, operation};
+use super::declare::{CliCommand, group, operation};
 use super::endpoints::rotated_secret;
 use super::partner_export;
-use crate::output::table::{Style, fields, joined, page, record};
+use crate::output::table::{Style, fields, joined, page_fn, record};
 use crate::target::Purpose;
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "Register a partner; its first API key and signing secret are shown only once";
-    let register = operation::<RegisterPartner>("register", about, registration);
+    let register =
+        operation::<RegisterPartner>("register", about, registration).purpose(Purpose::Begin);
     let about = "List partners, newest first (for the operator)";
     let list = operation::<ListPartners>("list", about, partners);
     let about = "Approve a pending partner; shows its first API key (for the operator)";
@@ -56,25 +57,16 @@ pub(super) fn commands() -> Declared {
             .name("defaultPolicies", "default-policy")
             .says("defaultPolicies", DEFAULT_POLICY);
     });
-    group(
-        "partners",
-        "Partners: the platforms that use the service",
-        [
-            register.purpose(Purpose::Begin).into(),
-            list.into(),
-            get.into(),
-            edit.into(),
-            approve.into(),
-            suspend.into(),
-            reinstate.into(),
-            partner_export::export_command().into(),
-            partner_export::end_command().into(),
-            me.into(),
-            rotate.into(),
-            quota.into(),
-            update.into(),
-        ],
-    )
+    let (export, end) = (
+        partner_export::export_command(),
+        partner_export::end_command(),
+    );
+    let about = "Partners: the platforms that use the service";
+    let commands = [
+        register, list, get, edit, approve, suspend, reinstate, export, end, me, rotate, quota,
+        update,
+    ];
+    group("partners", about, commands)
 }
 
 const DEFAULT_POLICY: &str = "The policy for an event type, such as concert=house; * is every other type; may be given several times";
@@ -142,13 +134,11 @@ fn account(account: &PartnerAccount, style: Style) -> String {
     record(style, &fields)
 }
 
-fn partners(page: &Page<Partner>, style: Style) -> String {
-    page! { style, "partners", page, partner =>
-        "PARTNER" => partner.partner_id,
-        "STATUS" => partner.status,
-        "NAME" => partner.name,
-        "BUSINESS" => partner.business_type,
-        "CONTACT" => partner.contact_email,
-        "SINCE" => partner.created_at,
-    }
+page_fn! { fn partners(partner: &Partner), "partners" =>
+    "PARTNER" => partner.partner_id,
+    "STATUS" => partner.status,
+    "NAME" => partner.name,
+    "BUSINESS" => partner.business_type,
+    "CONTACT" => partner.contact_email,
+    "SINCE" => partner.created_at,
 }

@@ -14,16 +14,16 @@ use bookguard_core::policy::{SCHEMA, Segment};
 use bookguard_core::{Error, FieldError};
 use clap::Args;
 
-use super::declare::{Call, Declared, alone, carried, group, operation};
+use super::declare::{Call, CliCommand, alone, carried, group, operation};
 use super::evaluations::steps;
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
 use crate::output::Answer;
-use crate::output::table::{Style, fields, joined, page, record};
+use crate::output::table::{Style, fields, joined, page_fn, record};
 use crate::settings::{self, Where, environment};
 use crate::text::plain;
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about = "Put a policy: a new version, unless it equals the latest";
     let put = operation::<PutPolicy>("put", about, policy).flags(|flags| flags.json());
     let about = "Show a policy, in plain English too";
@@ -34,37 +34,26 @@ pub(super) fn commands() -> Declared {
     let versions = operation::<ListPolicyVersions>("versions", about, policies);
     let about = "Check a policy: its faults with their places, warnings, and what it means; without server or database unless \
                  --url names a server";
-    let validate = carried::<ValidatePolicy>("validate", about, |call| Box::pin(validate(call)))
+    let validate = carried::<ValidatePolicy>("validate", about, validate)
         .flags(|flags| {
             flags.without_once().takes("eventDate", "DATE");
-        });
+        })
+        .with::<DraftArgs>()
+        .alone_if(names_no_server);
     let about =
         "Show the library's policies; without server or database unless --url names a server";
-    let templates =
-        carried::<ListPolicyTemplates>("templates", about, |call| Box::pin(library(call))).flags(
-            |flags| {
-                flags.takes("eventDate", "DATE");
-            },
-        );
+    let templates = carried::<ListPolicyTemplates>("templates", about, library)
+        .flags(|flags| {
+            flags.takes("eventDate", "DATE");
+        })
+        .alone_if(names_no_server);
     let about = "Print the JSON Schema of policies, for editors and generators";
-    let schema = alone("schema", about, |call| {
-        Box::pin(async move { call.screen.json(SCHEMA) })
-    });
+    let schema = alone("schema", about, async |call| call.screen.json(SCHEMA));
+    let about = "Cancellation policies: a partner's own and the library's";
     group(
         "policies",
-        "Cancellation policies: a partner's own and the library's",
-        [
-            put.into(),
-            get.into(),
-            list.into(),
-            versions.into(),
-            validate
-                .with::<DraftArgs>()
-                .alone_if(names_no_server)
-                .into(),
-            templates.alone_if(names_no_server).into(),
-            schema.into(),
-        ],
+        about,
+        [put, get, list, versions, validate, templates, schema],
     )
 }
 
@@ -137,15 +126,13 @@ fn policy(version: &PolicyVersion, style: Style) -> String {
     record(style, &fields) + &sentences(&version.english) + &warnings(&version.warnings)
 }
 
-/// A page of policies, or of versions of one.
-fn policies(page: &Page<PolicyListing>, style: Style) -> String {
-    page! { style, "policies", page, policy =>
-        "POLICY" => policy.policy_id,
-        "VERSION" => policy.version,
-        "NAME" => policy.name,
-        "PUT" => policy.created_at,
-        "HASH" => policy.policy_hash,
-    }
+// A page of policies, or of versions of one.
+page_fn! { fn policies(policy: &PolicyListing), "policies" =>
+    "POLICY" => policy.policy_id,
+    "VERSION" => policy.version,
+    "NAME" => policy.name,
+    "PUT" => policy.created_at,
+    "HASH" => policy.policy_hash,
 }
 
 fn shown_library(page: &Page<PolicyTemplate>, style: Style) -> String {

@@ -38,7 +38,7 @@ struct Pruning {
 
 pub(super) fn command() -> CliCommand {
     let about = "Delete payloads and attempts of old events with nothing left to deliver (on the database only)";
-    special("prune", about, |call| Box::pin(run(call))).with::<PruneArgs>()
+    special("prune", about, run).with::<PruneArgs>()
 }
 
 #[derive(Debug, Args)]

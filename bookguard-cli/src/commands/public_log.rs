@@ -68,11 +68,11 @@ impl Drop for Coming {
 
 /// Fetches these tiles and hands each to `take`, in order, while the next ones are on their way. The inner error says why the
 /// log cannot be relied on.
-pub(super) async fn fetch(
+pub(super) async fn fetch<E: From<String>>(
     source: &Arc<Source>,
     mut paths: impl Iterator<Item = TilePath>,
-    mut take: impl FnMut(&TilePath, &[u8]) -> Result<Result<(), String>, Failure>,
-) -> Result<Result<(), String>, Failure> {
+    mut take: impl FnMut(&TilePath, &[u8]) -> Result<Result<(), E>, Failure>,
+) -> Result<Result<(), E>, Failure> {
     let mut coming = VecDeque::with_capacity(AT_ONCE);
     loop {
         while coming.len() < AT_ONCE {
@@ -88,7 +88,7 @@ pub(super) async fn fetch(
             .await
             .map_err(|e| Failure::Unexpected(format!("a tile could not be fetched: {e}")))?;
         let Ok(bytes) = fetched? else {
-            return Ok(Err(absent(&path)));
+            return Ok(Err(absent(&path).into()));
         };
         if let Err(why) = take(&path, &bytes)? {
             return Ok(Err(why));
@@ -257,15 +257,9 @@ impl Source {
             let path = format!("{}/", prefix.path());
             prefix.set_path(&path);
         }
-        let client = http::client(|client| {
-            let client = client.connect_timeout(CONNECT).timeout(ANSWER);
-            let client = client.read_timeout(SILENCE);
-            // A proxy from the environment cannot reach this machine's own addresses.
-            if http::on_this_machine(&prefix) {
-                client.no_proxy()
-            } else {
-                client
-            }
+        let client = http::client(http::on_this_machine(&prefix), |client| {
+            let client = client.connect_timeout(CONNECT);
+            client.timeout(ANSWER).read_timeout(SILENCE)
         })?;
         Ok(Self::Server { client, prefix })
     }
@@ -378,16 +372,12 @@ async fn download(client: &Client, prefix: &Url, path: &str, most: usize) -> Fet
 
 async fn body(address: &Url, mut response: Response, most: usize) -> Result<Vec<u8>, Failure> {
     let mut body = Vec::new();
-    while let Some(chunk) = response
-        .chunk()
-        .await
-        .map_err(|e| unanswered(address, &e))?
+    let unread = |e: reqwest::Error| unanswered(address, &e);
+    while body.len() <= most
+        && let Some(chunk) = response.chunk().await.map_err(unread)?
     {
         let room = most + 1 - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if body.len() > most {
-            break;
-        }
     }
     Ok(body)
 }
@@ -536,7 +526,7 @@ mod tests {
             };
             asked.into_iter().map(is_closed).collect::<Vec<_>>()
         });
-        let fetched = fetch(&source, (0..20).map(path), |_, _| Ok(Ok(()))).await;
+        let fetched = fetch::<String>(&source, (0..20).map(path), |_, _| Ok(Ok(()))).await;
         assert!(matches!(fetched, Ok(Err(_))));
         let closed = tokio::task::spawn_blocking(move || server.join().unwrap()).await;
         assert_eq!(closed.unwrap(), [true; AT_ONCE - 1]);

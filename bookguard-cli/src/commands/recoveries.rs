@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use bookguard_core::features;
 use bookguard_core::features::recoveries::{GetRecovery, ListRecoveries, RecoverEvents};
-use bookguard_core::model::{Page, Recovery, RecoveryStatus};
+use bookguard_core::model::{Recovery, RecoveryStatus};
 use clap::Args;
 use serde_json::Value;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
-use super::declare::{Call, CliCommand, Declared, carried, group, operation};
+use super::declare::{Call, CliCommand, carried, group, operation};
 use crate::args::ago;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
-use crate::output::table::{Style, fields, grouped, joined, page, record, word};
+use crate::output::table::{Style, fields, grouped, joined, page_fn, record, word};
 use crate::output::{self, Answer};
 use crate::target::{Target, request};
 
@@ -23,7 +23,7 @@ const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::f
 
 pub(super) fn command() -> CliCommand {
     let about = "Deliver again the events of a period that were not received";
-    let command = carried::<RecoverEvents>("recover", about, |call| Box::pin(recover(call)));
+    let command = carried::<RecoverEvents>("recover", about, recover);
     command.with::<WaitArgs>().flags(|flags| {
         flags
             .read("since", SINCE, ago)
@@ -38,14 +38,11 @@ pub(super) fn command() -> CliCommand {
 }
 
 /// The commands that read recoveries.
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let list = operation::<ListRecoveries>("list", "List recoveries, newest first", recoveries);
     let get = operation::<GetRecovery>("get", "Show how far a recovery has got", recovery);
-    group(
-        "recoveries",
-        "Recoveries of events, and how far they have got",
-        [list.into(), get.into()],
-    )
+    let about = "Recoveries of events, and how far they have got";
+    group("recoveries", about, [list, get])
 }
 
 #[derive(Debug, Args)]
@@ -159,17 +156,15 @@ fn status(recovery: &Recovery) -> String {
     }
 }
 
-fn recoveries(page: &Page<Recovery>, style: Style) -> String {
-    page! { style, "recoveries", page, recovery =>
-        "RECOVERY" => recovery.recovery_id,
-        "STATUS" => status(recovery),
-        "SINCE" => recovery.since,
-        "UNTIL" => recovery.until,
-        "EXAMINED" => grouped(recovery.examined),
-        "RECOVERED" => grouped(recovery.recovered),
-        "DELIVERIES" => grouped(recovery.deliveries),
-        "NO ENDPOINT" => grouped(recovery.no_endpoints),
-    }
+page_fn! { fn recoveries(recovery: &Recovery), "recoveries" =>
+    "RECOVERY" => recovery.recovery_id,
+    "STATUS" => status(recovery),
+    "SINCE" => recovery.since,
+    "UNTIL" => recovery.until,
+    "EXAMINED" => grouped(recovery.examined),
+    "RECOVERED" => grouped(recovery.recovered),
+    "DELIVERIES" => grouped(recovery.deliveries),
+    "NO ENDPOINT" => grouped(recovery.no_endpoints),
 }
 
 #[cfg(test)]

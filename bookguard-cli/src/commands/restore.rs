@@ -5,16 +5,14 @@
 use std::path::{Path, PathBuf};
 
 use bookguard_core::Error;
-use bookguard_core::store::backup::{self, BackupCheck, Restored};
+use bookguard_core::store::backup::{self, Restored};
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::accept_rollback::{head, lost};
-use super::backup::{Ending, Progress, held, members};
+use super::backup::{Ending, Progress, check_of, held, members};
 use super::declare::{Call, CliCommand, alone};
 use crate::failure::Failure;
-use crate::settings::{self, Where, environment};
-use crate::target::only_here;
 use crate::text::plain;
 
 #[derive(Debug, Args)]
@@ -25,7 +23,7 @@ struct RestoreArgs {
 
 pub(super) fn command() -> CliCommand {
     let about = "Check a backup, and put it in the place of the database; what was there stays under another name";
-    alone("restore", about, |call| Box::pin(run(call))).with::<RestoreArgs>()
+    alone("restore", about, run).with::<RestoreArgs>()
 }
 
 /// Restores a backup.
@@ -36,9 +34,7 @@ pub(super) fn command() -> CliCommand {
 /// database is then as it was.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let RestoreArgs { file } = call.args()?;
-    let Where::Database { config, .. } = settings::place(call.place, &environment)? else {
-        return Err(only_here());
-    };
+    let config = call.config()?;
     let mut ending = Ending::new()?;
     let place = config.db.file();
     if let Some(place) = place.filter(|place| bookguard_server::runs_on(place)) {
@@ -51,11 +47,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     // Held until the end, so that no server starts meanwhile.
     let _lock = place.map(bookguard_server::lock).transpose();
     let _lock = _lock.map_err(Failure::Unexpected)?;
-    let check = BackupCheck::new(
-        &config.db,
-        config.ledger_key.clone(),
-        config.guard_file.clone(),
-    );
+    let check = check_of(&config);
     let (from, db) = (file.clone(), config.db.clone());
     let work = move |progress: Progress<'_>| backup::restore(&from, &db, &check, progress);
     let Some(done) = ending.while_working(work).await else {

@@ -29,7 +29,7 @@ struct ServeArgs {
 }
 
 pub(super) fn command() -> CliCommand {
-    let serve = alone("serve", "Run the server", |call| Box::pin(run(call)));
+    let serve = alone("serve", "Run the server", run);
     serve.with::<ServeArgs>()
 }
 
@@ -50,19 +50,16 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     }
     // Signals are handled before anything is read or opened: none finds a half-open server, and SIGHUP does not end one that starts.
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
+    let typed = || settings::config(place, Some(&flags.settings), &environment);
     let demo = match flags.demo {
-        true => Some(Demo::new(&settings::config(
-            place,
-            Some(&flags.settings),
-            &environment,
-        )?)?),
+        true => Some(Demo::new(&typed()?)?),
         false => None,
     };
     let config = || -> Result<Config, Failure> {
-        let config = settings::config(place, Some(&flags.settings), &environment)?;
-        Ok(demo
-            .iter()
-            .fold(config, |config, demo| demo.adjusted(config)))
+        Ok(match &demo {
+            Some(demo) => demo.adjusted(typed()?),
+            None => typed()?,
+        })
     };
     // Files that settings name are settings too: a server that cannot read them must not be started again and again, nor say that it
     // took them over.
@@ -118,10 +115,9 @@ impl Demo {
     /// [`Failure::Usage`] for a database that exists.
     fn new(config: &Config) -> Result<Self, Failure> {
         // A database can be named explicitly and still equal the default.
-        let is_named = config
-            .in_force
-            .iter()
-            .any(|setting| matches!(&*setting.name, "db" | "db_file") && setting.from != "default");
+        let mut settings = config.in_force.iter();
+        let is_named =
+            settings.any(|it| matches!(&*it.name, "db" | "db_file") && it.from != "default");
         if is_named && config.db.file().is_none_or(|file| file.exists()) {
             return Err(Failure::Usage(format!(
                 "{} exists; --demo makes a new database file: name another one, or none for a temporary one",
@@ -190,10 +186,10 @@ impl Demo {
             })
             .collect();
         let (url, program) = (server.url(), demo::program());
-        let key = sample
+        let mut keys = sample
             .partners
             .iter()
-            .find_map(|partner| partner.api_key.as_deref());
+            .filter_map(|it| it.api_key.as_deref());
         let console = sample.console.as_ref().map_or_else(String::new, |link| {
             format!(
                 "In a browser, as somebody of {}: this link signs in once, within ten minutes.\n\n  {link}\n\n",
@@ -214,7 +210,7 @@ impl Demo {
              {}\n  \
              {url}/docs\n",
             sample.bookings,
-            key.unwrap_or_default(),
+            keys.next().unwrap_or_default(),
             sample.evidence,
         )
     }

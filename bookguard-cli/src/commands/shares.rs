@@ -2,10 +2,9 @@
 
 use bookguard_core::evidence::{Share, Withheld};
 use bookguard_core::features::shares::{CreateShare, ListShares, NewShare, RevokeShare};
-use bookguard_core::model::Page;
 
 use super::declare::{CliCommand, operation};
-use crate::output::table::{Style, fields, grouped, joined, or_dash, page, record, word};
+use crate::output::table::{grouped, joined, or_dash, page_fn, record_fn, word};
 
 pub(super) fn create_command() -> CliCommand {
     let about =
@@ -27,45 +26,36 @@ fn withheld(values: &[Withheld]) -> Option<String> {
     joined(values.iter().map(word), ", ")
 }
 
-fn new_share(new: &NewShare, style: Style) -> String {
-    let fields = fields! {
-        "share" => new.share_id,
-        "booking" => new.booking_id,
-        "link" => new.url,
-        "withholds" => withheld(&new.withhold),
-        "note" => new.note,
-        "created" => new.created_at,
-        "expires" => new.expires_at,
-    };
-    record(style, &fields)
-        + "\n\nKeep the link now: it is not shown again. Whoever has it sees the evidence."
+record_fn! { fn new_share(new: &NewShare), "\n\nKeep the link now: it is not shown again. Whoever has it sees the evidence." =>
+    "share" => new.share_id,
+    "booking" => new.booking_id,
+    "link" => new.url,
+    "withholds" => withheld(&new.withhold),
+    "note" => new.note,
+    "created" => new.created_at,
+    "expires" => new.expires_at,
 }
 
-/// Shows one share and its latest views.
-fn share(share: &Share, style: Style) -> String {
-    let fields = fields! {
-        "share" => share.share_id,
-        "booking" => share.booking_id,
-        "withholds" => withheld(&share.withhold),
-        "note" => share.note,
-        "created" => share.created_at,
-        "expires" => share.expires_at,
-        "revoked" => share.revoked_at,
-        "views" => grouped(share.views),
-        "last view" => share.last_viewed_at,
-    };
-    record(style, &fields)
+// Shows one share and its latest views.
+record_fn! { fn share(share: &Share) =>
+    "share" => share.share_id,
+    "booking" => share.booking_id,
+    "withholds" => withheld(&share.withhold),
+    "note" => share.note,
+    "created" => share.created_at,
+    "expires" => share.expires_at,
+    "revoked" => share.revoked_at,
+    "views" => grouped(share.views),
+    "last view" => share.last_viewed_at,
 }
 
-fn shares(page: &Page<Share>, style: Style) -> String {
-    page! { style, "shares", page, share =>
-        "SHARE" => share.share_id,
-        "NOTE" => or_dash(share.note.as_ref()),
-        "WITHHOLDS" => or_dash(withheld(&share.withhold)),
-        "CREATED" => share.created_at,
-        "EXPIRES" => share.expires_at,
-        "REVOKED" => or_dash(share.revoked_at),
-        "VIEWS" => grouped(share.views),
-        "LAST VIEW" => or_dash(share.last_viewed_at),
-    }
+page_fn! { fn shares(share: &Share), "shares" =>
+    "SHARE" => share.share_id,
+    "NOTE" => or_dash(share.note.as_ref()),
+    "WITHHOLDS" => or_dash(withheld(&share.withhold)),
+    "CREATED" => share.created_at,
+    "EXPIRES" => share.expires_at,
+    "REVOKED" => or_dash(share.revoked_at),
+    "VIEWS" => grouped(share.views),
+    "LAST VIEW" => or_dash(share.last_viewed_at),
 }

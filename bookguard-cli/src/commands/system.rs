@@ -2,9 +2,10 @@
 
 use bookguard_core::features::system::{GetSystem, LogWitness, NodeState, System};
 use bookguard_core::model::Timestamp;
+use bookguard_core::service::SettingInForce;
 
 use super::declare::{CliCommand, operation};
-use crate::output::table::{Style, fields, list, record};
+use crate::output::table::{Style, fields, record, rows};
 
 pub(super) fn command() -> CliCommand {
     let about = "Show the service itself: nodes, log, witnesses, disk, backups and settings (for the operator)";
@@ -42,63 +43,56 @@ fn system(system: &System, style: Style) -> String {
         "backups in" => system.backups.as_ref().map(|backups| backups.folder.clone()),
         "newest backup" => system.backups.as_ref().and_then(|backups| backups.newest_at),
     };
-    let rows = system.settings.iter().map(|setting| {
-        [
-            setting.name.clone(),
-            setting.value.clone(),
-            setting.from.clone(),
-        ]
-    });
-    let settings = list(
-        style,
-        "settings",
-        ["SETTING", "VALUE", "FROM"],
-        rows.collect(),
-    );
-    let nodes = system.nodes.iter().flatten().map(node).collect();
-    let nodes = list(
-        style,
-        "nodes",
-        ["NODE", "SINCE", "SEEN", "VERSION", "ADDRESS"],
+    let nodes = system.nodes.as_ref().map(|nodes| nodes_table(nodes, style));
+    let witnesses = match system.witnesses.as_slice() {
+        [] => None,
+        witnesses => Some(witnesses_table(witnesses, style)),
+    };
+    let settings = settings_table(&system.settings, style);
+    let parts = [
+        Some(record(style, &fields)),
         nodes,
-    );
-    let nodes = match system.nodes {
-        Some(_) => format!("{nodes}\n\n"),
-        None => String::new(),
-    };
-    let witnesses = match system.witnesses.is_empty() {
-        true => String::new(),
-        false => {
-            let rows = system.witnesses.iter().map(witness).collect();
-            let columns = ["WITNESS", "ADDRESS", "ENTRIES", "COSIGNED", "TROUBLE"];
-            format!("{}\n\n", list(style, "witnesses", columns, rows))
-        }
-    };
-    format!("{}\n\n{nodes}{witnesses}{settings}", record(style, &fields))
+        witnesses,
+        Some(settings),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
-fn witness(witness: &LogWitness) -> [String; 5] {
-    let alarm = if witness.is_alarm { "ALARM: " } else { "" };
-    let trouble = witness.trouble.as_deref().unwrap_or_default();
-    [
-        witness.name.clone(),
-        witness.url.clone(),
-        witness.size.to_string(),
-        witness
-            .cosigned_at
-            .map_or_else(String::new, |at| at.to_string()),
-        format!("{alarm}{trouble}"),
-    ]
+/// The settings that apply, and where they came from.
+pub(super) fn settings_table(settings: &[SettingInForce], style: Style) -> String {
+    rows! { style, "settings", settings, setting =>
+        "SETTING" => setting.name,
+        "VALUE" => setting.value,
+        "FROM" => setting.from,
+    }
 }
 
-fn node(node: &NodeState) -> [String; 5] {
-    let time = |at: Option<Timestamp>| at.map(|at| at.to_string()).unwrap_or_default();
-    let this = if node.answers { " (answers)" } else { "" };
-    [
-        format!("{}{this}", node.node_id),
-        time(node.since),
-        time(node.seen_at),
-        node.version.clone().unwrap_or_default(),
-        node.address.clone().unwrap_or_default(),
-    ]
+fn witnesses_table(witnesses: &[LogWitness], style: Style) -> String {
+    let trouble = |witness: &LogWitness| {
+        let alarm = if witness.is_alarm { "ALARM: " } else { "" };
+        format!("{alarm}{}", witness.trouble.as_deref().unwrap_or_default())
+    };
+    rows! { style, "witnesses", witnesses, witness =>
+        "WITNESS" => witness.name,
+        "ADDRESS" => witness.url,
+        "ENTRIES" => witness.size,
+        "COSIGNED" => exactly(witness.cosigned_at),
+        "TROUBLE" => trouble(witness),
+    }
+}
+
+fn nodes_table(nodes: &[NodeState], style: Style) -> String {
+    let this = |node: &NodeState| if node.answers { " (answers)" } else { "" };
+    rows! { style, "nodes", nodes, node =>
+        "NODE" => format!("{}{}", node.node_id, this(node)),
+        "SINCE" => exactly(node.since),
+        "SEEN" => exactly(node.seen_at),
+        "VERSION" => node.version,
+        "ADDRESS" => node.address,
+    }
+}
+
+/// A time to the millisecond.
+fn exactly(at: Option<Timestamp>) -> Option<String> {
+    at.map(|at| at.to_string())
 }

@@ -5,11 +5,12 @@
 use std::path::{Path, PathBuf};
 
 use bookguard_core::features::epochs;
-use bookguard_core::guard::{self, Guard};
-use bookguard_core::key_file::{self, LedgerKey, LedgerKeySource};
+use bookguard_core::guard::Guard;
+use bookguard_core::key_file::{LedgerKey, LedgerKeySource};
 use bookguard_core::ledger::rollback::entries;
 use bookguard_core::log::Log;
 use bookguard_core::service::{Service, ServiceConfig};
+use bookguard_core::store::backup::BackupCheck;
 use bookguard_core::store::transfer::{self, TransferError, Transferred};
 use bookguard_core::store::{Database, Store};
 use clap::Args;
@@ -27,7 +28,7 @@ use crate::settings::{self, environment};
 
 pub(super) fn command() -> CliCommand {
     let about = "Move everything to another database, from a file to PostgreSQL or back";
-    alone("transfer", about, |call| Box::pin(async move { run(call) })).with::<TransferArgs>()
+    alone("transfer", about, async |call| run(call)).with::<TransferArgs>()
 }
 
 /// The arguments of `transfer`.
@@ -88,37 +89,25 @@ fn named(flag: &Option<Database>, name: &str, variable: &str) -> Result<Database
 }
 
 /// Where to find the key and the guard of the ledger that is, or was, in this database.
-fn key_and_guard(
-    place: &GlobalArgs,
-    from: &Database,
-) -> Result<(LedgerKeySource, PathBuf), Failure> {
+fn key_and_guard(place: &GlobalArgs, from: &Database) -> Result<BackupCheck, Failure> {
     let config = settings::config(place, None, &environment)?;
-    let key = config
-        .ledger_key
-        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(from.file())));
-    let guard = config
-        .guard_file
-        .unwrap_or_else(|| guard::default_path(key.path(), from.file()));
-    Ok((key, guard))
+    let (key, guard) = (config.ledger_key, config.guard_file);
+    Ok(BackupCheck::new(from, key, guard))
 }
 
 fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Result<(), Failure> {
-    let (at, guard) = key_and_guard(place, from)?;
+    let BackupCheck {
+        ledger_key: at,
+        guard_file: guard,
+    } = key_and_guard(place, from)?;
     let key = LedgerKey::find(&at).map_err(Failure::Unexpected)?;
     let key = key.ok_or_else(|| no_key(from, &at))?;
     let mut record_last = || record_last(from, &at, &guard);
-    let log = Log::new(
-        key,
-        Guard::open(guard.clone()).map_err(Failure::Unexpected)?,
-    );
-    let mut bar = Bar::new();
-    let moved = block_in_place(|| {
-        transfer::transfer(from, to, &log, &mut record_last, &mut |done, total| {
-            bar.draw(done, total);
-        })
-    });
-    bar.clear();
-    let moved = moved.map_err(failure)?;
+    let opened = Guard::open(guard.clone()).map_err(Failure::Unexpected)?;
+    let log = Log::new(key, opened);
+    let moved = Bar::during(|draw| {
+        block_in_place(|| transfer::transfer(from, to, &log, &mut record_last, draw))
+    })?;
     screen.said(&described(&moved, from, to, &at), |style| {
         in_words(&moved, from, to, &at, style)
     })
@@ -151,11 +140,13 @@ fn no_key(from: &Database, at: &LedgerKeySource) -> Failure {
     ))
 }
 
-pub(super) fn failure(error: TransferError) -> Failure {
-    match error {
-        TransferError::Refused(error) => error.into(),
-        TransferError::NotVerified(why) => Failure::NotVerified(why),
-        TransferError::Failed(why) => Failure::Unexpected(why),
+impl From<TransferError> for Failure {
+    fn from(error: TransferError) -> Self {
+        match error {
+            TransferError::Refused(error) => error.into(),
+            TransferError::NotVerified(why) => Self::NotVerified(why),
+            TransferError::Failed(why) => Self::Unexpected(why),
+        }
     }
 }
 
@@ -238,7 +229,7 @@ fn reopen(
     let to = args.to.clone();
     let to = to.or_else(|| environment("BOOKGUARD_TRANSFER_TO").map(Database::from));
     let unseen = args.risk_two_histories;
-    let moved_to = block_in_place(|| transfer::moved_to(database)).map_err(failure)?;
+    let moved_to = block_in_place(|| transfer::moved_to(database))?;
     if let Some(place) = &moved_to {
         let risk = if unseen {
             format!(
@@ -257,11 +248,10 @@ fn reopen(
         )?;
     }
     // If the ledger was not moved, the store refuses in the same words, whether or not the user was asked.
-    let (_, guard) = key_and_guard(place, database)?;
-    let published = Guard::open(guard).map_err(Failure::Unexpected)?.seen();
+    let guard = Guard::open(key_and_guard(place, database)?.guard_file);
+    let published = guard.map_err(Failure::Unexpected)?.seen();
     let opened =
-        block_in_place(|| transfer::reopen(database, to.as_ref(), unseen, published.as_deref()));
-    let opened = opened.map_err(failure)?;
+        block_in_place(|| transfer::reopen(database, to.as_ref(), unseen, published.as_deref()))?;
     let (database, place) = (database.to_string(), opened.moved_to);
     let lacking = opened.lacking.first();
     let value = json!({

@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 use super::declare::{Call, CliCommand, add, special};
 use super::events::happened;
 use crate::failure::Failure;
-use crate::target::{Target, request};
+use crate::target::Target;
 
 pub(super) fn command() -> CliCommand {
     let about = "Make a real event happen, to a booking that is made for it";
-    special("trigger", about, |call| Box::pin(run(call))).with::<TriggerArgs>()
+    special("trigger", about, run).with::<TriggerArgs>()
 }
 
 #[derive(Debug, Args)]
@@ -68,43 +68,39 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         "policyId": "firm",
         "metadata": { "trial": "true" },
     });
-    let created = target.call::<CreateBooking>(request(&[], &body)).await?;
-    let booking_id = created.output.booking_id;
+    let created = target.ask::<CreateBooking>(&[], body).await?;
+    let booking_id = created.booking_id;
     let id = booking_id.to_string();
     match event_type {
         EventType::BookingCreated => {}
         EventType::BookingProtected => {
-            let protect = request(&[&id], &Value::Null);
-            target.call::<ProtectBooking>(protect).await?;
+            target.ask::<ProtectBooking>(&[&id], Value::Null).await?;
         }
         EventType::ResolutionCreated => {
             let body = json!({ "canceledBy": "organizer", "reason": "other" });
-            target.call::<CancelBooking>(request(&[&id], &body)).await?;
+            target.ask::<CancelBooking>(&[&id], body).await?;
         }
         EventType::BookingRescheduled => {
             let date = Clock::System.now().plus_ms(90 * DAY_MS).to_string();
             let body = json!({ "eventDate": date, "agreedBy": ["organizer", "talent"] });
-            let moved = request(&[&id], &body);
-            target.call::<RescheduleBooking>(moved).await?;
+            target.ask::<RescheduleBooking>(&[&id], body).await?;
         }
         EventType::TermsAccepted => {
-            let asked = request(&[&id], &Value::Null);
-            let told = target.call::<GetDisclosure>(asked).await?.output;
+            let told = target.ask::<GetDisclosure>(&[&id], Value::Null).await?;
             let body = json!({
                 "party": "organizer",
                 "method": "trial",
-                "at": created.output.created_at.to_string(),
+                "at": created.created_at.to_string(),
                 "disclosureHash": told.current.disclosure_hash,
             });
-            target.call::<AcceptTerms>(request(&[&id], &body)).await?;
+            target.ask::<AcceptTerms>(&[&id], body).await?;
         }
         EventType::ResolutionDecided => {
             let body = json!({ "canceledBy": "talent", "reason": "force_majeure" });
-            let open = target.call::<CancelBooking>(request(&[&id], &body)).await?;
-            let open = open.output.resolution_id.to_string();
+            let open = target.ask::<CancelBooking>(&[&id], body).await?;
+            let open = open.resolution_id.to_string();
             let body = json!({ "refund": 50, "decidedBy": "trial", "rationale": "A trial." });
-            let decided = request(&[&open], &body);
-            target.call::<DecideResolution>(decided).await?;
+            target.ask::<DecideResolution>(&[&open], body).await?;
         }
         // They are about no booking, and not accepted as an argument.
         EventType::EndpointSuspended | EventType::ApiKeyExpiring => {}

@@ -11,15 +11,14 @@ use bookguard_core::ledger::VerifierKey;
 use bookguard_core::ledger::trust::{MAX_POLICY_BYTES, TrustPolicy};
 use bookguard_core::webhook::{self, Secret, StandardHeaders};
 use clap::{ArgGroup, Args};
-use serde::Serialize;
 use serde_json::json;
 
-use super::declare::{Call, CliCommand, Declared, alone, group};
+use super::declare::{Call, CliCommand, alone, group};
 use super::public_log;
 use crate::failure::Failure;
 use crate::files::{self, DOCUMENT_BYTES, SECRET_BYTES};
 use crate::output::table::Style;
-use crate::settings::environment;
+use crate::settings::{self, environment};
 use crate::text::plain;
 
 mod contradict;
@@ -27,32 +26,6 @@ mod log;
 
 pub(super) use contradict::contradict_command;
 pub(super) use log::scan;
-
-/// One check, as both commands show it.
-#[derive(Serialize)]
-pub struct CheckLine {
-    /// What was checked.
-    pub name: String,
-    /// Whether it holds.
-    pub passed: bool,
-    /// What was found.
-    pub detail: String,
-}
-
-impl From<&evidence::Check> for CheckLine {
-    fn from(check: &evidence::Check) -> Self {
-        let place = if check.place.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", check.place)
-        };
-        Self {
-            name: check.name.to_owned(),
-            passed: check.passed,
-            detail: format!("{}{place}", check.detail),
-        }
-    }
-}
 
 #[derive(Debug, Args)]
 struct PacketArgs {
@@ -75,7 +48,7 @@ struct PacketArgs {
 
 pub(super) fn packet_command() -> CliCommand {
     let about = "Verify a packet, without server or network; with --log, also that nothing was left out; with --witness-policy, who has cosigned it";
-    alone("verify", about, |call| Box::pin(packet(call))).with::<PacketArgs>()
+    alone("verify", about, packet).with::<PacketArgs>()
 }
 
 async fn packet(call: Call<'_>) -> Result<(), Failure> {
@@ -114,10 +87,8 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
         value["log"] = json!(found);
         value["log"]["complete"] = found.complete().into();
     }
-    call.screen.said(&value, |style| {
-        let checks: Vec<CheckLine> = report.checks.iter().map(CheckLine::from).collect();
-        lines(&checks, verified, style)
-    })?;
+    call.screen
+        .said(&value, |style| lines(&report.checks, verified, style))?;
     conclude(
         verified,
         match (genuine && !report.checks.is_empty(), witnessed) {
@@ -248,30 +219,29 @@ struct WebhookArgs {
     tolerance: u64,
 }
 
-pub(super) fn webhook_commands() -> Declared {
+pub(super) fn webhook_commands() -> CliCommand {
     let about = "Verify the signature of a received webhook";
-    let verify = alone("verify", about, |call| {
-        Box::pin(async move { webhook(call) })
-    });
-    group(
-        "webhook",
-        "For receivers of webhooks",
-        [verify.with::<WebhookArgs>().into()],
-    )
+    let verify = alone("verify", about, async |call| webhook(call));
+    let about = "For receivers of webhooks";
+    group("webhook", about, [verify.with::<WebhookArgs>()])
 }
 
 fn webhook(call: Call<'_>) -> Result<(), Failure> {
     let args = call.args::<WebhookArgs>()?;
     let secrets = secrets(args.secret_file.as_deref())?;
+    if secrets.is_empty() {
+        return Err(Failure::Usage("no signing secret: set BOOKGUARD_WEBHOOK_SECRET in the environment, or name a file that holds it with --secret-file".to_owned()));
+    }
     let body = files::bytes(&args.body, DOCUMENT_BYTES)?;
     let mut checks = Vec::new();
-    let mut add = |name: &str, result: Result<(), webhook::VerifyError>| {
+    let mut add = |name: &'static str, result: Result<(), webhook::VerifyError>| {
         let detail = result.as_ref().map_or_else(
             |e| format!("{e} ({})", e.code()),
             |()| "matches the body and the secret".to_owned(),
         );
-        checks.push(CheckLine {
-            name: name.to_owned(),
+        checks.push(Check {
+            name,
+            place: String::new(),
             passed: result.is_ok(),
             detail,
         });
@@ -299,7 +269,10 @@ fn webhook(call: Call<'_>) -> Result<(), Failure> {
         );
     }
     let verified = checks.iter().all(|check| check.passed);
-    let value = json!({ "verified": verified, "checks": checks });
+    let shown: Vec<_> = (checks.iter())
+        .map(|it| json!({ "name": it.name, "passed": it.passed, "detail": it.detail }))
+        .collect();
+    let value = json!({ "verified": verified, "checks": shown });
     call.screen
         .said(&value, |style| lines(&checks, verified, style))?;
     conclude(verified, "The webhook does not verify: do not act on it.")
@@ -319,21 +292,17 @@ fn header_value<'a>(name: &str, typed: &'a str) -> &'a str {
 /// # Errors
 /// [`Failure::Usage`] for a file that cannot be read or holds no secret.
 pub fn given_secret(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
-    if file.is_none() && environment("BOOKGUARD_WEBHOOK_SECRET").is_none() {
-        return Ok(None);
-    }
     Ok(secrets(file)?.into_iter().next())
 }
 
+/// The secrets in the file, or in the environment; none when neither is there.
 fn secrets(file: Option<&Path>) -> Result<Vec<Secret>, Failure> {
     let text = match file {
-        Some(file) => files::text(file, SECRET_BYTES)?,
-        None => environment("BOOKGUARD_WEBHOOK_SECRET")
-            .ok_or_else(|| {
-                Failure::Usage("no signing secret: set BOOKGUARD_WEBHOOK_SECRET in the environment, or name a file that holds it with --secret-file".to_owned())
-            })?
-            .into_string()
-            .map_err(|_| Failure::Usage("BOOKGUARD_WEBHOOK_SECRET is not valid UTF-8".to_owned()))?,
+        Some(file) => Some(files::text(file, SECRET_BYTES)?),
+        None => settings::text(&environment, "BOOKGUARD_WEBHOOK_SECRET")?,
+    };
+    let Some(text) = text else {
+        return Ok(Vec::new());
     };
     let secrets: Vec<Secret> = text
         .lines()
@@ -351,29 +320,29 @@ fn secrets(file: Option<&Path>) -> Result<Vec<Secret>, Failure> {
 }
 
 /// Shows every check on a line, and the overall result.
-pub fn lines(checks: &[CheckLine], verified: bool, style: Style) -> String {
-    let mut text: String = checks
-        .iter()
-        .map(|check| {
-            let mark = if check.passed {
-                style.good("ok    ")
-            } else {
-                style.bad("FAILED")
-            };
-            let detail = if check.detail.is_empty() {
-                String::new()
-            } else {
-                format!(": {}", plain(&check.detail))
-            };
-            format!("{mark} {}{detail}\n", plain(&check.name))
-        })
-        .collect();
-    text.push_str(&if verified {
-        style.good("Verified.")
-    } else {
-        style.bad("NOT VERIFIED.")
-    });
-    text
+pub fn lines<'c>(
+    checks: impl IntoIterator<Item = &'c Check>,
+    verified: bool,
+    style: Style,
+) -> String {
+    let mut text = String::new();
+    for check in checks {
+        text += &match check.passed {
+            true => style.good("ok    "),
+            false => style.bad("FAILED"),
+        };
+        text += &format!(" {}", check.name);
+        text += &match (check.detail.as_str(), check.place.as_str()) {
+            ("", "") => String::new(),
+            (detail, "") => format!(": {}", plain(detail)),
+            (detail, place) => format!(": {}", plain(&format!("{detail} ({place})"))),
+        };
+        text.push('\n');
+    }
+    text + &match verified {
+        true => style.good("Verified."),
+        false => style.bad("NOT VERIFIED."),
+    }
 }
 
 /// The last line of a command that verified.
@@ -381,10 +350,9 @@ pub fn lines(checks: &[CheckLine], verified: bool, style: Style) -> String {
 /// # Errors
 /// [`Failure::NotVerified`] with `why` if it did not.
 pub fn conclude(verified: bool, why: &str) -> Result<(), Failure> {
-    if verified {
-        Ok(())
-    } else {
-        Err(Failure::NotVerified(why.to_owned()))
+    match verified {
+        true => Ok(()),
+        false => Err(Failure::NotVerified(why.to_owned())),
     }
 }
 
@@ -395,13 +363,15 @@ mod tests {
     #[test]
     fn every_check_stands_on_a_line_of_its_own() {
         let checks = [
-            CheckLine {
-                name: "proofs".to_owned(),
+            Check {
+                name: "proofs",
+                place: String::new(),
                 passed: true,
                 detail: String::new(),
             },
-            CheckLine {
-                name: "chain".to_owned(),
+            Check {
+                name: "chain",
+                place: String::new(),
                 passed: false,
                 detail: "entry 2\u{1b}[2J\nis missing".to_owned(),
             },

@@ -29,7 +29,7 @@ struct VerifyArgs {
 
 pub(super) fn command() -> CliCommand {
     let about = "Check the whole ledger and every row against it (on the database only)";
-    special("verify", about, |call| Box::pin(async move { run(call) })).with::<VerifyArgs>()
+    special("verify", about, async |call| run(call)).with::<VerifyArgs>()
 }
 
 /// Checks the ledger of a database.
@@ -43,11 +43,7 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
     } = call.args()?;
     let policy = witness_policy.as_deref().map(trust_policy).transpose()?;
     let service = call.target().database()?.service();
-    let mut bar = Bar::new();
-    let report =
-        block_in_place(|| service.verify_ledger(backup, |done, total| bar.draw(done, total)));
-    bar.clear();
-    let report = report?;
+    let report = Bar::during(|draw| block_in_place(|| service.verify_ledger(backup, draw)))?;
     let witnessed = policy.as_ref().map(|policy| {
         let head = block_in_place(|| cosignatures::witnessed(service, policy))?;
         let head = head.filter(|head| policy.check_known(&head.note).is_ok());

@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::backup::ended;
-use super::declare::{Call, Declared, alone, group};
+use super::declare::{Call, CliCommand, alone, group};
 use super::verify::verifier_key;
 use super::{map_audit, public_log};
 use crate::failure::Failure;
@@ -47,23 +47,16 @@ struct KeyArgs {
     folder: PathBuf,
 }
 
-pub(super) fn commands() -> Declared {
+pub(super) fn commands() -> CliCommand {
     let about =
         "Make the folder of a new witness: its key, the logs it knows, what it has cosigned";
-    let init = alone("init", about, |call| Box::pin(async move { init(call) }));
+    let init = alone("init", about, async |call| init(call)).with::<InitArgs>();
     let about = "Cosign what the logs of a witness's folder submit, until stopped";
-    let serve = alone("serve", about, |call| Box::pin(serve(call)));
+    let serve = alone("serve", about, serve).with::<ServeArgs>();
     let about = "Print the key that a witness's cosignatures verify under";
-    let key = alone("key", about, |call| Box::pin(async move { key(call) }));
-    group(
-        "witness",
-        "Cosign the checkpoints of other operators' logs (C2SP tlog-witness)",
-        [
-            init.with::<InitArgs>().into(),
-            serve.with::<ServeArgs>().into(),
-            key.with::<KeyArgs>().into(),
-        ],
-    )
+    let key = alone("key", about, async |call| key(call)).with::<KeyArgs>();
+    let about = "Cosign the checkpoints of other operators' logs (C2SP tlog-witness)";
+    group("witness", about, [init, serve, key])
 }
 
 /// # Errors

@@ -21,6 +21,14 @@ impl Bar {
         }
     }
 
+    /// Draws what this work tells of its progress, and clears the line.
+    pub fn during<T>(work: impl FnOnce(&mut dyn FnMut(u64, u64)) -> T) -> T {
+        let mut bar = Self::new();
+        let done = work(&mut |done, total| bar.draw(done, total));
+        bar.clear();
+        done
+    }
+
     /// Draws the progress, ten times a second at most.
     pub fn draw(&mut self, done: u64, total: u64) {
         let fresh = self

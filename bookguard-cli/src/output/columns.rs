@@ -5,9 +5,10 @@
 
 use std::{fmt, mem};
 
+use bookguard_core::input::quoted;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use crate::failure::Failure;
 
@@ -147,10 +148,8 @@ impl AnswerRows {
     /// The answer with nothing in a row but the chosen columns, in the shape that it had.
     pub fn json(&self) -> String {
         let rows = self.rows.iter().map(|row| {
-            let members = self
-                .columns
-                .iter()
-                .filter_map(|path| Some((path, row.at(path)?)));
+            let members = self.columns.iter();
+            let members = members.filter_map(|path| Some((path, row.at(path)?)));
             object(members.map(|(path, value)| (path.as_str(), value.get().to_owned())))
         });
         match &self.list {
@@ -193,10 +192,6 @@ fn shown(value: &RawValue) -> String {
         }
         text => text.to_owned(),
     }
-}
-
-fn quoted(text: &str) -> String {
-    to_raw_value(text).map_or_else(|_| String::new(), |text| text.get().to_owned())
 }
 
 fn object<'a>(members: impl Iterator<Item = (&'a str, String)>) -> String {

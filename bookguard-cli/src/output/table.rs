@@ -85,11 +85,8 @@ pub fn of_rows(style: Style, rows: &AnswerRows) -> String {
 
 /// A row as a record.
 fn named(style: Style, header: &[&str], row: Vec<String>) -> String {
-    let values = row.into_iter().map(Some);
-    record(
-        style,
-        &header.iter().copied().zip(values).collect::<Vec<_>>(),
-    )
+    let fields = header.iter().copied().zip(row.into_iter().map(Some));
+    record(style, &fields.collect::<Vec<_>>())
 }
 
 fn lines(style: Style, header: &[&str], rows: Vec<Vec<String>>) -> String {
@@ -129,19 +126,13 @@ fn lines(style: Style, header: &[&str], rows: Vec<Vec<String>>) -> String {
 /// A record: names and values; fields without a value are left out. Values are never broken, so that keys and hashes can be
 /// copied.
 pub fn record(style: Style, fields: &[(&str, Option<String>)]) -> String {
-    let width = fields
+    let said = fields
         .iter()
-        .filter(|(_, value)| value.is_some())
-        .map(|(name, _)| name.len())
-        .max()
-        .unwrap_or(0);
-    let lines = fields.iter().filter_map(|(name, value)| {
-        let value = value.as_deref()?;
-        Some(format!(
-            "{}  {}",
-            style.bold(&format!("{name:width$}")),
-            plain(value)
-        ))
+        .filter_map(|(name, value)| Some((name, value.as_deref()?)));
+    let width = said.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines = said.map(|(name, value)| {
+        let name = style.bold(&format!("{name:width$}"));
+        format!("{name}  {}", plain(value))
     });
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -175,20 +166,34 @@ macro_rules! page {
     }};
 }
 
-/// Two functions that show pages of a list: one partner's rows, and all partners', which say whose they are.
-macro_rules! pages {
-    ($of_one:ident, $of_all:ident, $what:literal, $row:ident: $ty:ty => $($columns:tt)*) => {
-        fn $of_one(page: &bookguard_core::model::Page<$ty>, style: $crate::output::table::Style) -> String {
-            $crate::output::table::page! { style, $what, page, $row => $($columns)* }
-        }
-
-        fn $of_all(page: &bookguard_core::model::Page<$ty>, style: $crate::output::table::Style) -> String {
-            $crate::output::table::page! { style, $what, page, $row => "PARTNER" => $row.partner_id, $($columns)* }
+/// A function that shows one thing as a record, and after it this text if there is one.
+macro_rules! record_fn {
+    ($vis:vis fn $show:ident($it:ident: &$ty:ty) $(, $after:expr)? => $($fields:tt)*) => {
+        $vis fn $show($it: &$ty, style: $crate::output::table::Style) -> String {
+            let fields = $crate::output::table::fields! { $($fields)* };
+            $crate::output::table::record(style, &fields) $(+ $after)?
         }
     };
 }
 
-pub(crate) use {fields, page, pages, rows};
+/// A function that shows a page of a list, and how to get the next one.
+macro_rules! page_fn {
+    ($vis:vis fn $show:ident($row:ident: &$ty:ty), $what:literal => $($columns:tt)*) => {
+        $vis fn $show(page: &bookguard_core::model::Page<$ty>, style: $crate::output::table::Style) -> String {
+            $crate::output::table::page! { style, $what, page, $row => $($columns)* }
+        }
+    };
+}
+
+/// Two functions that show pages of a list: one partner's rows, and all partners', which say whose they are.
+macro_rules! pages {
+    ($of_one:ident, $of_all:ident, $what:literal, $row:ident: $ty:ty => $($columns:tt)*) => {
+        $crate::output::table::page_fn! { fn $of_one($row: &$ty), $what => $($columns)* }
+        $crate::output::table::page_fn! { fn $of_all($row: &$ty), $what => "PARTNER" => $row.partner_id, $($columns)* }
+    };
+}
+
+pub(crate) use {fields, page, page_fn, pages, record_fn, rows};
 
 /// A value's text in a table; `None` if there is none.
 pub trait AsCell {
@@ -298,14 +303,8 @@ pub fn time(at: Timestamp) -> String {
 /// An amount: `USD 12,500.00`.
 pub fn money(amount: Amount) -> String {
     let text = amount.decimal();
-    let (whole, fraction) = text
-        .split_once('.')
-        .map_or((text.as_str(), None), |(whole, fraction)| {
-            (whole, Some(fraction))
-        });
-    let grouped = thousands(whole);
-    let fraction = fraction.map_or_else(String::new, |fraction| format!(".{fraction}"));
-    format!("{} {grouped}{fraction}", amount.currency())
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    format!("{} {}{fraction}", amount.currency(), thousands(whole))
 }
 
 /// A number with thousands separators: `1,234,567`.

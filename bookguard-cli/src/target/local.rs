@@ -28,7 +28,7 @@ use bookguard_server::courier::{Awaited, Courier, CourierConfig};
 use bookguard_server::mcp::local::LocalMcp;
 use bookguard_server::runs_on;
 use bookguard_server::watch::watch;
-use tokio::task::block_in_place;
+use tokio::task::{block_in_place, yield_now};
 
 use super::{Purpose, Sink};
 use crate::failure::Failure;
@@ -73,22 +73,21 @@ impl Local {
         for said in [service.begun(), service.unguarded()].into_iter().flatten() {
             say(said);
         }
-        let courier = match purpose {
-            Purpose::Wait => {
-                // It gets no deliveries and claims none; it waits for outcomes and sends tests.
-                let (outbox, leased) = Outbox::new();
-                let settings = CourierConfig {
-                    claims: false,
-                    ..config.courier()
-                };
-                let courier =
-                    Courier::start(Arc::clone(service), Arc::new(outbox), leased, settings)
-                        .map_err(|e| Failure::Unexpected(e.to_string()))?;
-                Some(Arc::new(courier))
-            }
-            Purpose::Begin | Purpose::Work | Purpose::Many => None,
+        if purpose != Purpose::Wait {
+            return Ok(local);
+        }
+        // It gets no deliveries and claims none; it waits for outcomes and sends tests.
+        let (outbox, leased) = Outbox::new();
+        let settings = CourierConfig {
+            claims: false,
+            ..config.courier()
         };
-        Ok(Self { courier, ..local })
+        let courier = Courier::start(Arc::clone(service), Arc::new(outbox), leased, settings);
+        let courier = courier.map_err(|e| Failure::Unexpected(e.to_string()))?;
+        Ok(Self {
+            courier: Some(Arc::new(courier)),
+            ..local
+        })
     }
 
     /// Opens the database of `opening`, without a courier.
@@ -103,10 +102,7 @@ impl Local {
         let (service, closing) = block_in_place(|| Service::open(opening))?;
         let session = Session {
             service,
-            authority: Authority::Administrator {
-                by: Operator::Here { user: user() },
-                partner_id,
-            },
+            authority: administrator(partner_id),
             address: None,
         };
         Ok(Self {
@@ -119,21 +115,13 @@ impl Local {
 
     /// Acts for this partner from now on.
     pub fn act_for(&mut self, partner_id: PartnerId) {
-        self.session.authority = Authority::Administrator {
-            by: Operator::Here { user: user() },
-            partner_id: Some(partner_id),
-        };
+        self.session.authority = administrator(Some(partner_id));
     }
 
     /// Whether it acts for no specific partner.
     pub fn is_for_all(&self) -> bool {
-        matches!(
-            self.session.authority,
-            Authority::Administrator {
-                partner_id: None,
-                ..
-            }
-        )
+        let authority = &self.session.authority;
+        matches!(authority, Authority::Administrator { partner_id, .. } if partner_id.is_none())
     }
 
     /// Prints a notice if no server runs on the database.
@@ -265,22 +253,24 @@ impl Local {
         let booking_id = booking_id.ok_or_else(|| Error::not_found("booking"))?;
         let maker = self.config.maker().map_err(Failure::Usage)?;
         let packet = self.call::<GetEvidence>(request).await?.json;
-        block_in_place(|| {
+        let segments = block_in_place(|| {
             let vkey = self.service().head()?.vkey;
             let files = files_of_booking(&self.session, &booking_id)?;
-            let segments = bookguard_render::archive(&packet, &vkey, &files, &maker);
-            for segment in segments.map_err(Failure::Unexpected)? {
-                match segment {
-                    Segment::Bytes(bytes) => write(&bytes)?,
-                    Segment::File(file) => {
-                        for number in 0..file.parts {
-                            write(&part_of(&self.session, &file, number)?)?;
-                        }
+            bookguard_render::archive(&packet, &vkey, &files, &maker).map_err(Failure::Unexpected)
+        })?;
+        for segment in segments {
+            match segment {
+                Segment::Bytes(bytes) => write(&bytes)?,
+                Segment::File(file) => {
+                    for number in 0..file.parts {
+                        // Signals are looked at only while something waits.
+                        yield_now().await;
+                        write(&block_in_place(|| part_of(&self.session, &file, number))?)?;
                     }
                 }
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     async fn answer(&self, step: StepFn, request: &Request) -> Result<Vec<u8>, Failure> {
@@ -363,6 +353,14 @@ impl Local {
         } = self;
         drop((session, courier));
         block_in_place(|| closing.wait());
+    }
+}
+
+/// Who works here, for this partner.
+fn administrator(partner_id: Option<PartnerId>) -> Authority {
+    Authority::Administrator {
+        by: Operator::Here { user: user() },
+        partner_id,
     }
 }
 

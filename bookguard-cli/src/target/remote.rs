@@ -78,11 +78,9 @@ impl Remote {
     }
 
     fn at(base: Url, key: Option<String>, is_here: bool) -> Result<Self, Failure> {
-        let client = http::client(|client| {
+        let client = http::client(is_here, |client| {
             let client = client.connect_timeout(CONNECT);
-            let client = client.timeout(ANSWER).read_timeout(ANSWER);
-            // A proxy from the environment cannot reach this machine's own addresses.
-            if is_here { client.no_proxy() } else { client }
+            client.timeout(ANSWER).read_timeout(ANSWER)
         })?;
         let key = key
             .map(|key| {
@@ -201,12 +199,7 @@ impl Remote {
         if self.key.is_none() && self.printed_key.is_none() {
             return Err(Failure::NoKey);
         }
-        let mut response = self.dispatch(self.for_archive(&request)?).await?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        if !status.is_success() {
-            let body = self.body(response).await?;
-            return Err(refusal(&self.base, status, &headers, &body));
-        }
+        let mut response = self.accepted(self.for_archive(&request)?).await?;
         while let Some(chunk) = response.chunk().await.map_err(|e| self.broken_off(&e))? {
             write(&chunk)?;
         }
@@ -224,26 +217,22 @@ impl Remote {
         if self.key.is_none() && self.printed_key.is_none() && route.access != Access::Open {
             return Err(Failure::NoKey);
         }
-        let url = self
-            .address(route.path, &request.path, &request.query)
-            .ok_or_else(unknown)?;
-        let mut builder = match route.method {
-            Method::Get => self.client.get(url.clone()),
-            Method::Post => self.client.post(url.clone()),
-            Method::Put => self.client.put(url.clone()),
-            Method::Patch => self.client.patch(url.clone()),
-            Method::Delete => self.client.delete(url.clone()),
+        let url = self.address(route.path, &request.path, &request.query);
+        let url = url.ok_or_else(unknown)?;
+        let method = match route.method {
+            Method::Get => reqwest::Method::GET,
+            Method::Post => reqwest::Method::POST,
+            Method::Put => reqwest::Method::PUT,
+            Method::Patch => reqwest::Method::PATCH,
+            Method::Delete => reqwest::Method::DELETE,
         };
-        if !request.body.is_empty() {
-            builder = builder.header(CONTENT_TYPE, http::JSON).body(request.body);
-        }
+        let body = Some(request.body).filter(|body| !body.is_empty());
+        let key = request.idempotency_key.as_deref();
+        let mut builder = self.builder((method, url.clone()), body, key)?;
         if let Body::File = route.body {
             builder = builder
                 .header(CONTENT_TYPE, "application/octet-stream")
                 .body(Arc::unwrap_or_clone(request.file).into_bytes());
-        }
-        if let Some(key) = &request.idempotency_key {
-            builder = builder.header("idempotency-key", header(key)?);
         }
         let body = match self.is_patient {
             true => self.send_in_turn(builder).await,
@@ -287,14 +276,24 @@ impl Remote {
             return Err(wrong());
         }
         let url = Url::parse(&format!("{base}{path}")).map_err(|_| wrong())?;
+        self.send(self.builder((method, url), body, idempotency_key)?)
+            .await
+    }
+
+    fn builder(
+        &self,
+        (method, url): (reqwest::Method, Url),
+        json: Option<Vec<u8>>,
+        idempotency_key: Option<&str>,
+    ) -> Result<RequestBuilder, Failure> {
         let mut builder = self.client.request(method, url);
-        if let Some(body) = body {
-            builder = builder.header(CONTENT_TYPE, http::JSON).body(body);
+        if let Some(json) = json {
+            builder = builder.header(CONTENT_TYPE, http::JSON).body(json);
         }
         if let Some(key) = idempotency_key {
             builder = builder.header("idempotency-key", header(key)?);
         }
-        self.send(builder).await
+        Ok(builder)
     }
 
     /// Gets a text that is not an operation's answer, such as the checkpoint.
@@ -380,14 +379,18 @@ impl Remote {
     }
 
     async fn send(&self, builder: RequestBuilder) -> Result<Vec<u8>, Failure> {
+        self.body(self.accepted(builder).await?).await
+    }
+
+    /// Sends a request that is not refused, and returns the answer, whose body was not read yet.
+    async fn accepted(&self, builder: RequestBuilder) -> Result<Response, Failure> {
         let response = self.dispatch(builder).await?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let body = self.body(response).await?;
         if status.is_success() {
-            Ok(body)
-        } else {
-            Err(refusal(&self.base, status, &headers, &body))
+            return Ok(response);
         }
+        let body = self.body(response).await?;
+        Err(refusal(&self.base, status, &headers, &body))
     }
 
     /// Sends a request, again whenever the server asks to wait or is away, but not for ever. It may be repeated, so it does not

@@ -75,11 +75,13 @@ const BEGINNINGS: [&str; 4] = [
     "505249564154452B4B4559",
 ];
 
-/// Whether the text is a key in some form, or contains one. What only could be one is a path if it leads to where files are.
+/// Whether the text is a key in some form, or contains one. What only could be one is a path if it leads to where files are: to a folder
+/// that is there, but not to the root, because a key in base64 may begin with a slash.
 fn looks_like_key(text: &str) -> bool {
     let leads_somewhere = || {
         let path = Path::new(text);
-        path.exists() || path.parent().is_some_and(Path::is_dir)
+        let is_of_files = |folder: &Path| folder.is_dir() && folder.parent().is_some();
+        path.exists() || path.parent().is_some_and(is_of_files)
     };
     holds_key(text) || (is_long_word(text) && !leads_somewhere())
 }
@@ -105,20 +107,16 @@ fn holds_key(text: &str) -> bool {
 }
 
 /// Whether the text is one word such as secrets are in base64 or hex. Names of files are shorter, have a full stop, or hold no
-/// capitals.
+/// capitals. Digits tell nothing: a key may lack them, and a name may hold them.
 fn is_long_word(text: &str) -> bool {
     let is_around = |c: char| c.is_whitespace() || matches!(c, '"' | '\'');
     let word = text.replace(is_around, "");
     let is_of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(&byte);
-    let kinds: [fn(&u8) -> bool; 3] = [
-        u8::is_ascii_uppercase,
-        u8::is_ascii_lowercase,
-        u8::is_ascii_digit,
-    ];
-    let has = |kind: &fn(&u8) -> bool| word.as_bytes().iter().any(kind);
+    let has = |kind: fn(&u8) -> bool| word.as_bytes().iter().any(kind);
     word.len() >= 32
         && word.bytes().all(is_of_base64)
-        && (kinds.iter().all(has) || word.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        && (has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)
+            || word.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 impl fmt::Display for LedgerKeySource {
@@ -146,7 +144,8 @@ impl fmt::Display for KeyNotFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "ledger_key (--ledger-key) names a file and was given what looks like a key itself; others may read it \
-             there, so put the key into a file, or into the environment variable BOOKGUARD_LEDGER_KEY",
+             there, so put the key into a file, or into the environment variable BOOKGUARD_LEDGER_KEY. If it is the name of a \
+             file in this folder, begin it with ./",
         )
     }
 }
@@ -204,8 +203,15 @@ mod tests {
             // The seed alone.
             ("CzBVep/E6Q4zWH2ix+wRNluApcrvFDleg6jN8hc8YYY=", true),
             (&hex::encode([0x5a; 32]), true),
+            // Without a digit, as one key in some thousands is; and as if it were a file in the root.
+            ("CzBVepYEQDzWHQixUwRNluApcrvFDlegSjNmhcZYYYY=", true),
+            ("CzBVepYEQDzWHQixUwRNluApcrvFDlegSjNmhcZYYYY", true),
+            ("/zBVepYEQDzWHQixUwRNluApcrvFDlegSjNmhcZYYYY=", true),
+            ("/zBVep9E6Q4zWH2ix+wRNluApcrvFDleg6jN8hc8YYY=", true),
             // A long word, and a name in a folder that is there.
             ("ledger-Key-of-Bookguard-in-Production-1", true),
+            ("ledgerKeyOfBookguardInProductionAlone", true),
+            ("./ledgerKeyOfBookguardInProductionAlone", false),
             ("ledger-Key-of-Bookguard-in-Production-1.key", false),
             (&format!("{here}/ledgerKeyOfBookguardInProduction1"), false),
             ("ledger-key-of-bookguard-in-production-1", false),

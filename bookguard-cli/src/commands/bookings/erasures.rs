@@ -5,19 +5,20 @@ use bookguard_core::features::erasures::{
     BookingErasures, EraseValues, ErasureReport, ListErasures,
 };
 use bookguard_core::features::holds::{ListHolds, PlaceHold, ReleaseHold};
-use bookguard_core::model::Page;
 use bookguard_core::operation::Request;
 use serde_json::{Value, json};
 
 use crate::args::ConsentArgs;
-use crate::commands::declare::{Call, CliCommand, Declared, carried, group, operation};
+use crate::commands::declare::{Call, CliCommand, carried, group, operation};
 use crate::consent;
 use crate::failure::Failure;
-use crate::output::table::{Style, fields, joined, leaf, or_dash, page, record, rows};
+use crate::output::table::{
+    Style, fields, joined, leaf, or_dash, page_fn, record, record_fn, rows,
+};
 
 pub(super) fn erase() -> CliCommand {
     let about = "Erase personal data of a booking for good: shows what would be erased, and asks";
-    let command = carried::<EraseValues>("erase", about, |call| Box::pin(ask_and_erase(call)));
+    let command = carried::<EraseValues>("erase", about, ask_and_erase);
     // `--fields` chooses the members of every answer.
     command.with::<ConsentArgs>().flags(|flags| {
         flags
@@ -70,7 +71,7 @@ pub(super) fn erasures() -> CliCommand {
     operation::<ListErasures>("erasures", about, listed).rows("erasures")
 }
 
-pub(super) fn holds() -> Declared {
+pub(super) fn holds() -> CliCommand {
     let place = operation::<PlaceHold>("place", "Keep a booking from being erased", hold);
     let list = operation::<ListHolds>(
         "list",
@@ -78,11 +79,8 @@ pub(super) fn holds() -> Declared {
         holds_page,
     );
     let release = operation::<ReleaseHold>("release", "Release a legal hold", hold);
-    group(
-        "holds",
-        "Legal holds: nothing of a booking is erased while it has one",
-        [place.into(), list.into(), release.into()],
-    )
+    let about = "Legal holds: nothing of a booking is erased while it has one";
+    group("holds", about, [place, list, release])
 }
 
 fn values(values: &[ErasedValues]) -> Option<String> {
@@ -123,26 +121,21 @@ fn listed(erasures: &BookingErasures, style: Style) -> String {
     }
 }
 
-fn hold(hold: &Hold, style: Style) -> String {
-    let fields = fields! {
-        "hold" => hold.hold_id,
-        "booking" => hold.booking_id,
-        "reason" => hold.reason,
-        "reference" => hold.reference,
-        "placed" => hold.placed_at,
-        "by" => hold.placed_by.word(),
-        "released" => hold.released_at,
-    };
-    record(style, &fields)
+record_fn! { fn hold(hold: &Hold) =>
+    "hold" => hold.hold_id,
+    "booking" => hold.booking_id,
+    "reason" => hold.reason,
+    "reference" => hold.reference,
+    "placed" => hold.placed_at,
+    "by" => hold.placed_by.word(),
+    "released" => hold.released_at,
 }
 
-fn holds_page(page: &Page<Hold>, style: Style) -> String {
-    page! { style, "holds", page, hold =>
-        "HOLD" => hold.hold_id,
-        "REASON" => hold.reason,
-        "REFERENCE" => or_dash(hold.reference.as_ref()),
-        "PLACED" => hold.placed_at,
-        "BY" => hold.placed_by.word(),
-        "RELEASED" => or_dash(hold.released_at),
-    }
+page_fn! { fn holds_page(hold: &Hold), "holds" =>
+    "HOLD" => hold.hold_id,
+    "REASON" => hold.reason,
+    "REFERENCE" => or_dash(hold.reference.as_ref()),
+    "PLACED" => hold.placed_at,
+    "BY" => hold.placed_by.word(),
+    "RELEASED" => or_dash(hold.released_at),
 }

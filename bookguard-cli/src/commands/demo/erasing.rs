@@ -11,6 +11,7 @@ use super::{ORGANIZER, Steps, call};
 use crate::failure::Failure;
 use crate::output::table::counted;
 use crate::target::remote::Remote;
+use crate::target::request;
 
 /// Erases the organizer's data, and checks that it is gone and that the packet verifies as before.
 pub(super) async fn erase(
@@ -22,9 +23,10 @@ pub(super) async fn erase(
     let id = booking_id.to_string();
     let body =
         json!({"party": "organizer", "legalBasis": "consent_withdrawn", "requestRef": "DSR-1"});
-    let erased = call::<EraseValues>(remote, &[&id], body).await?.output;
-    let booking = call::<GetBooking>(remote, &[&id], Value::Null).await?.json;
-    let packet = call::<GetEvidence>(remote, &[&id], Value::Null).await?.json;
+    let erased = call::<EraseValues>(remote, &[&id], body).await?;
+    let asked = request(&[&id], &Value::Null);
+    let booking = remote.call::<GetBooking>(asked.clone()).await?.json;
+    let packet = remote.call::<GetEvidence>(asked).await?.json;
     let report = evidence::verify(packet.as_bytes(), key);
     if booking.contains(ORGANIZER) || packet.contains(ORGANIZER) || !report.verified() {
         return Err(Failure::Unexpected(

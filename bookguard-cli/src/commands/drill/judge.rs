@@ -103,7 +103,7 @@ async fn record(copy: &DrillCopy, clock: Clock) -> Result<(), Failure> {
 pub(super) async fn verify(copy: &DrillCopy) -> Result<Option<String>, Failure> {
     let local = match open(opening(&files(copy), None)) {
         Ok(local) => local,
-        Err(failure) => return Ok(Some(said(&failure))),
+        Err(failure) => return Ok(Some(failure.reason())),
     };
     let report = block_in_place(|| local.service().verify_ledger(false, |_, _| {}));
     local.close().await;
@@ -117,15 +117,13 @@ pub(super) async fn verify(copy: &DrillCopy) -> Result<Option<String>, Failure> 
 async fn serve(way: &Way, copy: &DrillCopy) -> Result<Option<String>, Failure> {
     let mut local = match open(opening(&files(copy), None)) {
         Ok(local) => local,
-        Err(failure) => return Ok(Some(said(&failure))),
+        Err(failure) => return Ok(Some(failure.reason())),
     };
     let refused = match way.then {
         Use::Write => {
             local.act_for(copy.scene.partner);
-            book(&local, "Drill Choir")
-                .await
-                .err()
-                .map(|failure| said(&failure))
+            let booked = book(&local, "Drill Choir").await;
+            booked.err().map(|failure| failure.reason())
         }
         key => uses(&local, copy, key)?,
     };
@@ -176,7 +174,7 @@ async fn published(
         let mirror = mirrored(&local, outside, folder).await?;
         let witness = match block_in_place(|| outside.witness.refuses(&local)) {
             Ok(refused) => refused,
-            Err(failure) => Some(said(&failure)),
+            Err(failure) => Some(failure.reason()),
         };
         let auditor = match &witness {
             Some(refused) => Some(refused.clone()),
@@ -203,7 +201,7 @@ async fn packets(
         let made = match local.call::<GetEvidence>(asked).await {
             Ok(answer) => edited(way, answer.json),
             Err(failure) => {
-                wrong = wrong.or_else(|| Some(said(&failure)));
+                wrong = wrong.or_else(|| Some(failure.reason()));
                 continue;
             }
         };
@@ -251,13 +249,13 @@ async fn left_out(
 ) -> Result<Option<String>, Failure> {
     let log = match public_log::of_database(local.service()) {
         Ok(log) => log,
-        Err(failure) => return Ok(Some(said(&failure))),
+        Err(failure) => return Ok(Some(failure.reason())),
     };
     let scanned = scan(log, before.timeline.clone(), &outside.key.to_string()).await;
     Ok(match scanned {
         Ok(Ok(report)) => (!report.honest()).then(|| report.to_string()),
         Ok(Err(why)) => Some(why),
-        Err(failure) => Some(said(&failure)),
+        Err(failure) => Some(failure.reason()),
     })
 }
 
@@ -285,7 +283,7 @@ async fn audited(
     fs::copy(&outside.audited, &copy).map_err(|e| unwritable(&e))?;
     let (source, note) = match public_log::of_database(local.service()) {
         Ok(log) => log,
-        Err(failure) => return Ok(Some(said(&failure))),
+        Err(failure) => return Ok(Some(failure.reason())),
     };
     let log = match Checkpoint::open(&note, &outside.key) {
         Ok(log) => log,
@@ -294,7 +292,7 @@ async fn audited(
     let mut audit = LogAudit::open(&copy, outside.key.name())?;
     Ok(match audit.reach(&Arc::new(source), log, &note).await {
         Ok(reached) => reached.err().map(|why| why.to_string()),
-        Err(failure) => Some(said(&failure)),
+        Err(failure) => Some(failure.reason()),
     })
 }
 
@@ -325,10 +323,5 @@ async fn looked(
         Ok(log) => mirror::look_once(folder.to_owned(), outside.key.clone(), log, audits).await,
         Err(failure) => Err(failure),
     };
-    Ok(looked.err().map(|failure| said(&failure)))
-}
-
-/// What a failure says.
-fn said(failure: &Failure) -> String {
-    failure.reason()
+    Ok(looked.err().map(|failure| failure.reason()))
 }

@@ -13,57 +13,42 @@ use crate::text::plain;
 const SENTENCE: usize = 37;
 
 pub(super) fn json(rows: &[Judged], seconds: f64) -> Value {
-    let data: Vec<Value> = rows
-        .iter()
-        .map(|row| {
-            let noticed: Vec<Mechanism> = row
-                .cells()
-                .filter_map(|(mechanism, _, why)| why.map(|_| mechanism))
-                .collect();
-            let why: BTreeMap<Mechanism, &str> = row
-                .cells()
-                .filter_map(|(mechanism, _, why)| Some((mechanism, why?)))
-                .collect();
-            json!({
-                "way": row.way.name,
-                "by": row.way.by,
-                "what": row.way.what,
-                "noticedBy": noticed,
-                "expected": row.way.noticed_by,
-                "asExpected": row.as_expected(),
-                "why": why,
-            })
+    let data = rows.iter().map(|row| {
+        let why: BTreeMap<Mechanism, &str> = row
+            .cells()
+            .filter_map(|(mechanism, _, why)| Some((mechanism, why?)))
+            .collect();
+        let noticed: Vec<&Mechanism> = why.keys().collect();
+        json!({
+            "way": row.way.name,
+            "by": row.way.by,
+            "what": row.way.what,
+            "noticedBy": noticed,
+            "expected": row.way.noticed_by,
+            "asExpected": row.as_expected(),
+            "why": why,
         })
-        .collect();
+    });
     json!({
         "asExpected": rows.iter().all(Judged::as_expected),
         "seconds": seconds,
-        "data": data,
+        "data": data.collect::<Vec<_>>(),
     })
 }
 
 pub(super) fn table(rows: &[Judged], seconds: f64, style: Style) -> String {
     let mut lines = Vec::new();
-    let heads: String = Mechanism::ALL
-        .iter()
-        .map(|it| format!("  {}", it.words()))
-        .collect();
+    let heads = Mechanism::ALL.iter().map(|it| format!("  {}", it.words()));
+    let heads: String = heads.collect();
     let unnoticed = |row: &&Judged| row.way.noticed_by.is_empty();
-    for by in [
-        Attacker::Disk,
-        Attacker::DiskAndKey,
-        Attacker::Key,
-        Attacker::Messenger,
+    for (by, title) in [
+        (Attacker::Disk, "With the disk"),
+        (Attacker::DiskAndKey, "With the disk and the key"),
+        (Attacker::Key, "With the key, elsewhere"),
+        (Attacker::Messenger, "In between"),
     ] {
-        let title = match by {
-            Attacker::Disk => "With the disk",
-            Attacker::DiskAndKey => "With the disk and the key",
-            Attacker::Key => "With the key, elsewhere",
-            Attacker::Messenger => "In between",
-        };
-        let these = rows
-            .iter()
-            .filter(|row| row.way.by == by && !unnoticed(row));
+        let these = rows.iter();
+        let these = these.filter(|row| row.way.by == by && !unnoticed(row));
         group(&mut lines, title, &heads, these, style);
     }
     let these = rows.iter().filter(unnoticed);
@@ -88,10 +73,8 @@ pub(super) fn table(rows: &[Judged], seconds: f64, style: Style) -> String {
             }
         }
     }
-    let noticed = rows
-        .iter()
-        .filter(|row| row.why.iter().any(Option::is_some))
-        .count();
+    let is_noticed = |row: &&Judged| row.why.iter().any(Option::is_some);
+    let noticed = rows.iter().filter(is_noticed).count();
     lines.push(format!(
         "{} ways in {seconds:.1} s; {noticed} were noticed. The database was only read, and the copies are gone.",
         rows.len()

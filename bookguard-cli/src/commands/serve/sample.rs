@@ -23,7 +23,7 @@ use bookguard_core::features::reschedules::RescheduleBooking;
 use bookguard_core::features::shares::CreateShare;
 use bookguard_core::limits::{DAY_MS, HOUR_MS};
 use bookguard_core::model::Timestamp;
-use bookguard_core::operation::{Operation, Request};
+use bookguard_core::operation::Request;
 use bookguard_core::service::RegistrationMode;
 use bookguard_server::Server;
 use bookguard_server::config::{Config, RequestLines};
@@ -32,11 +32,12 @@ use poem::{Route, handler, post};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use crate::commands::demo::call;
 use crate::commands::demo::receiver::listen;
 use crate::failure::Failure;
 use crate::settings::Where;
 use crate::target::remote::Remote;
-use crate::target::{Purpose, Target, request};
+use crate::target::{Purpose, Target};
 
 /// How far back the first booking lies.
 const DAYS: i64 = 60;
@@ -106,13 +107,11 @@ impl Drop for Sample {
 pub(super) async fn fill(config: &Config) -> Result<Sample, Failure> {
     let begun = Clock::System.now().plus_ms(-DAYS * DAY_MS);
     let clock = Arc::new(AtomicI64::new(begun.ms()));
+    let free = "127.0.0.1:0".to_owned();
     let making = Config {
-        listen: "127.0.0.1:0".to_owned(),
+        listen: free.clone(),
         public_url: Some(address(config)),
-        operator_listen: config
-            .operator_listen
-            .as_ref()
-            .map(|_| "127.0.0.1:0".to_owned()),
+        operator_listen: config.operator_listen.as_ref().map(|_| free.clone()),
         operator_url: operator_address(config),
         metrics_listen: None,
         otlp_endpoint: None,
@@ -182,27 +181,23 @@ impl Making {
             let registered = self.register(name, business).await?;
             let approved = self.approve(&registered).await?;
             let remote = Remote::new(&self.base, approved.api_key.clone())?;
-            call::<CreateEndpoint>(
-                &remote,
-                &[],
-                json!({"url": hooks, "description": "Production"}),
-            )
-            .await?;
+            let body = json!({"url": hooks, "description": "Production"});
+            call::<CreateEndpoint>(&remote, &[], body).await?;
             partners.push((registered, approved, remote, bookings));
         }
-        let closed = "http://127.0.0.1:9/hook";
+        let (closed, first) = ("http://127.0.0.1:9/hook", &partners[0].2);
         // It would hold up everything else that happens, which then looks as if nothing arrived.
         let body = json!({
             "url": closed, "description": "Old system, switched off", "events": ["resolution.created"],
         });
-        call::<CreateEndpoint>(&partners[0].2, &[], body).await?;
+        call::<CreateEndpoint>(first, &[], body).await?;
         let body = json!({"name": "Booking desk", "scopes": ["bookings:read", "bookings:write"]});
-        call::<CreateApiKey>(&partners[0].2, &[], body).await?;
+        call::<CreateApiKey>(first, &[], body).await?;
         let old = json!({"name": "Old integration"});
-        let old = call::<CreateApiKey>(&partners[0].2, &[], old).await?;
+        let old = call::<CreateApiKey>(first, &[], old).await?;
         let id = old.api_key_id.to_string();
-        call::<RevokeApiKey>(&partners[0].2, &[&id], Value::Null).await?;
-        self.own_policy(&partners[0].2).await?;
+        call::<RevokeApiKey>(first, &[&id], Value::Null).await?;
+        self.own_policy(first).await?;
         let all: i64 = BOOKINGS.iter().sum();
         let (mut made, mut done) = (0, [0; 2]);
         // The platforms take turns, as their bookings came in time.
@@ -228,11 +223,7 @@ impl Making {
         let console = match self.config.console {
             true => {
                 let body = json!({"person": "Guest"});
-                Some(
-                    call::<CreateConsoleLink>(&partners[0].2, &[], body)
-                        .await?
-                        .url,
-                )
+                Some(call::<CreateConsoleLink>(first, &[], body).await?.url)
             }
             false => None,
         };
@@ -276,25 +267,20 @@ impl Making {
     async fn operator_link(&self) -> Result<String, Failure> {
         let target = self.database()?;
         let body = json!({"name": "Demo"});
-        let key = target
-            .call::<CreateOperatorKey>(request(&[], &body))
-            .await?
-            .output;
+        let key = target.ask::<CreateOperatorKey>(&[], body).await?;
         let body = json!({"person": "Guest", "operatorKeyId": key.operator_key_id});
-        let link = target.call::<CreateOperatorLink>(request(&[], &body)).await;
+        let link = target.ask::<CreateOperatorLink>(&[], body).await;
         target.close().await;
-        Ok(link?.output.url)
+        Ok(link?.url)
     }
 
     /// Approves a platform.
     async fn approve(&self, registered: &Registration) -> Result<Registration, Failure> {
         let target = self.database()?;
         let id = registered.partner_id.to_string();
-        let approved = target
-            .call::<ApprovePartner>(request(&[&id], &Value::Null))
-            .await;
+        let approved = target.ask::<ApprovePartner>(&[&id], Value::Null).await;
         target.close().await;
-        Ok(approved?.output)
+        approved
     }
 
     /// Stores a policy of the platform's own, in two versions.
@@ -371,12 +357,12 @@ impl Making {
         }
         match n % 10 {
             3 => {
-                self.cancel(remote, id, "organizer", "changed_plans")
+                self.cancel(remote, id, ["organizer", "changed_plans"])
                     .await?
             }
-            5 => self.cancel(remote, id, "talent", "illness").await?,
+            5 => self.cancel(remote, id, ["talent", "illness"]).await?,
             8 => {
-                self.cancel(remote, id, "organizer", "force_majeure")
+                self.cancel(remote, id, ["organizer", "force_majeure"])
                     .await?
             }
             9 => {
@@ -407,8 +393,7 @@ impl Making {
         &self,
         remote: &Remote,
         id: &str,
-        actor: &str,
-        reason: &str,
+        [actor, reason]: [&str; 2],
     ) -> Result<(), Failure> {
         self.pass(2 * HOUR_MS);
         let body = json!({"canceledBy": actor, "reason": reason});
@@ -440,14 +425,6 @@ fn sample(registered: Registration, api_key: Option<String>) -> SamplePartner {
 fn evening(day: Timestamp) -> String {
     let day = day.to_string();
     format!("{}T19:30", day.get(..10).unwrap_or(&day))
-}
-
-async fn call<O: Operation>(
-    remote: &Remote,
-    path: &[&str],
-    body: Value,
-) -> Result<O::Output, Failure> {
-    Ok(remote.call::<O>(request(path, &body)).await?.output)
 }
 
 /// Starts a receiver that accepts every webhook, on a free port of this machine.

@@ -27,10 +27,7 @@ struct TwoArgs {
 
 pub(in crate::commands) fn contradict_command() -> CliCommand {
     let about = "Compare two packets of a booking, or their signed notes: can both be true?";
-    alone("contradict", about, |call| {
-        Box::pin(async move { contradict(call) })
-    })
-    .with::<TwoArgs>()
+    alone("contradict", about, async |call| contradict(call)).with::<TwoArgs>()
 }
 
 fn contradict(call: Call<'_>) -> Result<(), Failure> {

@@ -126,6 +126,12 @@ async fn events_are_posted_to_a_local_address_signed_and_kept() {
             }
         }
         assert_eq!(std::fs::read_dir(&save).unwrap().count(), 2);
+        // A file that cannot be written is no fault of the command line.
+        let taken = folder.path().join("taken");
+        std::fs::create_dir_all(taken.join("00000001-booking.created.json.new")).unwrap();
+        let line = format!("listen --forward-to {address} --after 0 --save");
+        let ran = acme.command(line).arg(&taken).run().await;
+        ran.ended(1, &["booking.created.json cannot be written"]);
 
         // Directly on the database, events are signed as deliveries are.
         let own = database.command(format!("listen --print-secret --partner {}", acme.id));

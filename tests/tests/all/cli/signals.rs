@@ -304,3 +304,26 @@ async fn an_export_that_ends_early_leaves_nothing_and_replaces_what_a_killed_one
     assert!(!part.exists() && archive.exists());
     server.stop().await;
 }
+
+#[tokio::test]
+async fn an_archive_that_ends_early_leaves_nothing_and_replaces_what_a_killed_one_left() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
+    let acme = server.partner("Acme").await;
+    let booking = acme.book().await;
+    let folder = database.folder();
+    let (archive, part) = (folder.join("all.zip"), folder.join("all.zip.part"));
+    let line = || {
+        let line = acme.command(format!("evidence archive {booking} --out"));
+        line.arg(&archive)
+    };
+    assert!(line().killed_when(|| part.exists()).await);
+    assert!(part.exists() && !archive.exists());
+    line().run().await.json();
+    assert!(!part.exists() && archive.exists());
+    std::fs::remove_file(&archive).unwrap();
+    let ended = line().signaled_when("TERM", || part.exists()).await;
+    assert_eq!(ended.and_then(|status| status.code()), Some(1));
+    assert!(!part.exists() && !archive.exists());
+    server.stop().await;
+}
