@@ -88,4 +88,4 @@ pub mod witness;
 
 pub use api::{openapi, openapi_json, operator_openapi, operator_openapi_json};
 pub use refusal::ErrorBody;
-pub use server::{LAST_WORK, Server, Signal, local_url, lock, run, runs_on, signals};
+pub use server::{LAST_WORK, Server, Signal, local_url, lock, run, runs_on, signals, told_to_end};

@@ -151,8 +151,8 @@ pub async fn run(
     Ok(())
 }
 
-/// Resolves at the next [`Signal::End`]; never resolves once all senders are gone.
-async fn told_to_end(signals: &mut UnboundedReceiver<Signal>, reload: impl Fn()) {
+/// Resolves at the next [`Signal::End`], and calls `reload` at each [`Signal::Reload`] before it; never resolves once all senders are gone.
+pub async fn told_to_end(signals: &mut UnboundedReceiver<Signal>, reload: impl Fn()) {
     loop {
         match signals.recv().await {
             Some(Signal::End) => return,
