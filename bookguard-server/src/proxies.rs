@@ -5,7 +5,6 @@
 //! peer's address is used. poem's `RealIp` trusts any sender of the header. Invariant: a peer that is not trusted never changes
 //! its address.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use poem::http::header::{FORWARDED, HeaderMap, HeaderName};
@@ -55,18 +54,12 @@ impl ProxyHeader {
     }
 }
 
-impl fmt::Display for ProxyHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name().as_str())
-    }
-}
-
 impl TrustedProxies {
-    /// Reads the settings.
+    /// Reads the subnets of proxies that name the client in this header.
     ///
     /// # Errors
     /// A sentence that names the setting and what to write.
-    pub(crate) fn parse(subnets: &[String], header: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn new(subnets: &[String], header: ProxyHeader) -> Result<Self, String> {
         let subnets = subnets.iter().map(|text| {
             let subnet = Subnet::range(text).map_err(|why| why.to_string())?;
             if subnet.is_everything() {
@@ -79,17 +72,6 @@ impl TrustedProxies {
         let subnets = subnets
             .collect::<Result<_, _>>()
             .map_err(|why| format!("trusted_proxies: {why}; name the proxies' own addresses"))?;
-        let header = match header.map(str::to_ascii_lowercase) {
-            None => ProxyHeader::default(),
-            Some(word) => ProxyHeader::WORDS
-                .iter()
-                .find(|(known, _)| *known == word)
-                .map(|(_, header)| *header)
-                .ok_or_else(|| {
-                    let words = ProxyHeader::WORDS.map(|(word, _)| word).join(", ");
-                    format!("proxy_header is \"{word}\"; it must be one of {words}")
-                })?,
-        };
         Ok(Self { subnets, header })
     }
 
