@@ -447,7 +447,7 @@ impl Server {
 /// Starts what a server does beside requests and deliveries.
 ///
 /// # Errors
-/// As [`cosigning::start`].
+/// As [`cosigning::start`] and [`stamping::start`].
 fn start_housekeeping(
     app: &App,
     config: &Config,
@@ -465,9 +465,7 @@ fn start_housekeeping(
     let mapping = mapping::map(Arc::clone(service), config.map_interval);
     tasks.push(tokio::spawn(mapping));
     if let Some(stamper) = stamper {
-        let stamps = Arc::clone(&metrics.stamps);
-        let stamping = stamping::stamp(Arc::clone(service), stamper, stamps);
-        tasks.push(tokio::spawn(stamping));
+        tasks.push(stamping::start(service, stamper, &metrics.stamps)?);
     }
     Ok(tasks)
 }

@@ -14,8 +14,6 @@ mod resolver;
 
 use std::error::Error;
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +22,8 @@ use bookguard_core::limits::{
 };
 use bookguard_core::webhook::{Attempt, FailureClass, Phase, printable_head, retry_after_ms};
 use bytes::Bytes;
-use http_body::{Body as _, Frame};
+use http_body::Frame;
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::header::{
     ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT,
@@ -239,7 +238,7 @@ impl Sender {
         let answer = answer.insert(Answer::begun(&response));
         let mut body = response.into_body();
         while answer.wants_more()
-            && let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await
+            && let Some(frame) = body.frame().await
         {
             match frame.map(Frame::into_data) {
                 Ok(Ok(chunk)) => answer.take(&chunk),

@@ -9,13 +9,13 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bookguard_core::limits::BODY_BYTES;
 use bookguard_core::session::unauthorized;
 use bytes::Bytes;
+use http_body_util::{BodyExt as _, Collected};
 use poem::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue,
 };
@@ -298,19 +298,13 @@ async fn respond<B>(
     written: &OnceLock<Written>,
 ) -> Response
 where
-    B: http_body::Body<Data = Bytes, Error = Infallible> + Unpin,
+    B: http_body::Body<Data = Bytes, Error = Infallible>,
 {
-    let (head, mut body) = response.into_parts();
-    let mut bytes = Vec::new();
-    while let Some(Ok(frame)) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await
-    {
-        if let Ok(data) = frame.into_data() {
-            bytes.extend_from_slice(&data);
-        }
-    }
+    let (head, body) = response.into_parts();
+    let Ok(bytes) = body.collect().await.map(Collected::to_bytes);
     if head.headers.get(CONTENT_TYPE) == Some(&JSON) {
         let joined = written.get().and_then(|written| join(&bytes, written));
-        return json(head.status, joined.unwrap_or(bytes));
+        return json(head.status, joined.map_or(bytes, Bytes::from));
     }
     if head.status.is_success() {
         let mut response = Response::from(bytes);

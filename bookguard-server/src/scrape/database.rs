@@ -18,6 +18,7 @@ use bookguard_core::store::read::Reader;
 use tokio::time::{Instant, sleep};
 
 use super::LastLook;
+use crate::apart::apart;
 
 /// How often to look: as often as metrics are usually scraped.
 const TURN: Duration = Duration::from_secs(5);
@@ -164,14 +165,4 @@ async fn page<T: Send + 'static>(
     let found = found.await?;
     sleep(began.elapsed() * PAUSE_SHARE).await;
     Ok(found)
-}
-
-/// Works on a thread that may wait.
-async fn apart<T: Send + 'static>(
-    service: &Arc<Service>,
-    work: impl FnOnce(&Service) -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    let service = Arc::clone(service);
-    let done = tokio::task::spawn_blocking(move || work(&service)).await;
-    done.unwrap_or_else(|error| Err(Error::internal(format!("a look did not end: {error}"))))
 }
