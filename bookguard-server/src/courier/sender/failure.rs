@@ -111,7 +111,7 @@ impl AttemptFailure {
             return AttemptFailure::excess(excess, phase);
         }
         if broken.is_connect() {
-            let (phase, class) = while_connecting(root.as_ref(), https);
+            let (phase, class) = while_connecting(root.as_ref(), https, phase);
             return AttemptFailure::new(phase, class, &innermost(error));
         }
         let mut http = chain(error).filter_map(|cause| cause.downcast_ref::<hyper::Error>());
@@ -161,27 +161,23 @@ impl AttemptFailure {
     }
 }
 
-fn while_connecting(root: Option<&Root<'_>>, https: bool) -> (Phase, FailureClass) {
-    let Some(Root { error, wrapped }) = root else {
-        // TLS can fail before any byte is sent, for example when no certificate can have the name.
-        return if https {
-            (Phase::Tls, FailureClass::TlsError)
-        } else {
-            (Phase::Connect, FailureClass::ConnectionRefused)
-        };
+/// The phase and the class of an attempt that had reached this phase when it got no connection.
+fn while_connecting(root: Option<&Root<'_>>, https: bool, reached: Phase) -> (Phase, FailureClass) {
+    // TLS can fail before any byte is sent, for example when no certificate can have the name.
+    let through_tls = https && root.is_none_or(|root| root.wrapped);
+    let phase = match reached {
+        Phase::Dns => Phase::Dns,
+        _ if through_tls => Phase::Tls,
+        _ => Phase::Connect,
     };
-    let through_tls = https && *wrapped;
-    let phase = if through_tls {
-        Phase::Tls
-    } else {
-        Phase::Connect
-    };
-    let class = match error.kind() {
-        _ if is_our_fault(error) => FailureClass::OurFault,
-        io::ErrorKind::TimedOut => FailureClass::Timeout,
-        io::ErrorKind::ConnectionReset
-        | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::BrokenPipe => FailureClass::ConnectionReset,
+    let class = match root.map(|root| root.error.kind()) {
+        _ if root.is_some_and(|root| is_our_fault(root.error)) => FailureClass::OurFault,
+        Some(io::ErrorKind::TimedOut) => FailureClass::Timeout,
+        Some(
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe,
+        ) => FailureClass::ConnectionReset,
         _ if through_tls => FailureClass::TlsError,
         _ => FailureClass::ConnectionRefused,
     };
@@ -286,7 +282,8 @@ mod tests {
         let elapsed = tokio::time::timeout(Duration::ZERO, std::future::pending::<()>()).await;
         let error = io::Error::new(io::ErrorKind::TimedOut, elapsed.unwrap_err());
         let ended = (Phase::Connect, FailureClass::Timeout);
-        assert_eq!(while_connecting(root(&error).as_ref(), true), ended);
+        let reached = while_connecting(root(&error).as_ref(), true, Phase::Connect);
+        assert_eq!(reached, ended);
         let told = "an address of the receiver took no connection in time";
         assert_eq!(innermost(&error), told);
     }
@@ -302,10 +299,17 @@ mod tests {
             let error = io::Error::from_raw_os_error(code);
             let ended = (Phase::Connect, class);
             assert_eq!(
-                while_connecting(root(&error).as_ref(), true),
+                while_connecting(root(&error).as_ref(), true, Phase::Connect),
                 ended,
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn a_look_up_that_fails_for_want_of_files_fails_while_the_name_is_looked_up() {
+        let error = io::Error::from_raw_os_error(24);
+        let ended = while_connecting(root(&error).as_ref(), true, Phase::Dns);
+        assert_eq!(ended, (Phase::Dns, FailureClass::OurFault));
     }
 }
