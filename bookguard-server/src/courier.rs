@@ -5,10 +5,9 @@
 //!
 //! The core's rules decide what an outcome means. [`address`] decides where a webhook may go, [`proxy`] is the operator's
 //! proxy, [`sender`] makes one attempt, `fair_queue` decides whose turn it is, `dispatch` runs the attempts, `deliver` takes
-//! one delivery to its settled end, `claim` asks the store for due deliveries, `reclaim` takes over from dead nodes, and
-//! `outcomes` bounds how many answers wait for a manual retry.
+//! one delivery to its settled end, `claim` asks the store for due deliveries, and `reclaim` takes over from dead nodes.
 //! Invariants: no database connection is held during a request; a slow or dead receiver uses up only its own share of places
-//! and memory.
+//! and memory; no partner has more than [`RETRIES_WAITING`] manual retries whose answers wait for the outcome.
 
 pub mod address;
 mod claim;
@@ -16,7 +15,6 @@ mod deliver;
 mod dispatch;
 mod endpoint_test;
 mod fair_queue;
-mod outcomes;
 pub mod proxy;
 mod reclaim;
 mod rule;
@@ -33,8 +31,8 @@ use bookguard_core::engine::waiting::Waiting;
 use bookguard_core::error::{Error, Kind};
 use bookguard_core::features::attempts::AttemptRecord;
 use bookguard_core::features::events::RetryResult;
-use bookguard_core::limits::{ATTEMPT_MS, FAILURES_SETTLED_AT_ONCE};
-use bookguard_core::model::EventId;
+use bookguard_core::limits::{ATTEMPT_MS, FAILURES_SETTLED_AT_ONCE, RETRIES_WAITING};
+use bookguard_core::model::{EventId, PartnerId};
 use bookguard_core::operation::{self, Awaits};
 use bookguard_core::service::Service;
 use tokio::sync::Semaphore;
@@ -43,13 +41,12 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::metrics::DeliveryMetrics;
+use crate::under_way::{OneUnderWay, UnderWay};
 use address::AddressRules;
 use deliver::DeliveryContext;
 use dispatch::{Dispatcher, Note};
 pub use endpoint_test::EndpointTest;
 use endpoint_test::EndpointTests;
-pub use outcomes::RetryWait;
-use outcomes::RetryWaits;
 use proxy::Proxy;
 pub use rule::endpoint_rule;
 use sender::{Sender, SenderError};
@@ -85,13 +82,22 @@ pub enum Awaited {
     Test(EndpointTest),
 }
 
+/// A manual retry whose answer waits. Dropping it lets another one wait.
+#[derive(Debug)]
+pub struct RetryWait {
+    event_id: EventId,
+    _place: OneUnderWay<PartnerId>,
+}
+
 /// A running courier. Dropping it ends every attempt at once; deliveries in flight are sent again when their leases end.
 pub struct Courier {
     notes: UnboundedSender<Note>,
     waiting: Arc<Waiting<EventId>>,
     context: Arc<DeliveryContext>,
-    retries: RetryWaits,
-    tests: Arc<EndpointTests>,
+    /// Manual retries whose answers wait. Without a bound, retries at an endpoint whose turn is far away would look into the
+    /// database all the time.
+    retries: Arc<UnderWay<PartnerId>>,
+    tests: EndpointTests,
     /// Taken by the first [`stop`](Courier::stop).
     dispatcher: Mutex<Option<JoinHandle<()>>>,
 }
@@ -146,8 +152,8 @@ impl Courier {
             notes,
             waiting,
             context,
-            retries: RetryWaits::default(),
-            tests: Arc::default(),
+            retries: UnderWay::new(RETRIES_WAITING, usize::MAX),
+            tests: EndpointTests::default(),
             dispatcher: Mutex::new(Some(dispatcher)),
         })
     }
@@ -160,8 +166,13 @@ impl Courier {
     pub fn ready(&self, awaits: Awaits) -> Result<Option<Awaited>, Error> {
         Ok(match awaits {
             Awaits::Outcome(partner_id, event_id) => {
-                let wait = self.retries.begin(partner_id, event_id);
-                wait.map(Awaited::Outcome)
+                let place = self.retries.begin(partner_id).ok();
+                place.map(|place| {
+                    Awaited::Outcome(RetryWait {
+                        event_id,
+                        _place: place,
+                    })
+                })
             }
             Awaits::Test(test) => Some(Awaited::Test(self.tests.begin(test)?)),
         })
@@ -180,7 +191,7 @@ impl Courier {
     ) -> Result<Option<Vec<u8>>, Error> {
         match awaited {
             Awaited::Outcome(wait) => {
-                let outcome = self.outcome_of(wait.event_id(), patience, look).await?;
+                let outcome = self.outcome_of(wait.event_id, patience, look).await?;
                 Ok(outcome.as_ref().map(operation::to_json))
             }
             Awaited::Test(test) => {
