@@ -175,8 +175,10 @@ pub(crate) struct Observer {
     slow: AtomicU64,
     /// Whether every request gets a line.
     all: AtomicBool,
-    metrics: Option<Arc<HttpMetrics>>,
-    tracer: Option<Tracer>,
+    /// Counts and times requests.
+    pub(crate) metrics: Option<Arc<HttpMetrics>>,
+    /// Sends spans.
+    pub(crate) tracer: Option<Tracer>,
 }
 
 /// A request that has not ended yet. If the client is gone before it is answered, it ends when this is dropped.
@@ -196,19 +198,6 @@ impl Observer {
         };
         observer.set(lines);
         observer
-    }
-
-    /// The same observer, which also counts and times requests.
-    pub(crate) fn measuring(self, metrics: Arc<HttpMetrics>) -> Self {
-        Self {
-            metrics: Some(metrics),
-            ..self
-        }
-    }
-
-    /// The same observer, which also sends spans.
-    pub(crate) fn tracing(self, tracer: Option<Tracer>) -> Self {
-        Self { tracer, ..self }
     }
 
     /// Sends the last spans. Blocks.

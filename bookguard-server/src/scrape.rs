@@ -27,12 +27,11 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::config::{Connections, RequestLines};
+use crate::config::Connections;
 use crate::connections::{self, Serving};
 use crate::metrics::{DeliveryMetrics, Metrics};
-use crate::observer::Observer;
 use crate::probes::Stage;
-use crate::router::{Router, Routes};
+use crate::router::Routes;
 pub(crate) use database::watch_database;
 use database::{Found, STATUSES};
 
@@ -88,17 +87,7 @@ pub(crate) async fn serve(
     let mut routes = Routes::new();
     let methods = routes.entry(PATH.to_owned()).or_default();
     methods.insert(Method::GET, make_sync(move |_| answer(&registry)).boxed());
-    let router = Router::new(
-        routes,
-        clock,
-        Arc::new(Observer::new(RequestLines::default())),
-    );
-    let serving = Serving {
-        router: Arc::new(router),
-        limits: Some(CONNECTIONS),
-        proxies: watch::channel(Arc::default()).1,
-        stage,
-    };
+    let serving = Serving::alone(routes, clock, Some(CONNECTIONS), stage);
     connections::serve(listener, serving).await;
 }
 

@@ -248,8 +248,9 @@ impl Server {
         )?);
         let (stage, staged) = watch::channel(Stage::Serving);
         let (readiness, checking) = Readiness::new(staged.clone(), Arc::clone(&service));
-        let observer = Observer::new(config.requests).measuring(Arc::clone(&metrics.http));
-        let observer = Arc::new(observer.tracing(tracer));
+        let mut observer = Observer::new(config.requests);
+        (observer.metrics, observer.tracer) = (Some(Arc::clone(&metrics.http)), tracer);
+        let observer = Arc::new(observer);
         let mut housekeeping = start_housekeeping(&app, &config, &skew, stamper, &metrics)?;
         housekeeping.push(tokio::spawn(checking));
         let scraped = scraper.map(|(listener, addr)| {
@@ -262,23 +263,20 @@ impl Server {
         });
         let (proxies, trusted) = watch::channel(Arc::new(config.trusted_proxies.clone()));
         let router = partners_router(&app, addr, readiness.clone(), &config, observer.clone());
-        let operated = operator.map(|(listener, _)| {
-            let router = operator_router(&app, readiness, &config, observer.clone());
+        let serve = |listener, router, limits| {
             let serving = connections::Serving {
                 router: Arc::new(router),
-                limits: Some(OPERATOR_CONNECTIONS),
+                limits,
                 proxies: trusted.clone(),
                 stage: staged.clone(),
             };
             connections::serve(listener, serving)
-        });
-        let serving = connections::Serving {
-            router: Arc::new(router),
-            limits: config.connections,
-            proxies: trusted,
-            stage: staged,
         };
-        let serving = connections::serve(listener, serving);
+        let operated = operator.map(|(listener, _)| {
+            let router = operator_router(&app, readiness, &config, observer.clone());
+            serve(listener, router, Some(OPERATOR_CONNECTIONS))
+        });
+        let serving = serve(listener, router, config.connections);
         let serving = tokio::spawn(async {
             match operated {
                 Some(operated) => drop(tokio::join!(serving, operated)),

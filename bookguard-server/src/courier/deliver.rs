@@ -152,7 +152,7 @@ impl DeliveryContext {
         }
         let (event_id, body) = (&delivery.event_id, &delivery.body);
         let destination = known.map(|(_, destination)| destination);
-        let attempting = self.attempt_within(patience, event_id, body, destination);
+        let attempting = self.attempt(patience, event_id, body, destination);
         let mut attempt = ASKER.scope(seat.asker(), attempting).await;
         attempt.url = known.map(|(endpoint, _)| endpoint.url.clone());
         let ended = ended(&attempt, patience);
@@ -180,20 +180,8 @@ impl DeliveryContext {
         settling.await
     }
 
-    /// Signs the body and sends it once.
+    /// Signs the body and sends it once. Gives up after `patience`.
     pub(super) async fn attempt(
-        &self,
-        event_id: &EventId,
-        body: &Arc<[u8]>,
-        destination: Option<&Destination>,
-    ) -> Attempt {
-        let patience = self.attempt_time;
-        self.attempt_within(patience, event_id, body, destination)
-            .await
-    }
-
-    /// Does the same as `attempt`, but gives up after `patience`.
-    async fn attempt_within(
         &self,
         patience: Duration,
         event_id: &EventId,
@@ -218,7 +206,7 @@ impl DeliveryContext {
         let body = Bytes::from_owner(Arc::clone(body));
         let attempt = self
             .sender
-            .send_within(patience, url, headers, body, now.ms())
+            .send(patience, url, headers, body, now.ms())
             .await;
         self.complain(&attempt);
         attempt

@@ -96,7 +96,8 @@ impl EndpointTest {
             partner_id: *partner_id,
             standing: EndpointStanding::New,
         };
-        let attempting = context.attempt(event_id, body, destination.as_ref());
+        let patience = context.attempt_time;
+        let attempting = context.attempt(patience, event_id, body, destination.as_ref());
         ASKER.scope(asker, attempting).await
     }
 }

@@ -82,7 +82,6 @@ const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934
 pub struct Sender {
     client: Client<Connector, Watched>,
     rules: Arc<AddressRules>,
-    total_timeout: Duration,
 }
 
 /// The headers of a delivery, besides `content-type`, as ready-made values.
@@ -125,8 +124,8 @@ impl ExchangeError {
 }
 
 impl Sender {
-    /// Creates a sender whose attempts go only where `rules` allow, through `proxy` if there is one, and end after
-    /// `total_timeout`, answer included. What partners must not read about an attempt is logged.
+    /// Creates a sender whose attempts go only where `rules` allow, through `proxy` if there is one, and last for `total_timeout`
+    /// at most, answer included. What partners must not read about an attempt is logged.
     ///
     /// # Errors
     /// [`SenderError`] if TLS cannot be set up, which happens when the system has no CA certificates.
@@ -161,31 +160,14 @@ impl Sender {
             .pool_idle_timeout(IDLE_TIME)
             .http1_max_buf_size(RESPONSE_FIELDS_BYTES)
             .build(connector);
-        Ok(Sender {
-            client,
-            rules,
-            total_timeout,
-        })
+        Ok(Sender { client, rules })
     }
 
-    /// Posts `body` to `url` once and returns a record of the attempt; never fails itself.
+    /// Posts `body` to `url` once and returns a record of the attempt; never fails itself. It gives up after `patience`.
     ///
     /// `started_at` is now, in milliseconds since the epoch. Dropping the future abandons the attempt and closes its
     /// connection; the receiver may have received it nevertheless.
     pub async fn send(
-        &self,
-        url: &Url,
-        headers: DeliveryHeaders,
-        body: Bytes,
-        started_at: i64,
-    ) -> Attempt {
-        let patience = self.total_timeout;
-        self.send_within(patience, url, headers, body, started_at)
-            .await
-    }
-
-    /// Does the same as [`send`](Self::send), but gives up after `patience`.
-    pub async fn send_within(
         &self,
         patience: Duration,
         url: &Url,
