@@ -543,19 +543,10 @@ impl Listeners<TcpSocket> {
     /// Takes the addresses, so that one which is taken is reported at once. Nobody can connect yet: whoever does before the
     /// server can answer waits in vain, while a refused proxy asks another node.
     async fn bind(config: &Config) -> Result<Self, String> {
-        let partners = bind(&config.listen).await?;
-        let scraper = match &config.metrics_listen {
-            Some(listen) => Some(bind(listen).await?),
-            None => None,
-        };
-        let operator = match &config.operator_listen {
-            Some(listen) => Some(bind(listen).await?),
-            None => None,
-        };
         Ok(Self {
-            partners,
-            operator,
-            scraper,
+            partners: bind(&config.listen).await?,
+            scraper: bind_if(config.metrics_listen.as_deref()).await?,
+            operator: bind_if(config.operator_listen.as_deref()).await?,
         })
     }
 
@@ -593,6 +584,13 @@ async fn take_over(service: &Arc<Service>, alone: bool) {
         false => service.gone().map(drop),
     };
     let _ = tokio::task::spawn_blocking(begin).await;
+}
+
+async fn bind_if(listen: Option<&str>) -> Result<Option<(TcpSocket, SocketAddr)>, String> {
+    match listen {
+        Some(listen) => bind(listen).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 async fn bind(listen: &str) -> Result<(TcpSocket, SocketAddr), String> {
