@@ -374,9 +374,7 @@ impl App {
             CallerKind::Operator(_) => auth::identify_operator(&look_ups, headers).await,
             CallerKind::Partners => {
                 let authority = self.keys.identify(&look_ups, headers).await?;
-                if let Authority::Partner { partner_id, .. } = authority {
-                    observer::identified(partner_id);
-                }
+                observer::identified(&authority);
                 Ok(authority)
             }
         }
@@ -394,9 +392,7 @@ impl App {
     ) -> Result<Authority, Error> {
         let look_ups = self.look_ups(payer);
         let (authority, _) = self.keys.identify_session(&look_ups, token).await?;
-        if let Authority::Partner { partner_id, .. } = authority {
-            observer::identified(partner_id);
-        }
+        observer::identified(&authority);
         Ok(authority)
     }
 

@@ -37,7 +37,7 @@ use bookguard_core::operation::{self, Awaits};
 use bookguard_core::service::Service;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::metrics::DeliveryMetrics;
@@ -98,8 +98,8 @@ pub struct Courier {
     /// database all the time.
     retries: Arc<UnderWay<PartnerId>>,
     tests: EndpointTests,
-    /// Taken by the first [`stop`](Courier::stop).
-    dispatcher: Mutex<Option<JoinHandle<()>>>,
+    /// The dispatcher's task, taken by the first [`stop`](Courier::stop).
+    dispatcher: Mutex<JoinSet<()>>,
 }
 
 impl CourierConfig {
@@ -147,14 +147,15 @@ impl Courier {
         if settings.claims {
             dispatcher.claim(notes.clone());
         }
-        let dispatcher = tokio::spawn(dispatcher.run(deliveries, heard));
+        let mut task = JoinSet::new();
+        task.spawn(dispatcher.run(deliveries, heard));
         Ok(Courier {
             notes,
             waiting,
             context,
             retries: UnderWay::new(RETRIES_WAITING, usize::MAX),
             tests: EndpointTests::default(),
-            dispatcher: Mutex::new(Some(dispatcher)),
+            dispatcher: Mutex::new(task),
         })
     }
 
@@ -236,28 +237,15 @@ impl Courier {
     /// the rest. Any node claims what was not sent or settled when its lease ends. A second call changes the patience and
     /// returns at once.
     pub async fn stop(&self, patience: Duration) {
-        let dispatcher = self
-            .dispatcher
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let mut task = std::mem::take(
+            &mut *self
+                .dispatcher
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         // Both fail only if the dispatcher has already ended.
         let _ = self.notes.send(Note::Stop(Instant::now() + patience));
-        if let Some(dispatcher) = dispatcher {
-            let _ = dispatcher.await;
-        }
-    }
-}
-
-impl Drop for Courier {
-    fn drop(&mut self) {
-        let dispatcher = self
-            .dispatcher
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(dispatcher) = dispatcher.take() {
-            dispatcher.abort();
-        }
+        let _ = task.join_next().await;
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use bookguard_core::entropy;
 use bookguard_core::model::PartnerId;
+use bookguard_core::session::Authority;
 use poem::Response;
 use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde_json::Value;
@@ -128,9 +129,11 @@ pub(crate) fn found(route: &Arc<str>) {
     let _ = CURRENT.try_with(|observed| observed.route.set(Arc::clone(route)));
 }
 
-/// Notes whose key the current request presented.
-pub(crate) fn identified(partner_id: PartnerId) {
-    let _ = CURRENT.try_with(|observed| observed.partner_id.set(partner_id));
+/// Notes whose key the current request presented, if it is a partner's.
+pub(crate) fn identified(authority: &Authority) {
+    if let Authority::Partner { partner_id, .. } = authority {
+        let _ = CURRENT.try_with(|observed| observed.partner_id.set(*partner_id));
+    }
 }
 
 /// Runs what waits for somebody else: the client that sends its body, an event that a read waits for, a webhook's receiver. A

@@ -94,11 +94,8 @@ impl TrustedProxies {
     /// The last hop that is not a trusted proxy, or the first hop if all are trusted. Returns `None` if there are no hops or if
     /// one that is read is not an address.
     fn walk(&self, headers: &HeaderMap) -> Option<IpAddr> {
-        let lines: Vec<_> = headers.get_all(self.header.name()).iter().collect();
-        let mut hops = lines
-            .into_iter()
-            .rev()
-            .flat_map(|line| line.to_str().unwrap_or_default().rsplit(','));
+        let lines = headers.get_all(self.header.name()).iter().rev();
+        let mut hops = lines.flat_map(|line| line.to_str().unwrap_or_default().rsplit(','));
         let mut client = None;
         for hop in hops.by_ref().take(HOPS) {
             let address = self.header.address(hop.trim_matches([' ', '\t']))?;

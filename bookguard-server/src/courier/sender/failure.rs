@@ -96,14 +96,13 @@ impl AttemptFailure {
     /// Interprets an error of an attempt that had reached `phase`, over TLS or not.
     pub(super) fn of(broken: &ExchangeError, https: bool, phase: Phase) -> Self {
         let error = broken.cause();
-        if let Some(refused) = chain(error).find_map(|cause| cause.downcast_ref::<RefusedAddress>())
-        {
+        if let Some(refused) = cause(error) {
             return AttemptFailure::blocked(refused);
         }
-        if let Some(failed) = chain(error).find_map(|cause| cause.downcast_ref::<LookupFailed>()) {
+        if let Some(failed) = cause::<LookupFailed>(error) {
             return AttemptFailure::new(Phase::Dns, FailureClass::DnsError, &failed.to_string());
         }
-        if let Some(fault) = chain(error).find_map(|cause| cause.downcast_ref::<ProxyFault>()) {
+        if let Some(fault) = cause::<ProxyFault>(error) {
             return AttemptFailure::new(Phase::Connect, FailureClass::OurFault, &fault.to_string());
         }
         let root = root(error);
@@ -246,9 +245,14 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     })
 }
 
+/// The first error of this kind in the chain.
+fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    chain(error).find_map(|cause| cause.downcast_ref())
+}
+
 /// The first I/O error of the chain, unwrapped to its innermost I/O error.
 fn root<'a>(error: &'a (dyn Error + 'static)) -> Option<Root<'a>> {
-    let mut error = chain(error).find_map(|cause| cause.downcast_ref::<io::Error>())?;
+    let mut error: &io::Error = cause(error)?;
     let wrapped = error.get_ref().is_some() && !is_given_up(error);
     while let Some(inner) = error
         .get_ref()
