@@ -13,7 +13,7 @@ mod timestamps;
 mod witnesses;
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, read_to_string};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -237,9 +237,8 @@ fn database_in(file: &Path) -> Result<Database, String> {
         return Err(why.to_owned());
     }
     let fail = |why: &str| format!("db_file is {}, which {why}", file.display());
-    let mut text = String::new();
-    let read = File::open(file).and_then(|it| it.take(DB_FILE_BYTES).read_to_string(&mut text));
-    read.map_err(|e| fail(&format!("cannot be read: {e}")))?;
+    let text = File::open(file).and_then(|it| read_to_string(it.take(DB_FILE_BYTES)));
+    let text = text.map_err(|e| fail(&format!("cannot be read: {e}")))?;
     match text.trim() {
         "" => Err(fail("holds no address")),
         address if address.contains('\n') => Err(fail(

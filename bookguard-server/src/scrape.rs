@@ -152,13 +152,12 @@ impl Collector for State {
             "This node: commands that wait for the writer.",
             service.waiting_commands() as u64,
         )?;
+        let oldest_due = self.delivery.oldest_due_age(service.clock().now());
         show(
             &mut encoder,
             "bookguard_delivery_oldest_due_age_seconds",
             "Whole database: how long the oldest delivery has been due that no node holds, to verified endpoints whose last attempt did not fail; 0 if there is none.",
-            self.delivery
-                .oldest_due_age(service.clock().now())
-                .as_secs_f64(),
+            oldest_due.as_secs_f64(),
         )?;
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found
@@ -190,31 +189,27 @@ impl Found {
             )?;
         }
         if !self.witnesses.is_empty() {
-            let witnesses = &self.witnesses;
+            let witnesses = self.witnesses.iter();
             show_each(
                 encoder,
                 "bookguard_witness_last_cosigned_timestamp_seconds",
                 "Whole database: when a witness of the log last cosigned a checkpoint, in seconds since the epoch; 0 if it never has.",
                 "witness",
-                witnesses
-                    .iter()
-                    .map(|one| (one.name.as_str(), one.cosigned)),
+                witnesses.clone().map(|one| (&*one.name, one.cosigned)),
             )?;
             show_each(
                 encoder,
                 "bookguard_witness_size",
                 "Whole database: entries of the ledger that a witness has cosigned, as far as is known.",
                 "witness",
-                witnesses.iter().map(|one| (one.name.as_str(), one.size)),
+                witnesses.clone().map(|one| (&*one.name, one.size)),
             )?;
             show_each(
                 encoder,
                 "bookguard_witness_contradicts",
                 "Whole database: 1 if what a witness has cosigned is not in the ledger, 0 otherwise.",
                 "witness",
-                witnesses
-                    .iter()
-                    .map(|one| (one.name.as_str(), u64::from(one.is_alarm))),
+                witnesses.map(|one| (&*one.name, u64::from(one.is_alarm))),
             )?;
         }
         show(
