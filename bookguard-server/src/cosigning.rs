@@ -5,7 +5,6 @@
 //! own, so one witness that does not answer delays no other. Invariants: a turn ends after [`limits::WITNESS_TURN_S`] whatever the
 //! witness does; at most [`MAX_ANSWER_BYTES`] of an answer are read; no redirect is followed. Nothing else waits for a witness.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +24,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::apart::apart;
+use crate::causes::in_words;
 use crate::media;
 use crate::tls;
 use crate::tls::asker::{Asker, Unread, read};
@@ -139,11 +139,11 @@ impl Asking {
             .map_err(|e| format!("its address is wrong: {e}"))?;
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, TEXT)]);
         let answer = self.asker.post(to, headers, body.into_bytes()).await;
-        let answer = answer.map_err(|e| format!("it cannot be reached: {}", Causes(&e)))?;
+        let answer = answer.map_err(|e| format!("it cannot be reached: {}", in_words(&e)))?;
         let status = answer.status().as_u16();
         let body = read(answer.into_body(), MAX_ANSWER_BYTES).await;
         let body = body.map_err(|why| match why {
-            Unread::BrokeOff(e) => format!("its answer broke off: {}", Causes(&e)),
+            Unread::BrokeOff(e) => format!("its answer broke off: {}", in_words(&e)),
             Unread::TooLong => format!("its answer has more than {MAX_ANSWER_BYTES} bytes"),
         })?;
         Ok((status, body))
@@ -168,21 +168,5 @@ fn tell(place: &WitnessPlace, state: &WitnessState, told: &mut Option<bool>) {
             "the witness {names} ({url}) does not cosign the log: {}. It is asked again from time to time",
             trouble.what
         ),
-    }
-}
-
-/// An error with its causes, in one line.
-struct Causes<'a>(&'a (dyn std::error::Error + 'static));
-
-impl fmt::Display for Causes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            f.write_str(": ")?;
-            write!(f, "{error}")?;
-            cause = error.source();
-        }
-        Ok(())
     }
 }

@@ -26,6 +26,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 pub(crate) use self::values::{check_query_bytes, declared_length, decode, idempotency_key, query};
 use self::values::{in_host, names_json, pairs};
+use crate::causes::chain;
 use crate::media;
 use crate::negotiation::{names, wish};
 use crate::observer;
@@ -357,8 +358,7 @@ pub(crate) fn too_large(most: usize) -> Refusal {
 /// Returns the refusal of a body whose rest cannot be read: the connection waited for it for as long as it may, its chunks cannot
 /// be told apart, or it ended.
 pub(crate) fn unfinished(error: &(dyn StdError + 'static)) -> Refusal {
-    let mut causes = std::iter::successors(Some(error), |error| (*error).source())
-        .filter_map(|error| error.downcast_ref::<io::Error>());
+    let mut causes = chain(error).filter_map(|error| error.downcast_ref::<io::Error>());
     let told = causes.find_map(|cause| match cause.kind() {
         io::ErrorKind::TimedOut => Some(too_slow(
             "The body did not arrive in time. Send it faster, or send less.",

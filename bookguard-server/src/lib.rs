@@ -47,6 +47,7 @@ mod apart;
 mod api;
 mod app;
 mod auth;
+mod causes;
 pub mod config;
 mod connections;
 #[cfg(feature = "console")]

@@ -4,7 +4,6 @@
 
 mod http;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -12,7 +11,6 @@ use std::time::Duration;
 use bookguard_core::engine::writer::{BatchObserver, BatchReport};
 use bookguard_core::model::Timestamp;
 use bookguard_core::webhook::FailureClass;
-use prometheus_client::encoding::{EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
@@ -48,14 +46,19 @@ pub(crate) struct Metrics {
 /// What the task that has the log stamped reports.
 #[derive(Debug)]
 pub(crate) struct StampMetrics {
-    questions: Family<ResultLabel<&'static str>, Counter>,
+    questions: Family<ResultLabel, Counter>,
 }
 
 /// The only label of what is counted by its result.
-type ResultLabel<R> = [(&'static str, R); 1];
+type ResultLabel = [(&'static str, &'static str); 1];
 
-fn result<R>(result: R) -> ResultLabel<R> {
-    [("result", result)]
+fn result(word: &'static str) -> ResultLabel {
+    [("result", word)]
+}
+
+/// The label of an attempt that failed so, if it did.
+fn attempt(failure: Option<FailureClass>) -> ResultLabel {
+    result(failure.map_or("delivered", FailureClass::as_str))
 }
 
 /// What the writer reports of its batches.
@@ -68,15 +71,11 @@ pub(crate) struct WriterMetrics {
 /// What the courier reports of its deliveries.
 #[derive(Debug)]
 pub struct DeliveryMetrics {
-    attempts: Family<ResultLabel<AttemptResult>, Counter>,
+    attempts: Family<ResultLabel, Counter>,
     lag: Histogram,
     /// The milliseconds of the instant since when the oldest delivery is due, or [`NONE`].
     oldest_due: AtomicI64,
 }
-
-/// The result of an attempt: why it failed, if it did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct AttemptResult(Option<FailureClass>);
 
 impl Metrics {
     pub(crate) fn register(&self, registry: &mut Registry) {
@@ -163,7 +162,7 @@ impl Default for DeliveryMetrics {
             Some(FailureClass::Http5xx),
             Some(FailureClass::OurFault),
         ] {
-            drop(attempts.get_or_create(&result(AttemptResult(failure))));
+            drop(attempts.get_or_create(&attempt(failure)));
         }
         Self {
             attempts,
@@ -182,9 +181,7 @@ impl DeliveryMetrics {
 
     /// Notes how an attempt ended.
     pub(crate) fn attempted(&self, failure: Option<FailureClass>) {
-        self.attempts
-            .get_or_create(&result(AttemptResult(failure)))
-            .inc();
+        self.attempts.get_or_create(&attempt(failure)).inc();
     }
 
     /// Notes since when the oldest delivery is due that a claim found.
@@ -213,16 +210,5 @@ impl DeliveryMetrics {
             Unit::Seconds,
             self.lag.clone(),
         );
-    }
-}
-
-impl EncodeLabelValue for AttemptResult {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
-        let Some(class) = self.0 else {
-            return EncodeLabelValue::encode(&"delivered", encoder);
-        };
-        // The word by which the interface names it.
-        let word = serde_json::to_value(class).map_err(|_| fmt::Error)?;
-        EncodeLabelValue::encode(&word.as_str().ok_or(fmt::Error)?, encoder)
     }
 }

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bookguard_core::clock::Clock;
+use bookguard_core::model::EndpointStatus;
 use bookguard_core::service::Service;
 use bookguard_core::version::VERSION;
 use poem::endpoint::make_sync;
@@ -32,8 +33,8 @@ use crate::connections::{self, Serving};
 use crate::metrics::{DeliveryMetrics, Metrics};
 use crate::probes::Stage;
 use crate::router::Routes;
+use database::Found;
 pub(crate) use database::watch_database;
-use database::{Found, STATUSES};
 
 /// The path of the metrics.
 pub(crate) const PATH: &str = "/metrics";
@@ -244,13 +245,13 @@ impl Found {
                 ("leased", self.leased),
             ],
         )?;
-        let endpoints = STATUSES.iter().zip(self.endpoints);
+        let endpoints = EndpointStatus::WORDS.iter().zip(self.endpoints);
         show_each(
             encoder,
             "bookguard_endpoints",
             "Whole database: webhook endpoints.",
             "health",
-            endpoints.map(|((_, word), count)| (*word, count)),
+            endpoints.map(|((word, _), count)| (*word, count)),
         )
     }
 }

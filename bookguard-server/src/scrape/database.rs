@@ -23,15 +23,6 @@ use crate::apart::apart;
 /// How often to look: as often as metrics are usually scraped.
 const TURN: Duration = Duration::from_secs(5);
 
-/// The statuses of endpoints, as the interface names them.
-pub(super) const STATUSES: [(EndpointStatus, &str); 5] = [
-    (EndpointStatus::Active, "active"),
-    (EndpointStatus::Failing, "failing"),
-    (EndpointStatus::Suspended, "suspended"),
-    (EndpointStatus::Disabled, "disabled"),
-    (EndpointStatus::Gone, "gone"),
-];
-
 /// What a look found.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
@@ -39,8 +30,8 @@ pub(crate) struct Found {
     pub(super) is_sound: bool,
     pub(super) waiting: WaitingDeliveries,
     pub(super) leased: u64,
-    /// Endpoints, in the order of [`STATUSES`].
-    pub(super) endpoints: [u64; STATUSES.len()],
+    /// Endpoints, in the order of [`EndpointStatus::WORDS`].
+    pub(super) endpoints: [u64; EndpointStatus::WORDS.len()],
     /// When the newest backup was made, in seconds since the epoch, 0 if there is none; `None` if no folder of backups is
     /// known.
     pub(super) backed_up: Option<i64>,
@@ -120,7 +111,8 @@ async fn look(service: &Arc<Service>) -> Result<Found, Error> {
     loop {
         let (statuses, next) = page(service, move |reader| reader.endpoint_statuses(after)).await?;
         for status in statuses {
-            let place = STATUSES.iter().position(|(known, _)| *known == status);
+            let mut known = EndpointStatus::WORDS.iter();
+            let place = known.position(|(_, known)| *known == status);
             found.endpoints[place.expect("the table has every status")] += 1;
         }
         after = next;

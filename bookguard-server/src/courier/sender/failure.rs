@@ -14,6 +14,7 @@ use tokio::time::error::Elapsed;
 use super::ExchangeError;
 use super::meter::Excess;
 use super::resolver::LookupFailed;
+use crate::causes::{cause, chain};
 use crate::courier::address::RefusedAddress;
 use crate::courier::proxy::ProxyFault;
 
@@ -234,20 +235,6 @@ pub(super) fn is_our_fault(error: &io::Error) -> bool {
 /// Whether this side gave up an address in order to try the receiver's next one. Such an error is wrapped without any TLS.
 fn is_given_up(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Elapsed>())
-}
-
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    let mut next: Option<&(dyn Error + 'static)> = Some(error);
-    std::iter::from_fn(move || {
-        let cause = next?;
-        next = cause.source();
-        Some(cause)
-    })
-}
-
-/// The first error of this kind in the chain.
-fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
-    chain(error).find_map(|cause| cause.downcast_ref())
 }
 
 /// The first I/O error of the chain, unwrapped to its innermost I/O error.
