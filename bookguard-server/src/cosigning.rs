@@ -27,7 +27,7 @@ use crate::apart::apart;
 use crate::causes::in_words;
 use crate::media;
 use crate::tls;
-use crate::tls::asker::{Asker, Unread, read};
+use crate::tls::questions::{AnswerUnread, QuestionClient, read};
 
 /// How often to look whether a witness is due.
 const TURN: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ pub(crate) fn start(service: &Arc<Service>) -> Result<Vec<JoinHandle<()>>, Strin
             service: Arc::clone(service),
             policy: Arc::clone(policy),
             // One each: where two places are at one host, the connection to the first would be used for the second, or waited for.
-            asker: Asker::new(trust.clone(), PATIENCE, 1),
+            client: QuestionClient::new(trust.clone(), PATIENCE, 1),
             place,
         };
         tokio::spawn(asking.run())
@@ -61,7 +61,7 @@ pub(crate) fn start(service: &Arc<Service>) -> Result<Vec<JoinHandle<()>>, Strin
 struct Asking {
     service: Arc<Service>,
     policy: Arc<TrustPolicy>,
-    asker: Asker,
+    client: QuestionClient,
     place: WitnessPlace,
 }
 
@@ -138,13 +138,13 @@ impl Asking {
             .parse()
             .map_err(|e| format!("its address is wrong: {e}"))?;
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, TEXT)]);
-        let answer = self.asker.post(to, headers, body.into_bytes()).await;
+        let answer = self.client.post(to, headers, body.into_bytes()).await;
         let answer = answer.map_err(|e| format!("it cannot be reached: {}", in_words(&e)))?;
         let status = answer.status().as_u16();
         let body = read(answer.into_body(), MAX_ANSWER_BYTES).await;
         let body = body.map_err(|why| match why {
-            Unread::BrokeOff(e) => format!("its answer broke off: {}", in_words(&e)),
-            Unread::TooLong => format!("its answer has more than {MAX_ANSWER_BYTES} bytes"),
+            AnswerUnread::BrokeOff(e) => format!("its answer broke off: {}", in_words(&e)),
+            AnswerUnread::TooLong => format!("its answer has more than {MAX_ANSWER_BYTES} bytes"),
         })?;
         Ok((status, body))
     }

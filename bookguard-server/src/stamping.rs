@@ -21,7 +21,7 @@ use tokio::time::sleep;
 use crate::apart::apart;
 use crate::metrics::StampMetrics;
 use crate::tls;
-use crate::tls::asker::Asker;
+use crate::tls::questions::QuestionClient;
 
 /// How often to look whether there is something to stamp.
 const TURN: Duration = Duration::from_secs(2);
@@ -47,16 +47,21 @@ pub(crate) fn start(
     let trust = tls::system_trust()
         .map_err(|why| format!("time-stamps cannot be asked for: TLS cannot be set up: {why}"))?;
     // Questions are minutes apart.
-    let asker = Asker::new(trust, authority::PATIENCE, 0);
-    let stamping = stamp(Arc::clone(service), stamper, asker, Arc::clone(metrics));
+    let client = QuestionClient::new(trust, authority::PATIENCE, 0);
+    let stamping = stamp(Arc::clone(service), stamper, client, Arc::clone(metrics));
     Ok(tokio::spawn(stamping))
 }
 
 /// Has checkpoints stamped; never returns.
-async fn stamp(service: Arc<Service>, stamper: Stamper, asker: Asker, metrics: Arc<StampMetrics>) {
+async fn stamp(
+    service: Arc<Service>,
+    stamper: Stamper,
+    client: QuestionClient,
+    metrics: Arc<StampMetrics>,
+) {
     let mut is_told = false;
     loop {
-        match turn(&service, &stamper, &asker).await {
+        match turn(&service, &stamper, &client).await {
             Ok(StampOutcome::Idle) => {}
             Ok(StampOutcome::Stamped) => {
                 metrics.asked(true);
@@ -89,7 +94,7 @@ enum StampOutcome {
 async fn turn(
     service: &Arc<Service>,
     stamper: &Stamper,
-    asker: &Asker,
+    client: &QuestionClient,
 ) -> Result<StampOutcome, Error> {
     let interval_ms = i64::try_from(stamper.interval.as_millis()).unwrap_or(i64::MAX);
     let due = apart(service, move |service| {
@@ -102,7 +107,7 @@ async fn turn(
     let Written::Fresh(Some(asked)) = service.submit_patiently(taken).await? else {
         return Ok(StampOutcome::Idle);
     };
-    match ask(service, stamper, asker, asked, of).await? {
+    match ask(service, stamper, client, asked, of).await? {
         Ok(()) => Ok(StampOutcome::Stamped),
         Err(why) => {
             let note = timestamps::note_trouble(service, why.clone());
@@ -116,7 +121,7 @@ async fn turn(
 async fn ask(
     service: &Arc<Service>,
     stamper: &Stamper,
-    asker: &Asker,
+    client: &QuestionClient,
     asked: u32,
     of: Unstamped,
 ) -> Result<Result<(), String>, Error> {
@@ -124,7 +129,7 @@ async fn ask(
     let authority = &stamper.authorities[place];
     let host = authority.host().unwrap_or_default();
     let request = Request::new(of.imprint, timestamps::nonce());
-    let response = match authority::ask(asker, authority, request.to_der()).await {
+    let response = match authority::ask(client, authority, request.to_der()).await {
         Ok(response) => response,
         Err(why) => return Ok(Err(format!("{host}: {why}"))),
     };

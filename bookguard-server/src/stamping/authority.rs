@@ -9,7 +9,7 @@ use bookguard_time::MAX_RESPONSE;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{StatusCode, Uri};
 
-use crate::tls::asker::{Asker, Unread, read};
+use crate::tls::questions::{AnswerUnread, QuestionClient, read};
 
 /// How long a question may take altogether.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,17 +23,21 @@ const REPLY: HeaderValue = HeaderValue::from_static(REPLY_TYPE);
 /// # Errors
 /// Why there is no answer, in words.
 pub(super) async fn ask(
-    asker: &Asker,
+    client: &QuestionClient,
     authority: &Uri,
     request: Vec<u8>,
 ) -> Result<Vec<u8>, String> {
-    let answered = tokio::time::timeout(PATIENCE, exchange(asker, authority, request)).await;
+    let answered = tokio::time::timeout(PATIENCE, exchange(client, authority, request)).await;
     answered.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
 }
 
-async fn exchange(asker: &Asker, authority: &Uri, query: Vec<u8>) -> Result<Vec<u8>, String> {
+async fn exchange(
+    client: &QuestionClient,
+    authority: &Uri,
+    query: Vec<u8>,
+) -> Result<Vec<u8>, String> {
     let headers = HeaderMap::from_iter([(CONTENT_TYPE, QUERY), (ACCEPT, REPLY)]);
-    let response = asker.post(authority.clone(), headers, query).await;
+    let response = client.post(authority.clone(), headers, query).await;
     let response = response.map_err(|error| {
         let cause = error.source().map(ToString::to_string);
         cause.unwrap_or_else(|| error.to_string())
@@ -49,7 +53,7 @@ async fn exchange(asker: &Asker, authority: &Uri, query: Vec<u8>) -> Result<Vec<
     }
     let answer = read(response.into_body(), MAX_RESPONSE).await;
     answer.map_err(|why| match why {
-        Unread::BrokeOff(error) => format!("its answer broke off: {error}"),
-        Unread::TooLong => format!("its answer is longer than {MAX_RESPONSE} bytes"),
+        AnswerUnread::BrokeOff(error) => format!("its answer broke off: {error}"),
+        AnswerUnread::TooLong => format!("its answer is longer than {MAX_RESPONSE} bytes"),
     })
 }

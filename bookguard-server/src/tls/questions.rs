@@ -23,16 +23,16 @@ const HEAD_BYTES: usize = 16 * 1024;
 
 /// Asks servers that the operator chose.
 #[derive(Debug)]
-pub(crate) struct Asker(Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
+pub(crate) struct QuestionClient(Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
 
 /// Why an answer was not read to its end.
 #[derive(Debug)]
-pub(crate) enum Unread {
+pub(crate) enum AnswerUnread {
     BrokeOff(hyper::Error),
     TooLong,
 }
 
-impl Asker {
+impl QuestionClient {
     /// Tries all addresses of a server within `patience`, and keeps this many connections to it for further questions.
     pub(crate) fn new(trust: ClientConfig, patience: Duration, kept: usize) -> Self {
         let mut connector = HttpConnector::new();
@@ -69,14 +69,14 @@ impl Asker {
 /// Reads the body of an answer, of at most `most` bytes.
 ///
 /// # Errors
-/// [`Unread`].
-pub(crate) async fn read(mut body: Incoming, most: usize) -> Result<Vec<u8>, Unread> {
+/// [`AnswerUnread`].
+pub(crate) async fn read(mut body: Incoming, most: usize) -> Result<Vec<u8>, AnswerUnread> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        let data = frame.map_err(Unread::BrokeOff)?.into_data();
+        let data = frame.map_err(AnswerUnread::BrokeOff)?.into_data();
         let data = data.unwrap_or_default();
         if bytes.len() + data.len() > most {
-            return Err(Unread::TooLong);
+            return Err(AnswerUnread::TooLong);
         }
         bytes.extend_from_slice(&data);
     }
