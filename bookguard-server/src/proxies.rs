@@ -61,7 +61,7 @@ impl TrustedProxies {
     /// A sentence that names the setting and what to write.
     pub(crate) fn new(subnets: &[String], header: ProxyHeader) -> Result<Self, String> {
         let subnets = subnets.iter().map(|text| {
-            let subnet = Subnet::range(text).map_err(|why| why.to_string())?;
+            let subnet = Subnet::range(text)?;
             if subnet.is_everything() {
                 return Err(format!(
                     "`{text}` holds every address, so anybody could name any address as their own"

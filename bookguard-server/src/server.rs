@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use crate::apart::apart;
 use crate::api;
 use crate::app::App;
 use crate::config::{Config, Connections, Settings};
@@ -567,8 +568,7 @@ impl Listeners<TcpSocket> {
 
 /// Begins to watch the clock, before anything is recorded by it.
 async fn watched(service: &Arc<Service>) -> Arc<Skew> {
-    let service = Arc::clone(service);
-    let begun = tokio::task::spawn_blocking(move || Skew::begin(&service)).await;
+    let begun = apart(service, |service| Ok(Skew::begin(service))).await;
     Arc::new(begun.unwrap_or_default())
 }
 
@@ -577,13 +577,12 @@ async fn watched(service: &Arc<Service>) -> Arc<Skew> {
 /// A failure does no harm: deliveries not taken back now are taken back when their leases end, and this node's presence is
 /// reported again within a second.
 async fn take_over(service: &Arc<Service>, alone: bool) {
-    let service = Arc::clone(service);
-    let begin = move || match alone {
-        true => reclaim_all(&service),
+    let begin = move |service: &Service| match alone {
+        true => reclaim_all(service),
         // Report this node's presence, so that other nodes notice when it is gone.
         false => service.gone().map(drop),
     };
-    let _ = tokio::task::spawn_blocking(begin).await;
+    let _ = apart(service, begin).await;
 }
 
 async fn bind_if(listen: Option<&str>) -> Result<Option<(TcpSocket, SocketAddr)>, String> {
@@ -636,7 +635,7 @@ async fn open(
                 }
             }
             Ok((service, closing)) => {
-                settle(Arc::clone(&service)).await;
+                settle(&service).await;
                 return Ok((service, closing));
             }
             opened @ Err(_) => return opened,
@@ -646,14 +645,13 @@ async fn open(
 }
 
 /// Erases again what a database that was put back holds since. Until that is done, the service serves nothing, and says so.
-async fn settle(service: Arc<Service>) {
-    let settled = tokio::task::spawn_blocking(move || erasures::settle(&service)).await;
-    match settled {
-        Ok(Ok(0)) | Err(_) => {}
-        Ok(Ok(repeated)) => tracing::warn!(
+async fn settle(service: &Arc<Service>) {
+    match apart(service, erasures::settle).await {
+        Ok(0) => {}
+        Ok(repeated) => tracing::warn!(
             "the database was restored from a time before {repeated} erasures; they were done again"
         ),
-        Ok(Err(error)) => tracing::error!("{}", error.message),
+        Err(error) => tracing::error!("{}", error.message),
     }
 }
 

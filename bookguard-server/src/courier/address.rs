@@ -17,7 +17,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use poem::http::Uri;
 use url::{Host, Url};
 
-pub use subnet::{Subnet, SubnetError};
+pub use subnet::Subnet;
 use table::{Range, RangeRule};
 
 /// What the operator allows beyond public https addresses.
