@@ -88,6 +88,16 @@ impl Settings {
         let proxy_header = faults.checked("proxy_header", it.proxy_header, |name, word| {
             one_of(name, &word.to_ascii_lowercase(), &ProxyHeader::WORDS)
         });
+        let webhooks = address_rules(
+            dev,
+            it.webhook_allow_http,
+            &it.webhook_allow_subnets.unwrap_or_default(),
+        );
+        let timestamps = timestamps::checked(
+            &it.timestamp_authorities.unwrap_or_default(),
+            it.timestamp_roots,
+            it.timestamp_interval_seconds.unwrap_or_default(),
+        );
         let config = Config {
             changed,
             in_force,
@@ -122,24 +132,13 @@ impl Settings {
             rate_limit_burst: rate_limit_burst.unwrap_or_default(),
             registrations_per_minute: it.registrations_per_minute.unwrap_or_default(),
             trusted_proxies: faults
-                .note(
-                    &["trusted_proxies"],
-                    TrustedProxies::new(
-                        &it.trusted_proxies.unwrap_or_default(),
-                        proxy_header.unwrap_or_default(),
-                    ),
-                )
+                .checked("trusted_proxies", it.trusted_proxies, |_, subnets| {
+                    TrustedProxies::new(&subnets, proxy_header.unwrap_or_default())
+                })
                 .unwrap_or_default(),
             connections: None,
             webhooks: faults
-                .note(
-                    &["webhook_allow_subnets"],
-                    address_rules(
-                        dev,
-                        it.webhook_allow_http,
-                        &it.webhook_allow_subnets.unwrap_or_default(),
-                    ),
-                )
+                .note(&["webhook_allow_subnets"], webhooks)
                 .unwrap_or_default(),
             webhook_proxy: it.webhook_proxy,
             verifies_endpoints: match it.webhook_verification {
@@ -157,14 +156,7 @@ impl Settings {
             witnesses: faults.checked("witnesses", it.witnesses, |_, file| witnesses::read(&file)),
             map_interval: seconds(it.map_interval_seconds),
             timestamps: faults
-                .note(
-                    &["timestamp_authorities", "timestamp_roots"],
-                    timestamps::checked(
-                        &it.timestamp_authorities.unwrap_or_default(),
-                        it.timestamp_roots,
-                        it.timestamp_interval_seconds.unwrap_or_default(),
-                    ),
-                )
+                .note(&["timestamp_authorities", "timestamp_roots"], timestamps)
                 .flatten(),
             quota: Quota {
                 bookings: it.quota_bookings,
