@@ -95,14 +95,10 @@ impl Proxy {
     }
 
     fn request(&self, to: SocketAddr) -> String {
-        let mut text = format!("CONNECT {to} HTTP/1.1\r\nhost: {to}\r\n");
-        if let Some(value) = &self.authorization {
-            text.push_str("proxy-authorization: ");
-            text.push_str(value);
-            text.push_str("\r\n");
-        }
-        text.push_str("\r\n");
-        text
+        let authorization = self.authorization.as_ref();
+        let authorization = authorization.map(|value| format!("proxy-authorization: {value}\r\n"));
+        let authorization = authorization.unwrap_or_default();
+        format!("CONNECT {to} HTTP/1.1\r\nhost: {to}\r\n{authorization}\r\n")
     }
 }
 

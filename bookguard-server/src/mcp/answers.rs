@@ -23,7 +23,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::call::{ToolRefusal, Tools};
-use super::endpoint::{Arguments, Written};
+use super::endpoint::{Arguments, Written, code_of};
 use super::{NAME, PROTOCOL_VERSIONS, TITLE};
 use crate::media;
 
@@ -289,10 +289,5 @@ fn resources(page: &str) -> ListResourcesResult {
 fn error(refused: &ToolRefusal) -> ErrorData {
     let body: Value = serde_json::from_str(&refused.body).unwrap_or_default();
     let message = body["message"].as_str().unwrap_or("Refused.").to_owned();
-    let code = if refused.status.is_server_error() {
-        ErrorCode::INTERNAL_ERROR
-    } else {
-        ErrorCode::INVALID_REQUEST
-    };
-    ErrorData::new(code, message, Some(body))
+    ErrorData::new(code_of(refused.status), message, Some(body))
 }
