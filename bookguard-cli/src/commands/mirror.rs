@@ -151,7 +151,10 @@ async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
         ..FollowedLog::open(folder, key, keeps)?
     };
     let mut wait = Duration::ZERO;
-    while timeout(wait, told_to_end(&mut signals, || {})).await.is_err() {
+    while timeout(wait, told_to_end(&mut signals, || {}))
+        .await
+        .is_err()
+    {
         let looked = tokio::select! {
             looked = copy.look(&log) => looked,
             () = told_to_end(&mut signals, || {}) => break,
