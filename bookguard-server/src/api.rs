@@ -58,7 +58,6 @@ use bookguard_core::features::system::GetSystem;
 use bookguard_core::operation::{Method, Operation, Route, StepFn, step};
 use bytes::Bytes;
 use poem::EndpointExt as _;
-use poem::endpoint::BoxEndpoint;
 use poem::http;
 use poem_openapi::registry::{MetaSchemaRef, Registry};
 use poem_openapi::types::Type;
@@ -343,29 +342,15 @@ impl OperationEntry {
             Method::Delete => http::Method::DELETE,
         }
     }
-
-    /// The operation as an endpoint.
-    fn served(&self, app: &Arc<App>) -> BoxEndpoint<'static> {
-        let served = OperationEndpoint {
-            app: Arc::clone(app),
-            route: self.route,
-            tagged: self.is_tagged(),
-            forms: self.forms,
-            sends_file: self.sends_file,
-            from_memory: self.is_from_memory(app),
-            step: self.step,
-        };
-        served.boxed()
-    }
 }
 
 /// Adds the routes of these operations.
 pub(crate) fn add_routes(app: &Arc<App>, table: Vec<OperationEntry>, routes: &mut Routes) {
     for entry in table {
-        routes
-            .entry(entry.pattern())
-            .or_default()
-            .insert(entry.method(), entry.served(app));
+        let (path, method) = (entry.pattern(), entry.method());
+        let app = Arc::clone(app);
+        let endpoint = OperationEndpoint { app, entry }.boxed();
+        routes.entry(path).or_default().insert(method, endpoint);
     }
 }
 

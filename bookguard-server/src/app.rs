@@ -44,6 +44,7 @@ const LONG_READS: Duration = REQUEST.saturating_sub(Duration::from_secs(10));
 const VISITS: u32 = limits::SHARE_REQUESTS_PER_MINUTE;
 
 /// The state shared by all requests.
+#[derive(Clone)]
 pub(crate) struct App {
     pub(crate) service: Arc<Service>,
     pub(crate) keys: Arc<Keys>,
@@ -52,7 +53,7 @@ pub(crate) struct App {
     /// What it brings to the documents that it makes.
     pub(crate) maker: Maker,
     readers: Arc<Readers>,
-    callers: CallerKind,
+    callers: Arc<CallerKind>,
     budgets: Arc<Budgets>,
     registrations: Arc<Limiter<IpAddr>>,
     /// Requests of people without an account, who follow a link to a booking's evidence or sign in.
@@ -153,6 +154,20 @@ pub(crate) struct NotAdmitted {
     pub(crate) limit: Option<Verdict>,
 }
 
+impl From<Error> for NotAdmitted {
+    fn from(error: Error) -> Self {
+        Self { error, limit: None }
+    }
+}
+
+/// Fails with this message if the limit does not allow the request.
+fn within(limit: Option<&Verdict>, why: &'static str) -> Result<(), Error> {
+    match limit {
+        Some(limit) if !limit.allowed => Err(rate_limited(limit.retry_after_s, why)),
+        _ => Ok(()),
+    }
+}
+
 impl App {
     /// # Errors
     /// A sentence for the operator if the system gives no threads.
@@ -205,17 +220,8 @@ impl App {
         let most = limits::OPERATOR_FAILURES_PER_MINUTE;
         failures.set(most, 60, most);
         Self {
-            service: Arc::clone(&self.service),
-            keys: Arc::clone(&self.keys),
-            courier: Arc::clone(&self.courier),
-            uploads: Arc::clone(&self.uploads),
-            maker: self.maker.clone(),
-            readers: Arc::clone(&self.readers),
-            callers: CallerKind::Operator(failures),
-            budgets: Arc::clone(&self.budgets),
-            registrations: Arc::clone(&self.registrations),
-            visitors: Arc::clone(&self.visitors),
-            strangers: Arc::clone(&self.strangers),
+            callers: Arc::new(CallerKind::Operator(failures)),
+            ..self.clone()
         }
     }
 
@@ -237,7 +243,7 @@ impl App {
             uploads: Arc::default(),
             maker,
             readers: Arc::new(readers),
-            callers,
+            callers: Arc::new(callers),
             registrations: Arc::new(Limiter::new("registration")),
             visitors: Arc::new(Limiter::new("share")),
             strangers: Arc::new(Limiter::new("mcp")),
@@ -247,7 +253,7 @@ impl App {
     /// Whether callers are the administrator. What a partner's key would establish about its owner is then asked of the
     /// store.
     pub(crate) fn is_operated(&self) -> bool {
-        !matches!(self.callers, CallerKind::Partners)
+        !matches!(*self.callers, CallerKind::Partners)
     }
 
     /// The path under which callers reach the interface, without a slash at its end, which a proxy cuts off; empty at the root
@@ -298,10 +304,8 @@ impl App {
             return Ok(());
         };
         let now_ms = self.budgets.clock.now().ms();
-        match self.budgets.partners.take(partner_id, now_ms) {
-            Some(limit) if !limit.allowed => Err(rate_limited(limit.retry_after_s, TOO_MUCH)),
-            _ => Ok(()),
-        }
+        let limit = self.budgets.partners.take(partner_id, now_ms);
+        within(limit.as_ref(), TOO_MUCH)
     }
 
     /// Counts a request for a share or a sign-in, and says who pays for it. `from` is the visitor's address, if known.
@@ -327,12 +331,8 @@ impl App {
     ) -> Result<Payer, Error> {
         let network = network_of(from.unwrap_or(UNKNOWN_ADDRESS));
         let now_ms = self.service.clock().now().ms();
-        match limiter.take(network, now_ms) {
-            Some(limit) if !limit.allowed => {
-                Err(rate_limited(limit.retry_after_s, NETWORK_TOO_MUCH))
-            }
-            _ => Ok(Payer::Network(network)),
-        }
+        within(limiter.take(network, now_ms).as_ref(), NETWORK_TOO_MUCH)?;
+        Ok(Payer::Network(network))
     }
 
     /// Begins to add up the processor time of one request.
@@ -369,14 +369,12 @@ impl App {
         payer: Payer,
     ) -> Result<Authority, Error> {
         let look_ups = self.look_ups(payer);
-        match &self.callers {
+        match &*self.callers {
             CallerKind::DatabaseHolder(operator) => Ok(operator.clone()),
             CallerKind::Operator(_) => auth::identify_operator(&look_ups, headers).await,
             CallerKind::Partners => {
                 let authority = self.keys.identify(&look_ups, headers).await?;
-                if let Authority::Partner { partner_id, .. } = authority {
-                    observer::identified(partner_id);
-                }
+                observer::identified(&authority);
                 Ok(authority)
             }
         }
@@ -394,9 +392,7 @@ impl App {
     ) -> Result<Authority, Error> {
         let look_ups = self.look_ups(payer);
         let (authority, _) = self.keys.identify_session(&look_ups, token).await?;
-        if let Authority::Partner { partner_id, .. } = authority {
-            observer::identified(partner_id);
-        }
+        observer::identified(&authority);
         Ok(authority)
     }
 
@@ -427,7 +423,7 @@ impl App {
         is_wrong: impl Fn(&Error) -> bool,
         ask: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let CallerKind::Operator(failures) = &self.callers else {
+        let CallerKind::Operator(failures) = &*self.callers else {
             return ask.await;
         };
         let (network, now_ms) = (network_of(from), self.service.clock().now().ms());
@@ -451,14 +447,13 @@ impl App {
         payer: Payer,
     ) -> Result<Admitted, NotAdmitted> {
         let now_ms = self.service.clock().now().ms();
-        let (authority, limit) = if let CallerKind::Operator(_) = &self.callers
-            && !(route.access == Access::Open && route.method == Method::Get)
+        let is_open = route.access == Access::Open;
+        let (authority, limit) = if let CallerKind::Operator(_) = &*self.callers
+            && !(is_open && route.method == Method::Get)
         {
             let from = from.unwrap_or(UNKNOWN_ADDRESS);
-            let identified = self.admit_operator(headers, from).await;
-            let authority = identified.map_err(|error| NotAdmitted { error, limit: None })?;
-            (authority, None)
-        } else if route.access == Access::Open {
+            (self.admit_operator(headers, from).await?, None)
+        } else if is_open {
             let network = network_of(from.unwrap_or(UNKNOWN_ADDRESS));
             // What anonymous callers write costs storage, so it is limited; what they read is not.
             let limit = match route.method {
@@ -472,8 +467,7 @@ impl App {
                 limit,
             )
         } else {
-            let identified = self.identify(headers, payer).await;
-            let authority = identified.map_err(|error| NotAdmitted { error, limit: None })?;
+            let authority = self.identify(headers, payer).await?;
             let limit = match &authority {
                 Authority::Partner { partner_id, .. } => {
                     self.budgets.partners.take(*partner_id, now_ms)
@@ -482,20 +476,9 @@ impl App {
             };
             (authority, limit)
         };
-        match limit {
-            Some(limit) if !limit.allowed => {
-                let why = if route.access == Access::Open {
-                    NETWORK_TOO_MUCH
-                } else {
-                    TOO_MUCH
-                };
-                let error = rate_limited(limit.retry_after_s, why);
-                Err(NotAdmitted {
-                    error,
-                    limit: Some(limit),
-                })
-            }
-            limit => Ok(Admitted {
+        let why = if is_open { NETWORK_TOO_MUCH } else { TOO_MUCH };
+        match within(limit.as_ref(), why) {
+            Ok(()) => Ok(Admitted {
                 session: Session {
                     service: Arc::clone(&self.service),
                     authority,
@@ -503,6 +486,7 @@ impl App {
                 },
                 limit,
             }),
+            Err(error) => Err(NotAdmitted { error, limit }),
         }
     }
 }

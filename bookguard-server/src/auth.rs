@@ -196,9 +196,8 @@ impl Keys {
     /// The cached session, or else the number of revocations for [`Self::keep_session`].
     fn glance_session(&self, hash: &Hash, now: Timestamp) -> Result<FoundSession, u64> {
         let seen = self.seen();
-        let known = seen.sessions.get(&place(hash));
-        let known = known.filter(|entry| entry.holds(hash, now));
-        known.map_or(Err(seen.revocations), |entry| Ok(entry.value.clone()))
+        let known = remembered(&seen.sessions, hash, now);
+        known.cloned().ok_or(seen.revocations)
     }
 
     /// Caches a session, as [`Self::keep`] caches a key.
@@ -206,12 +205,7 @@ impl Keys {
         let mut seen = self.seen();
         if seen.revocations == revocations {
             let until_ms = (now.ms() + limits::KEY_CACHE_MS).min(value.1.ms());
-            let entry = Remembered {
-                hash: *hash,
-                until_ms,
-                value,
-            };
-            insert(&mut seen.sessions, KNOWN, now, entry);
+            insert(&mut seen.sessions, KNOWN, now, (hash, until_ms), value);
         }
     }
 
@@ -262,16 +256,11 @@ impl Keys {
 
     fn glance(&self, hash: &Hash, now: Timestamp) -> CachedKey {
         let seen = self.seen();
-        if let Some(entry) = seen
-            .known
-            .get(&place(hash))
-            .filter(|entry| entry.holds(hash, now))
-        {
-            return CachedKey::Answer(Ok(entry.value.clone()));
+        if let Some(known) = remembered(&seen.known, hash, now) {
+            return CachedKey::Answer(Ok(known.clone()));
         }
-        let refused = seen.refused.get(&place(hash));
-        if let Some(entry) = refused.filter(|entry| entry.holds(hash, now)) {
-            return CachedKey::Answer(Err(entry.value));
+        if let Some(refused) = remembered(&seen.refused, hash, now) {
+            return CachedKey::Answer(Err(*refused));
         }
         CachedKey::Ask(seen.revocations)
     }
@@ -284,26 +273,11 @@ impl Keys {
         match found {
             // This key may have been revoked since the store was asked.
             Ok(_) if seen.revocations != revocations => {}
-            Ok((value, expires_at)) => insert(
-                &mut seen.known,
-                KNOWN,
-                now,
-                Remembered {
-                    hash: *hash,
-                    until_ms: expires_at.map_or(until_ms, |end| end.ms().min(until_ms)),
-                    value,
-                },
-            ),
-            Err(value) => insert(
-                &mut seen.refused,
-                UNKNOWN,
-                now,
-                Remembered {
-                    hash: *hash,
-                    until_ms,
-                    value,
-                },
-            ),
+            Ok((value, expires_at)) => {
+                let until_ms = expires_at.map_or(until_ms, |end| end.ms().min(until_ms));
+                insert(&mut seen.known, KNOWN, now, (hash, until_ms), value);
+            }
+            Err(value) => insert(&mut seen.refused, UNKNOWN, now, (hash, until_ms), value),
         }
     }
 
@@ -324,11 +298,24 @@ impl<T> Remembered<T> {
     }
 }
 
+/// What is remembered of this hash.
+fn remembered<'s, T>(
+    entries: &'s HashMap<u64, Remembered<T>>,
+    hash: &Hash,
+    now: Timestamp,
+) -> Option<&'s T> {
+    let entry = entries.get(&place(hash));
+    entry
+        .filter(|entry| entry.holds(hash, now))
+        .map(|entry| &entry.value)
+}
+
 fn insert<T>(
     entries: &mut HashMap<u64, Remembered<T>>,
     most: usize,
     now: Timestamp,
-    entry: Remembered<T>,
+    (hash, until_ms): (&Hash, i64),
+    value: T,
 ) {
     if entries.len() >= most {
         entries.retain(|_, entry| entry.fresh(now));
@@ -336,7 +323,12 @@ fn insert<T>(
             entries.clear();
         }
     }
-    entries.insert(place(&entry.hash), entry);
+    let entry = Remembered {
+        hash: *hash,
+        until_ms,
+        value,
+    };
+    entries.insert(place(hash), entry);
 }
 
 /// The map key of a hash. Two hashes with the same one replace each other, which costs a look-up.

@@ -13,7 +13,7 @@ mod timestamps;
 mod witnesses;
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, read_to_string};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,8 +37,9 @@ pub use self::timestamps::Timestamps;
 use crate::courier::address::{AddressRules, Subnet};
 use crate::courier::proxy::Proxy;
 use crate::courier::{CourierConfig, endpoint_rule};
-use crate::logging::{self, LogFormat};
+use crate::logging::LogFormat;
 pub use crate::observer::RequestLines;
+use crate::proxies::ProxyHeader;
 pub use crate::proxies::TrustedProxies;
 
 /// The most bytes of a file that holds the database's address.
@@ -54,8 +55,7 @@ impl Settings {
     }
 
     /// Does the same as [`Self::resolve`], after these faults were found when the settings were read.
-    fn checked(self, unread: Faults) -> Result<Config, String> {
-        let mut faults = Faults::default();
+    fn checked(self, mut faults: Faults) -> Result<Config, String> {
         self.check(&mut faults);
         let burst = self.rate_limit_burst;
         let dev = self.dev.unwrap_or_default();
@@ -68,16 +68,36 @@ impl Settings {
         ]);
         let it = self.merge(Self::defaults()?);
         let rate = it.rate_limit_per_second.unwrap_or_default();
-        let rate_limit_burst = faults.note(burst_for(rate, burst)).unwrap_or_default();
-        let db = faults.note(database(it.db, it.db_file));
+        let rate_limit_burst = faults.note(&["rate_limit_burst"], burst_for(rate, burst));
+        let db_from = it.db_file.as_ref().map_or("db", |_| "db_file");
+        let db = faults.note(&[db_from], database(it.db, it.db_file));
         let places = [
             ("listen", it.listen.as_deref()),
             ("metrics_listen", it.metrics_listen.as_deref()),
             ("operator_listen", it.operator_listen.as_deref()),
         ];
-        for (at, place) in places.iter().enumerate() {
-            faults.note(apart(*place, &places[..at]));
+        for (at, (setting, place)) in places.iter().enumerate() {
+            let both = |(other, there): &(&'static str, Option<&str>)| {
+                Some((*other, shared((*place)?, (*there)?)?))
+            };
+            if let Some((other, are)) = places[..at].iter().find_map(both) {
+                let why = format!("{setting} and {other} are {are}; give each a port of its own");
+                faults.note(&[*setting, other], Err::<(), _>(why));
+            }
         }
+        let proxy_header = faults.checked("proxy_header", it.proxy_header, |name, word| {
+            one_of(name, &word.to_ascii_lowercase(), &ProxyHeader::WORDS)
+        });
+        let webhooks = address_rules(
+            dev,
+            it.webhook_allow_http,
+            &it.webhook_allow_subnets.unwrap_or_default(),
+        );
+        let timestamps = timestamps::checked(
+            &it.timestamp_authorities.unwrap_or_default(),
+            it.timestamp_roots,
+            it.timestamp_interval_seconds.unwrap_or_default(),
+        );
         let config = Config {
             changed,
             in_force,
@@ -86,48 +106,45 @@ impl Settings {
             database_wait: seconds(it.database_wait_seconds),
             shutdown_delay: seconds(it.shutdown_delay_seconds),
             listen: faults
-                .note(listened("listen", it.listen.unwrap_or_default()))
+                .checked("listen", it.listen, listened)
                 .unwrap_or_default(),
-            metrics_listen: (it.metrics_listen)
-                .and_then(|text| faults.note(listened("metrics_listen", text))),
-            operator_listen: (it.operator_listen)
-                .and_then(|text| faults.note(listened("operator_listen", text))),
-            otlp_endpoint: (it.otlp_endpoint.as_deref())
-                .map(|text| base_url_text("otlp_endpoint", "http://127.0.0.1:4318", text))
-                .and_then(|url| faults.note(url)),
-            public_url: (it.public_url.as_deref())
-                .map(|text| base_url_text("public_url", "https://bookings.example.com", text))
-                .and_then(|url| faults.note(url)),
-            operator_url: (it.operator_url.as_deref())
-                .map(|text| base_url_text("operator_url", "https://operator.example.com", text))
-                .and_then(|url| faults.note(url)),
+            metrics_listen: faults.checked("metrics_listen", it.metrics_listen, listened),
+            operator_listen: faults.checked("operator_listen", it.operator_listen, listened),
+            otlp_endpoint: faults.checked("otlp_endpoint", it.otlp_endpoint, |name, text| {
+                base_url_text(name, "http://127.0.0.1:4318", &text)
+            }),
+            public_url: faults.checked("public_url", it.public_url, |name, text| {
+                base_url_text(name, "https://bookings.example.com", &text)
+            }),
+            operator_url: faults.checked("operator_url", it.operator_url, |name, text| {
+                base_url_text(name, "https://operator.example.com", &text)
+            }),
             ledger_key: it.ledger_key,
             guard_file: it.guard_file,
             registration: faults
-                .note(registration(&it.registration.unwrap_or_default()))
+                .checked("registration", it.registration, |name, word| {
+                    one_of(name, &word, &RegistrationMode::WORDS)
+                })
                 .unwrap_or_default(),
             console: it.console.unwrap_or_default(),
             library_policies: it.library_policies.unwrap_or_default(),
             rate_limit_per_second: rate,
-            rate_limit_burst,
+            rate_limit_burst: rate_limit_burst.unwrap_or_default(),
             registrations_per_minute: it.registrations_per_minute.unwrap_or_default(),
             trusted_proxies: faults
-                .note(TrustedProxies::parse(
-                    &it.trusted_proxies.unwrap_or_default(),
-                    it.proxy_header.as_deref(),
-                ))
+                .checked("trusted_proxies", it.trusted_proxies, |_, subnets| {
+                    TrustedProxies::new(&subnets, proxy_header.unwrap_or_default())
+                })
                 .unwrap_or_default(),
             connections: None,
             webhooks: faults
-                .note(address_rules(
-                    dev,
-                    it.webhook_allow_http,
-                    &it.webhook_allow_subnets.unwrap_or_default(),
-                ))
+                .note(&["webhook_allow_subnets"], webhooks)
                 .unwrap_or_default(),
             webhook_proxy: it.webhook_proxy,
             verifies_endpoints: match it.webhook_verification {
-                Some(word) => faults.note(verification(&word)).unwrap_or_default(),
+                Some(word) => faults
+                    .note(&["webhook_verification"], verification(&word))
+                    .unwrap_or_default(),
                 // A developer's receiver is this machine, and nobody needs protection from it.
                 None => !dev,
             },
@@ -136,15 +153,10 @@ impl Settings {
             min_free_disk: it.min_free_disk.map_or(0, |bytes| bytes.0),
             backup_folder: it.backup_folder,
             pdf_fonts: it.pdf_fonts.unwrap_or_default(),
-            witnesses: (it.witnesses.as_deref().map(witnesses::read))
-                .and_then(|policy| faults.note(policy)),
+            witnesses: faults.checked("witnesses", it.witnesses, |_, file| witnesses::read(&file)),
             map_interval: seconds(it.map_interval_seconds),
             timestamps: faults
-                .note(timestamps::checked(
-                    &it.timestamp_authorities.unwrap_or_default(),
-                    it.timestamp_roots,
-                    it.timestamp_interval_seconds.unwrap_or_default(),
-                ))
+                .note(&["timestamp_authorities", "timestamp_roots"], timestamps)
                 .flatten(),
             quota: Quota {
                 bookings: it.quota_bookings,
@@ -153,22 +165,22 @@ impl Settings {
                 endpoints: it.quota_endpoints,
                 file_bytes: it.quota_file_bytes.map(|bytes| bytes.0),
             },
-            security: faults
-                .note(
-                    SecurityTxt {
-                        contacts: it.security_contacts.unwrap_or_default(),
-                        policy: it.security_policy,
-                        encryption: it.security_encryption,
-                        languages: it.security_languages.unwrap_or_default(),
-                    }
-                    .checked(),
-                )
-                .flatten(),
+            security: SecurityTxt {
+                contacts: it.security_contacts.unwrap_or_default(),
+                policy: it.security_policy,
+                encryption: it.security_encryption,
+                languages: it.security_languages.unwrap_or_default(),
+            }
+            .checked(&mut faults),
             log_format: faults
-                .note(log_format(&it.log_format.unwrap_or_default()))
+                .checked("log_format", it.log_format, |name, word| {
+                    one_of(name, &word, &LogFormat::words())
+                })
                 .unwrap_or(LogFormat::Text),
             log_level: faults
-                .note(log_level(&it.log_level.unwrap_or_default()))
+                .checked("log_level", it.log_level, |name, word| {
+                    one_of(name, &word, &LEVELS)
+                })
                 .unwrap_or(tracing::Level::INFO),
             requests: RequestLines {
                 all: it.log_requests.unwrap_or_default(),
@@ -179,7 +191,7 @@ impl Settings {
             clock: Clock::System,
             commit_delay: Duration::ZERO,
         };
-        unread.and(faults).none().map(|()| config)
+        faults.none().map(|()| config)
     }
 }
 
@@ -217,9 +229,8 @@ fn database_in(file: &Path) -> Result<Database, String> {
         return Err(why.to_owned());
     }
     let fail = |why: &str| format!("db_file is {}, which {why}", file.display());
-    let mut text = String::new();
-    let read = File::open(file).and_then(|it| it.take(DB_FILE_BYTES).read_to_string(&mut text));
-    read.map_err(|e| fail(&format!("cannot be read: {e}")))?;
+    let text = File::open(file).and_then(|it| read_to_string(it.take(DB_FILE_BYTES)));
+    let text = text.map_err(|e| fail(&format!("cannot be read: {e}")))?;
     match text.trim() {
         "" => Err(fail("holds no address")),
         address if address.contains('\n') => Err(fail(
@@ -229,28 +240,16 @@ fn database_in(file: &Path) -> Result<Database, String> {
     }
 }
 
-fn registration(word: &str) -> Result<RegistrationMode, String> {
-    RegistrationMode::WORDS
-        .iter()
-        .find(|(known, _)| *known == word)
-        .map(|(_, mode)| *mode)
-        .ok_or_else(|| {
-            let words = RegistrationMode::WORDS.map(|(word, _)| word).join(", ");
-            format!("registration is \"{word}\"; it must be one of {words}")
-        })
-}
-
-fn log_format(word: &str) -> Result<LogFormat, String> {
-    LogFormat::of(word).ok_or_else(|| {
-        let words = LogFormat::WORDS.join(", ");
-        format!("log_format is \"{word}\"; it must be one of {words}")
-    })
-}
-
-fn log_level(word: &str) -> Result<tracing::Level, String> {
-    logging::level(word).ok_or_else(|| {
-        let words = LEVELS.map(|(word, _)| word).join(", ");
-        format!("log_level is \"{word}\"; it must be one of {words}")
+/// What a setting's word stands for.
+fn one_of<T: Copy, const N: usize>(
+    setting: &str,
+    word: &str,
+    known: &[(&str, T); N],
+) -> Result<T, String> {
+    let found = known.iter().find(|(known, _)| *known == word);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let words = known.each_ref().map(|(word, _)| *word).join(", ");
+        format!("{setting} is \"{word}\"; it must be one of {words}")
     })
 }
 
@@ -280,31 +279,15 @@ fn listened(setting: &str, text: String) -> Result<String, String> {
     }
 }
 
-/// A setting that says where to listen, and what it says.
-type Place<'a> = (&'static str, Option<&'a str>);
-
-/// Fails if this setting takes the port of one of the others, unless the system picks the ports.
-fn apart((setting, place): Place<'_>, others: &[Place<'_>]) -> Result<(), String> {
-    let Some(place) = place.filter(|place| !place.ends_with(":0")) else {
-        return Ok(());
-    };
-    for (other, there) in others {
-        let Some(there) = there.filter(|there| share_port(place, there)) else {
-            continue;
-        };
-        let are = match place == there {
-            true => format!("both {}", quoted(place)),
-            false => format!(
-                "{} and {}, which take the same port",
-                quoted(place),
-                quoted(there)
-            ),
-        };
-        return Err(format!(
-            "{setting} and {other} are {are}; give each a port of its own"
-        ));
+/// Both places to listen at in words, if they take the same port and the system does not pick it.
+fn shared(place: &str, there: &str) -> Option<String> {
+    if place.ends_with(":0") || !share_port(place, there) {
+        return None;
     }
-    Ok(())
+    Some(match (quoted(place), quoted(there)) {
+        (one, other) if one == other => format!("both {one}"),
+        (one, other) => format!("{one} and {other}, which take the same port"),
+    })
 }
 
 /// Whether nobody can listen at both places. What a name stands for is known only once the server listens.

@@ -19,6 +19,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bookguard_core::clock::Clock;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -31,14 +32,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::answers::AnswerRoom;
-use crate::config::Connections;
+use crate::config::{Connections, RequestLines};
 use crate::incoming::{HEAD_BYTES, REQUEST};
-use crate::observer::HEALTH;
+use crate::observer::{HEALTH, Observer};
 use crate::payer::network_of;
 use crate::probes::Stage;
 use crate::proxies::TrustedProxies;
 use crate::refusal::Refusal;
-use crate::router::Router;
+use crate::router::{Router, Routes};
 use deadline::DeadlineStream;
 use room::{ConnectionSlot, ConnectionTable};
 use streamed::Streamed;
@@ -70,6 +71,22 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
+    /// Serves a few paths without proxies. Its requests are neither counted nor logged unless they fail.
+    pub(crate) fn alone(
+        routes: Routes,
+        clock: Clock,
+        limits: Option<Connections>,
+        stage: watch::Receiver<Stage>,
+    ) -> Self {
+        let observer = Arc::new(Observer::new(RequestLines::default()));
+        Self {
+            router: Arc::new(Router::new(routes, clock, observer)),
+            limits,
+            proxies: watch::channel(Arc::default()).1,
+            stage,
+        }
+    }
+
     /// Resolves when the server ends.
     async fn ending(&self) {
         let mut stage = self.stage.clone();

@@ -5,9 +5,6 @@
 //! own, so one witness that does not answer delays no other. Invariants: a turn ends after [`limits::WITNESS_TURN_S`] whatever the
 //! witness does; at most [`MAX_ANSWER_BYTES`] of an answer are read; no redirect is followed. Nothing else waits for a witness.
 
-use std::fmt;
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,28 +18,22 @@ use bookguard_core::ledger::witness::MAX_ANSWER_BYTES;
 use bookguard_core::limits;
 use bookguard_core::model::WitnessState;
 use bookguard_core::service::Service;
-use http_body::Body as _;
-use hyper::header::{CONTENT_TYPE, HeaderValue, USER_AGENT};
-use hyper::{Method, Request, Uri};
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::{sleep, timeout};
+use hyper::Uri;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::apart::apart;
+use crate::causes::in_words;
 use crate::media;
 use crate::tls;
+use crate::tls::questions::{AnswerUnread, QuestionClient, read};
 
 /// How often to look whether a witness is due.
 const TURN: Duration = Duration::from_secs(1);
 /// How long a turn may take.
 const PATIENCE: Duration = Duration::from_secs(limits::WITNESS_TURN_S);
-/// The most bytes of an answer's head.
-const HEAD_BYTES: usize = 16 * 1024;
 const TEXT: HeaderValue = HeaderValue::from_static(media::TEXT);
-
-type Witnesses = Client<HttpsConnector<HttpConnector>, String>;
 
 /// Starts a task for each address of the witnesses that are set.
 ///
@@ -53,21 +44,12 @@ pub(crate) fn start(service: &Arc<Service>) -> Result<Vec<JoinHandle<()>>, Strin
         return Ok(Vec::new());
     };
     let trust = tls::system_trust().map_err(|e| format!("witnesses cannot be asked: {e}"))?;
-    let mut connector = HttpConnector::new();
-    connector.enforce_http(false);
-    connector.set_connect_timeout(Some(PATIENCE));
     let start = |place| {
-        let connector = HttpsConnector::from((connector.clone(), trust.clone()));
-        // One each: where two places are at one host, the connection to the first would be used for the second, or waited for.
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_max_idle_per_host(1)
-            .http1_max_buf_size(HEAD_BYTES)
-            .build(connector);
         let asking = Asking {
             service: Arc::clone(service),
             policy: Arc::clone(policy),
-            client,
+            // One each: where two places are at one host, the connection to the first would be used for the second, or waited for.
+            client: QuestionClient::new(trust.clone(), PATIENCE, 1),
             place,
         };
         tokio::spawn(asking.run())
@@ -79,7 +61,7 @@ pub(crate) fn start(service: &Arc<Service>) -> Result<Vec<JoinHandle<()>>, Strin
 struct Asking {
     service: Arc<Service>,
     policy: Arc<TrustPolicy>,
-    client: Witnesses,
+    client: QuestionClient,
     place: WitnessPlace,
 }
 
@@ -98,7 +80,7 @@ impl Asking {
 
     /// Takes a turn if one is due. Returns how it went.
     async fn turn(&self) -> Result<Option<WitnessState>, Error> {
-        let (head, known) = self.apart(look).await?;
+        let (head, known) = apart(&self.service, look).await?;
         let known = known.iter().find(|one| one.url == self.place.url);
         let log = (head.origin.as_str(), head.head.size);
         let now = self.service.clock().now();
@@ -112,31 +94,28 @@ impl Asking {
         let turn = WitnessTurn::new(self.place.clone(), state);
         let turn = self.ask(turn).await?;
         let policy = Arc::clone(&self.policy);
-        let (state, note) = self
-            .apart(move |service| turn.end(service, &policy))
-            .await?;
+        let ending = apart(&self.service, move |service| turn.end(service, &policy));
+        let (state, note) = ending.await?;
         self.service.submit_patiently(note).await?;
         Ok(Some(state))
     }
 
     /// Sends requests until the witness has cosigned, or it is clear that it will not.
     async fn ask(&self, mut turn: WitnessTurn) -> Result<WitnessTurn, Error> {
-        let until = tokio::time::Instant::now() + PATIENCE;
+        let until = Instant::now() + PATIENCE;
         for _ in 0..limits::WITNESS_REQUESTS {
             let policy = Arc::clone(&self.policy);
-            let (body, mut asked) = self
-                .apart(move |service| turn.request(service, &policy).map(|body| (body, turn)))
-                .await?;
+            let request = apart(&self.service, move |service| {
+                turn.request(service, &policy).map(|body| (body, turn))
+            });
+            let (body, mut asked) = request.await?;
             let Some(body) = body else {
                 asked.unanswered("the database lacks published entries".to_owned());
                 return Ok(asked);
             };
-            let left = until.saturating_duration_since(tokio::time::Instant::now());
-            let answer = match timeout(left, self.post(body)).await {
-                Ok(answer) => answer,
-                Err(_) => Err(format!("it did not answer within {} s", PATIENCE.as_secs())),
-            };
-            match answer {
+            let late = |_| Err(format!("it did not answer within {} s", PATIENCE.as_secs()));
+            let answer = timeout_at(until, self.post(body)).await;
+            match answer.unwrap_or_else(late) {
                 Ok((status, body)) => {
                     if !asked.answered((status, &body), self.service.clock().now()) {
                         return Ok(asked);
@@ -155,39 +134,19 @@ impl Asking {
     /// Sends a request. Returns the status and the body of the answer.
     async fn post(&self, body: String) -> Result<(u16, Vec<u8>), String> {
         let url = format!("{}/add-checkpoint", self.place.url);
-        let mut request = Request::new(body);
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = url
-            .parse::<Uri>()
+        let to: Uri = url
+            .parse()
             .map_err(|e| format!("its address is wrong: {e}"))?;
-        request.headers_mut().insert(USER_AGENT, tls::PRODUCT);
-        request.headers_mut().insert(CONTENT_TYPE, TEXT);
-        let answer = self.client.request(request).await;
-        let answer = answer.map_err(|e| format!("it cannot be reached: {}", Causes(&e)))?;
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, TEXT)]);
+        let answer = self.client.post(to, headers, body.into_bytes()).await;
+        let answer = answer.map_err(|e| format!("it cannot be reached: {}", in_words(&e)))?;
         let status = answer.status().as_u16();
-        let mut body = answer.into_body();
-        let mut bytes = Vec::new();
-        while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-            let frame = frame.map_err(|e| format!("its answer broke off: {}", Causes(&e)))?;
-            let Ok(data) = frame.into_data() else {
-                continue;
-            };
-            if bytes.len() + data.len() > MAX_ANSWER_BYTES {
-                return Err(format!("its answer has more than {MAX_ANSWER_BYTES} bytes"));
-            }
-            bytes.extend_from_slice(&data);
-        }
-        Ok((status, bytes))
-    }
-
-    /// Works on a thread that may wait.
-    async fn apart<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Service) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        let service = Arc::clone(&self.service);
-        let done = spawn_blocking(move || work(&service)).await;
-        done.unwrap_or_else(|e| Err(Error::internal(format!("a witness was not asked: {e}"))))
+        let body = read(answer.into_body(), MAX_ANSWER_BYTES).await;
+        let body = body.map_err(|why| match why {
+            AnswerUnread::BrokeOff(e) => format!("its answer broke off: {}", in_words(&e)),
+            AnswerUnread::TooLong => format!("its answer has more than {MAX_ANSWER_BYTES} bytes"),
+        })?;
+        Ok((status, body))
     }
 }
 
@@ -209,21 +168,5 @@ fn tell(place: &WitnessPlace, state: &WitnessState, told: &mut Option<bool>) {
             "the witness {names} ({url}) does not cosign the log: {}. It is asked again from time to time",
             trouble.what
         ),
-    }
-}
-
-/// An error with its causes, in one line.
-struct Causes<'a>(&'a (dyn std::error::Error + 'static));
-
-impl fmt::Display for Causes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            f.write_str(": ")?;
-            write!(f, "{error}")?;
-            cause = error.source();
-        }
-        Ok(())
     }
 }

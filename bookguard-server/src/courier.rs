@@ -5,10 +5,9 @@
 //!
 //! The core's rules decide what an outcome means. [`address`] decides where a webhook may go, [`proxy`] is the operator's
 //! proxy, [`sender`] makes one attempt, `fair_queue` decides whose turn it is, `dispatch` runs the attempts, `deliver` takes
-//! one delivery to its settled end, `claim` asks the store for due deliveries, `reclaim` takes over from dead nodes, and
-//! `outcomes` bounds how many answers wait for a manual retry.
+//! one delivery to its settled end, `claim` asks the store for due deliveries, and `reclaim` takes over from dead nodes.
 //! Invariants: no database connection is held during a request; a slow or dead receiver uses up only its own share of places
-//! and memory.
+//! and memory; no partner has more than [`RETRIES_WAITING`] manual retries whose answers wait for the outcome.
 
 pub mod address;
 mod claim;
@@ -16,7 +15,6 @@ mod deliver;
 mod dispatch;
 mod endpoint_test;
 mod fair_queue;
-mod outcomes;
 pub mod proxy;
 mod reclaim;
 mod rule;
@@ -33,23 +31,22 @@ use bookguard_core::engine::waiting::Waiting;
 use bookguard_core::error::{Error, Kind};
 use bookguard_core::features::attempts::AttemptRecord;
 use bookguard_core::features::events::RetryResult;
-use bookguard_core::limits::{ATTEMPT_MS, FAILURES_SETTLED_AT_ONCE};
-use bookguard_core::model::EventId;
+use bookguard_core::limits::{ATTEMPT_MS, FAILURES_SETTLED_AT_ONCE, RETRIES_WAITING};
+use bookguard_core::model::{EventId, PartnerId};
 use bookguard_core::operation::{self, Awaits};
 use bookguard_core::service::Service;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::metrics::DeliveryMetrics;
+use crate::under_way::{OneUnderWay, UnderWay};
 use address::AddressRules;
 use deliver::DeliveryContext;
 use dispatch::{Dispatcher, Note};
 pub use endpoint_test::EndpointTest;
 use endpoint_test::EndpointTests;
-pub use outcomes::RetryWait;
-use outcomes::RetryWaits;
 use proxy::Proxy;
 pub use rule::endpoint_rule;
 use sender::{Sender, SenderError};
@@ -85,15 +82,24 @@ pub enum Awaited {
     Test(EndpointTest),
 }
 
+/// A manual retry whose answer waits. Dropping it lets another one wait.
+#[derive(Debug)]
+pub struct RetryWait {
+    event_id: EventId,
+    _place: OneUnderWay<PartnerId>,
+}
+
 /// A running courier. Dropping it ends every attempt at once; deliveries in flight are sent again when their leases end.
 pub struct Courier {
     notes: UnboundedSender<Note>,
     waiting: Arc<Waiting<EventId>>,
     context: Arc<DeliveryContext>,
-    retries: RetryWaits,
-    tests: Arc<EndpointTests>,
-    /// Taken by the first [`stop`](Courier::stop).
-    dispatcher: Mutex<Option<JoinHandle<()>>>,
+    /// Manual retries whose answers wait. Without a bound, retries at an endpoint whose turn is far away would look into the
+    /// database all the time.
+    retries: Arc<UnderWay<PartnerId>>,
+    tests: EndpointTests,
+    /// The dispatcher's task, taken by the first [`stop`](Courier::stop).
+    dispatcher: Mutex<JoinSet<()>>,
 }
 
 impl CourierConfig {
@@ -141,14 +147,15 @@ impl Courier {
         if settings.claims {
             dispatcher.claim(notes.clone());
         }
-        let dispatcher = tokio::spawn(dispatcher.run(deliveries, heard));
+        let mut task = JoinSet::new();
+        task.spawn(dispatcher.run(deliveries, heard));
         Ok(Courier {
             notes,
             waiting,
             context,
-            retries: RetryWaits::default(),
-            tests: Arc::default(),
-            dispatcher: Mutex::new(Some(dispatcher)),
+            retries: UnderWay::new(RETRIES_WAITING, usize::MAX),
+            tests: EndpointTests::default(),
+            dispatcher: Mutex::new(task),
         })
     }
 
@@ -160,8 +167,13 @@ impl Courier {
     pub fn ready(&self, awaits: Awaits) -> Result<Option<Awaited>, Error> {
         Ok(match awaits {
             Awaits::Outcome(partner_id, event_id) => {
-                let wait = self.retries.begin(partner_id, event_id);
-                wait.map(Awaited::Outcome)
+                let place = self.retries.begin(partner_id).ok();
+                place.map(|place| {
+                    Awaited::Outcome(RetryWait {
+                        event_id,
+                        _place: place,
+                    })
+                })
             }
             Awaits::Test(test) => Some(Awaited::Test(self.tests.begin(test)?)),
         })
@@ -180,7 +192,7 @@ impl Courier {
     ) -> Result<Option<Vec<u8>>, Error> {
         match awaited {
             Awaited::Outcome(wait) => {
-                let outcome = self.outcome_of(wait.event_id(), patience, look).await?;
+                let outcome = self.outcome_of(wait.event_id, patience, look).await?;
                 Ok(outcome.as_ref().map(operation::to_json))
             }
             Awaited::Test(test) => {
@@ -225,28 +237,15 @@ impl Courier {
     /// the rest. Any node claims what was not sent or settled when its lease ends. A second call changes the patience and
     /// returns at once.
     pub async fn stop(&self, patience: Duration) {
-        let dispatcher = self
-            .dispatcher
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let mut task = std::mem::take(
+            &mut *self
+                .dispatcher
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         // Both fail only if the dispatcher has already ended.
         let _ = self.notes.send(Note::Stop(Instant::now() + patience));
-        if let Some(dispatcher) = dispatcher {
-            let _ = dispatcher.await;
-        }
-    }
-}
-
-impl Drop for Courier {
-    fn drop(&mut self) {
-        let dispatcher = self
-            .dispatcher
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(dispatcher) = dispatcher.take() {
-            dispatcher.abort();
-        }
+        let _ = task.join_next().await;
     }
 }
 

@@ -48,8 +48,11 @@ pub(crate) fn start(
     let by = || Arc::clone(skew);
     vec![
         tokio::spawn(keep_house(its(), by())),
-        tokio::spawn(follow(its())),
-        tokio::spawn(watch_storage(its())),
+        // In a task of its own because other work may take long, and what the guard does not know by then is not missed in a database
+        // that was put back.
+        tokio::spawn(repeat(its(), FOLLOWING, follow)),
+        // In a task of its own because a check waits as long as a write does.
+        tokio::spawn(repeat(its(), STORAGE, Service::watch_storage)),
         tokio::spawn(retain(its(), by(), retention.events)),
         tokio::spawn(prune_old_records(its(), by(), retention.audit)),
         tokio::spawn(forget_old_answers(its(), by())),
@@ -98,30 +101,20 @@ fn forget_old(service: &Service, skew: &Skew) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes up what other nodes wrote, and syncs the guard to disk. It runs in a task of its own because other work may take long, and what
-/// the guard does not know by then is not missed in a database that was put back.
-async fn follow(service: Arc<Service>) {
-    let mut turn = tokio::time::interval(FOLLOWING);
-    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        turn.tick().await;
-        let service = Arc::clone(&service);
-        let look = move || {
-            drop(erasures::follow(&service));
-            service.sync_guard();
-        };
-        let _ = tokio::task::spawn_blocking(look).await;
-    }
+/// Takes up what other nodes wrote, and syncs the guard to disk.
+fn follow(service: &Service) {
+    drop(erasures::follow(service));
+    service.sync_guard();
 }
 
-/// Checks whether the database takes writes. It runs in a task of its own because a check waits as long as a write does.
-async fn watch_storage(service: Arc<Service>) {
-    let mut turn = tokio::time::interval(STORAGE);
+/// Does work that may wait, at every turn of this length; never returns.
+async fn repeat(service: Arc<Service>, turn: Duration, work: fn(&Service)) {
+    let mut turn = tokio::time::interval(turn);
     turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         turn.tick().await;
         let service = Arc::clone(&service);
-        let _ = tokio::task::spawn_blocking(move || service.watch_storage()).await;
+        let _ = tokio::task::spawn_blocking(move || work(&service)).await;
     }
 }
 

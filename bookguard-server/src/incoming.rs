@@ -26,6 +26,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 pub(crate) use self::values::{check_query_bytes, declared_length, decode, idempotency_key, query};
 use self::values::{in_host, names_json, pairs};
+use crate::causes::chain;
 use crate::media;
 use crate::negotiation::{names, wish};
 use crate::observer;
@@ -89,11 +90,8 @@ pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
         ));
     }
     if headers.get_all(CONTENT_TYPE).iter().nth(1).is_some() {
-        return Err(Refusal::http(
-            StatusCode::BAD_REQUEST,
-            "duplicate_header",
-            "The Content-Type header was sent more than once. Send it once.",
-        ));
+        let message = "The Content-Type header was sent more than once. Send it once.";
+        return Err(Error::invalid("duplicate_header", message).into());
     }
     transfer_encoding(headers)
 }
@@ -105,21 +103,16 @@ fn transfer_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     let codings = codings
         .map(<[u8]>::trim_ascii)
         .filter(|coding| !coding.is_empty());
-    let (mut chunked, mut others) = (0, 0);
-    for coding in codings {
-        match coding.eq_ignore_ascii_case(b"chunked") {
-            true => chunked += 1,
-            false => others += 1,
-        }
-    }
-    if chunked > 1 {
+    let (chunked, others): (Vec<_>, Vec<_>) =
+        codings.partition(|coding| coding.eq_ignore_ascii_case(b"chunked"));
+    if chunked.len() > 1 {
         return Err(Refusal::framing(
             StatusCode::BAD_REQUEST,
             "invalid_transfer_encoding",
             "Transfer-Encoding names chunked more than once. Send it once, or send Content-Length.",
         ));
     }
-    if others > 0 {
+    if !others.is_empty() {
         return Err(Refusal::framing(
             StatusCode::NOT_IMPLEMENTED,
             "unsupported_transfer_encoding",
@@ -365,8 +358,7 @@ pub(crate) fn too_large(most: usize) -> Refusal {
 /// Returns the refusal of a body whose rest cannot be read: the connection waited for it for as long as it may, its chunks cannot
 /// be told apart, or it ended.
 pub(crate) fn unfinished(error: &(dyn StdError + 'static)) -> Refusal {
-    let mut causes = std::iter::successors(Some(error), |error| (*error).source())
-        .filter_map(|error| error.downcast_ref::<io::Error>());
+    let mut causes = chain(error).filter_map(|error| error.downcast_ref::<io::Error>());
     let told = causes.find_map(|cause| match cause.kind() {
         io::ErrorKind::TimedOut => Some(too_slow(
             "The body did not arrive in time. Send it faster, or send less.",
@@ -386,11 +378,16 @@ pub(crate) fn too_slow(message: impl Into<String>) -> Refusal {
 }
 
 fn incomplete() -> Refusal {
-    Refusal::http(
-        StatusCode::BAD_REQUEST,
-        "body_incomplete",
-        "The body ended before it was complete.",
-    )
+    Error::invalid("body_incomplete", "The body ended before it was complete.").into()
+}
+
+/// Refuses a body whose headers say that it is not read.
+fn unsupported(code: &'static str, message: impl Into<String>) -> Result<(), Refusal> {
+    Err(Refusal::http(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        code,
+        message,
+    ))
 }
 
 /// Checks that the body is `application/json`, without a charset or with utf-8, and not compressed.
@@ -402,11 +399,8 @@ pub(crate) fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
     if value.is_some_and(|value| value == media::JSON || names_json(value)) {
         return Ok(());
     }
-    Err(Refusal::http(
-        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "unsupported_media_type",
-        "Bodies are JSON. Send the header Content-Type: application/json.",
-    ))
+    let message = "Bodies are JSON. Send the header Content-Type: application/json.";
+    unsupported("unsupported_media_type", message)
 }
 
 /// Checks that the body is `application/x-www-form-urlencoded`, as browsers send forms.
@@ -418,11 +412,7 @@ fn is_form(headers: &HeaderMap) -> Result<(), Refusal> {
         return Ok(());
     }
     let message = format!("The console takes forms. Send the header Content-Type: {FORM}.");
-    Err(Refusal::http(
-        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "unsupported_media_type",
-        message,
-    ))
+    unsupported("unsupported_media_type", message)
 }
 
 /// Checks that the body is not compressed.
@@ -430,11 +420,10 @@ fn is_plain(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
     match encodings.all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         true => Ok(()),
-        false => Err(Refusal::http(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        false => unsupported(
             "unsupported_encoding",
             "The body is compressed. Send it as it is, without Content-Encoding.",
-        )),
+        ),
     }
 }
 

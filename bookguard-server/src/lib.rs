@@ -12,7 +12,7 @@
 //! | `observer` | what is known of each request, and what is done when it ends |
 //! | `metrics`, `scrape` | what is measured, and how it is served |
 //! | `api` | the one table of operations; its routes and its OpenAPI description |
-//! | `readers` | the threads that read the store |
+//! | `apart`, `readers` | the threads that may wait for the store |
 //! | `app`, `auth`, `rate` | who is calling, and how much they may ask |
 //! | `key_uses` | stores when API keys were last used |
 //! | `incoming`, `negotiation` | what a request must be before an operation sees it; what its client can read |
@@ -43,9 +43,11 @@
 #![cfg_attr(not(feature = "console"), allow(dead_code, unused_variables))]
 
 mod answers;
+mod apart;
 mod api;
 mod app;
 mod auth;
+mod causes;
 pub mod config;
 mod connections;
 #[cfg(feature = "console")]
@@ -88,4 +90,4 @@ pub mod witness;
 
 pub use api::{openapi, openapi_json, operator_openapi, operator_openapi_json};
 pub use refusal::ErrorBody;
-pub use server::{LAST_WORK, Server, Signal, local_url, lock, run, runs_on, signals};
+pub use server::{LAST_WORK, Server, Signal, local_url, lock, run, runs_on, signals, told_to_end};

@@ -36,16 +36,12 @@ pub enum LogFormat {
 
 impl LogFormat {
     /// The words for the forms. `auto` is text on a terminal.
-    pub(crate) const WORDS: [&str; 3] = ["auto", "text", "json"];
-
-    /// The form for a word, if there is one.
-    pub(crate) fn of(word: &str) -> Option<Self> {
-        match word {
-            "auto" if io::stderr().is_terminal() => Some(Self::Text),
-            "auto" | "json" => Some(Self::Json),
-            "text" => Some(Self::Text),
-            _ => None,
-        }
+    pub(crate) fn words() -> [(&'static str, Self); 3] {
+        let auto = match io::stderr().is_terminal() {
+            true => Self::Text,
+            false => Self::Json,
+        };
+        [("auto", auto), ("text", Self::Text), ("json", Self::Json)]
     }
 
     /// The bytes of a line logged at this time.
@@ -193,12 +189,6 @@ pub(crate) fn set_level(level: Level) {
     if let Some(threshold) = THRESHOLD.get() {
         threshold.set(level);
     }
-}
-
-/// The level for a word, if there is one.
-pub(crate) fn level(word: &str) -> Option<Level> {
-    let found = LEVELS.into_iter().find(|(known, _)| *known == word);
-    found.map(|(_, level)| level)
 }
 
 impl Queue {

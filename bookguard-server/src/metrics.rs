@@ -4,7 +4,6 @@
 
 mod http;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -12,7 +11,6 @@ use std::time::Duration;
 use bookguard_core::engine::writer::{BatchObserver, BatchReport};
 use bookguard_core::model::Timestamp;
 use bookguard_core::webhook::FailureClass;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
@@ -30,6 +28,9 @@ const BATCH: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 const LAG_S: [f64; 14] = [
     0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3_600.0,
 ];
+/// The results of a question to a time-stamp authority.
+const STAMPED: &str = "stamped";
+const FAILED: &str = "failed";
 /// No delivery is due.
 const NONE: i64 = i64::MAX;
 
@@ -45,12 +46,19 @@ pub(crate) struct Metrics {
 /// What the task that has the log stamped reports.
 #[derive(Debug)]
 pub(crate) struct StampMetrics {
-    questions: Family<QuestionLabels, Counter>,
+    questions: Family<ResultLabel, Counter>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct QuestionLabels {
-    result: &'static str,
+/// The only label of what is counted by its result.
+type ResultLabel = [(&'static str, &'static str); 1];
+
+fn result(word: &'static str) -> ResultLabel {
+    [("result", word)]
+}
+
+/// The label of an attempt that failed so, if it did.
+fn attempt(failure: Option<FailureClass>) -> ResultLabel {
+    result(failure.map_or("delivered", FailureClass::as_str))
 }
 
 /// What the writer reports of its batches.
@@ -63,20 +71,11 @@ pub(crate) struct WriterMetrics {
 /// What the courier reports of its deliveries.
 #[derive(Debug)]
 pub struct DeliveryMetrics {
-    attempts: Family<AttemptLabels, Counter>,
+    attempts: Family<ResultLabel, Counter>,
     lag: Histogram,
     /// The milliseconds of the instant since when the oldest delivery is due, or [`NONE`].
     oldest_due: AtomicI64,
 }
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AttemptLabels {
-    result: AttemptResult,
-}
-
-/// The result of an attempt: why it failed, if it did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct AttemptResult(Option<FailureClass>);
 
 impl Metrics {
     pub(crate) fn register(&self, registry: &mut Registry) {
@@ -93,12 +92,8 @@ impl Default for StampMetrics {
             questions: Family::default(),
         };
         // Shown from the start, so that the first ones count as an increase.
-        for stamped in [true, false] {
-            drop(
-                metrics
-                    .questions
-                    .get_or_create(&QuestionLabels::of(stamped)),
-            );
+        for word in [STAMPED, FAILED] {
+            drop(metrics.questions.get_or_create(&result(word)));
         }
         metrics
     }
@@ -107,8 +102,8 @@ impl Default for StampMetrics {
 impl StampMetrics {
     /// Notes whether an authority that was asked sent a valid time-stamp.
     pub(crate) fn asked(&self, stamped: bool) {
-        let labels = QuestionLabels::of(stamped);
-        self.questions.get_or_create(&labels).inc();
+        let word = if stamped { STAMPED } else { FAILED };
+        self.questions.get_or_create(&result(word)).inc();
     }
 
     fn register(&self, registry: &mut Registry) {
@@ -117,13 +112,6 @@ impl StampMetrics {
             "This node: questions to time-stamp authorities, by result",
             self.questions.clone(),
         );
-    }
-}
-
-impl QuestionLabels {
-    fn of(stamped: bool) -> Self {
-        let result = if stamped { "stamped" } else { "failed" };
-        Self { result }
     }
 }
 
@@ -168,13 +156,13 @@ impl Default for DeliveryMetrics {
     fn default() -> Self {
         let attempts = Family::default();
         // Shown from the start, so that the first ones count as an increase.
-        for result in [
+        for failure in [
             None,
             Some(FailureClass::Timeout),
             Some(FailureClass::Http5xx),
             Some(FailureClass::OurFault),
         ] {
-            drop(attempts.get_or_create(&AttemptLabels::of(result)));
+            drop(attempts.get_or_create(&attempt(failure)));
         }
         Self {
             attempts,
@@ -193,9 +181,7 @@ impl DeliveryMetrics {
 
     /// Notes how an attempt ended.
     pub(crate) fn attempted(&self, failure: Option<FailureClass>) {
-        self.attempts
-            .get_or_create(&AttemptLabels::of(failure))
-            .inc();
+        self.attempts.get_or_create(&attempt(failure)).inc();
     }
 
     /// Notes since when the oldest delivery is due that a claim found.
@@ -224,23 +210,5 @@ impl DeliveryMetrics {
             Unit::Seconds,
             self.lag.clone(),
         );
-    }
-}
-
-impl AttemptLabels {
-    fn of(failure: Option<FailureClass>) -> Self {
-        let result = AttemptResult(failure);
-        Self { result }
-    }
-}
-
-impl EncodeLabelValue for AttemptResult {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
-        let Some(class) = self.0 else {
-            return EncodeLabelValue::encode(&"delivered", encoder);
-        };
-        // The word by which the interface names it.
-        let word = serde_json::to_value(class).map_err(|_| fmt::Error)?;
-        EncodeLabelValue::encode(&word.as_str().ok_or(fmt::Error)?, encoder)
     }
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use bookguard_core::entropy;
 use bookguard_core::model::PartnerId;
+use bookguard_core::session::Authority;
 use poem::Response;
 use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde_json::Value;
@@ -128,9 +129,11 @@ pub(crate) fn found(route: &Arc<str>) {
     let _ = CURRENT.try_with(|observed| observed.route.set(Arc::clone(route)));
 }
 
-/// Notes whose key the current request presented.
-pub(crate) fn identified(partner_id: PartnerId) {
-    let _ = CURRENT.try_with(|observed| observed.partner_id.set(partner_id));
+/// Notes whose key the current request presented, if it is a partner's.
+pub(crate) fn identified(authority: &Authority) {
+    if let Authority::Partner { partner_id, .. } = authority {
+        let _ = CURRENT.try_with(|observed| observed.partner_id.set(*partner_id));
+    }
 }
 
 /// Runs what waits for somebody else: the client that sends its body, an event that a read waits for, a webhook's receiver. A
@@ -175,8 +178,10 @@ pub(crate) struct Observer {
     slow: AtomicU64,
     /// Whether every request gets a line.
     all: AtomicBool,
-    metrics: Option<Arc<HttpMetrics>>,
-    tracer: Option<Tracer>,
+    /// Counts and times requests.
+    pub(crate) metrics: Option<Arc<HttpMetrics>>,
+    /// Sends spans.
+    pub(crate) tracer: Option<Tracer>,
 }
 
 /// A request that has not ended yet. If the client is gone before it is answered, it ends when this is dropped.
@@ -196,19 +201,6 @@ impl Observer {
         };
         observer.set(lines);
         observer
-    }
-
-    /// The same observer, which also counts and times requests.
-    pub(crate) fn measuring(self, metrics: Arc<HttpMetrics>) -> Self {
-        Self {
-            metrics: Some(metrics),
-            ..self
-        }
-    }
-
-    /// The same observer, which also sends spans.
-    pub(crate) fn tracing(self, tracer: Option<Tracer>) -> Self {
-        Self { tracer, ..self }
     }
 
     /// Sends the last spans. Blocks.

@@ -17,6 +17,7 @@ use poem::{EndpointExt as _, Request, Response};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 
+use crate::apart::apart;
 use crate::incoming::accepts;
 use crate::media::JSON;
 use crate::observer::{LIVE, READY};
@@ -96,10 +97,7 @@ async fn check(service: Arc<Service>, asked: Arc<Notify>, tell: watch::Sender<Ch
         if fresh(&tell.borrow()).is_some() {
             continue;
         }
-        let service = Arc::clone(&service);
-        let found = tokio::task::spawn_blocking(move || can_work(&service)).await;
-        let found = found
-            .unwrap_or_else(|e| Err(Error::internal(format!("a health check did not end: {e}"))));
+        let found = apart(&service, can_work).await;
         tell.send_replace(Some((Instant::now(), found)));
     }
 }

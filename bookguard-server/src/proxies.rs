@@ -5,7 +5,6 @@
 //! peer's address is used. poem's `RealIp` trusts any sender of the header. Invariant: a peer that is not trusted never changes
 //! its address.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use poem::http::header::{FORWARDED, HeaderMap, HeaderName};
@@ -55,20 +54,14 @@ impl ProxyHeader {
     }
 }
 
-impl fmt::Display for ProxyHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name().as_str())
-    }
-}
-
 impl TrustedProxies {
-    /// Reads the settings.
+    /// Reads the subnets of proxies that name the client in this header.
     ///
     /// # Errors
     /// A sentence that names the setting and what to write.
-    pub(crate) fn parse(subnets: &[String], header: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn new(subnets: &[String], header: ProxyHeader) -> Result<Self, String> {
         let subnets = subnets.iter().map(|text| {
-            let subnet = Subnet::range(text).map_err(|why| why.to_string())?;
+            let subnet = Subnet::range(text)?;
             if subnet.is_everything() {
                 return Err(format!(
                     "`{text}` holds every address, so anybody could name any address as their own"
@@ -79,17 +72,6 @@ impl TrustedProxies {
         let subnets = subnets
             .collect::<Result<_, _>>()
             .map_err(|why| format!("trusted_proxies: {why}; name the proxies' own addresses"))?;
-        let header = match header.map(str::to_ascii_lowercase) {
-            None => ProxyHeader::default(),
-            Some(word) => ProxyHeader::WORDS
-                .iter()
-                .find(|(known, _)| *known == word)
-                .map(|(_, header)| *header)
-                .ok_or_else(|| {
-                    let words = ProxyHeader::WORDS.map(|(word, _)| word).join(", ");
-                    format!("proxy_header is \"{word}\"; it must be one of {words}")
-                })?,
-        };
         Ok(Self { subnets, header })
     }
 
@@ -112,11 +94,8 @@ impl TrustedProxies {
     /// The last hop that is not a trusted proxy, or the first hop if all are trusted. Returns `None` if there are no hops or if
     /// one that is read is not an address.
     fn walk(&self, headers: &HeaderMap) -> Option<IpAddr> {
-        let lines: Vec<_> = headers.get_all(self.header.name()).iter().collect();
-        let mut hops = lines
-            .into_iter()
-            .rev()
-            .flat_map(|line| line.to_str().unwrap_or_default().rsplit(','));
+        let lines = headers.get_all(self.header.name()).iter().rev();
+        let mut hops = lines.flat_map(|line| line.to_str().unwrap_or_default().rsplit(','));
         let mut client = None;
         for hop in hops.by_ref().take(HOPS) {
             let address = self.header.address(hop.trim_matches([' ', '\t']))?;

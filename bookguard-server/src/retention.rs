@@ -16,10 +16,12 @@ use bookguard_core::features::audit;
 use bookguard_core::features::key_notices;
 use bookguard_core::features::retention::{Begin, PrunableEvents, look, old_before};
 use bookguard_core::limits::{KEYS_LOOKED_AT, PAUSE_SHARE};
+use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
 use bookguard_core::store::read::KeyNotice;
 use tokio::time::{Instant, sleep};
 
+use crate::apart::apart;
 use crate::skew::Skew;
 
 /// How often to look when nothing is old: what is old is deleted at most this late.
@@ -62,12 +64,12 @@ pub(crate) async fn prune_old_records(service: Arc<Service>, skew: Arc<Skew>, da
 pub(crate) async fn forget_old_answers(service: Arc<Service>, skew: Arc<Skew>) {
     loop {
         let began = Instant::now();
-        let (service, skew) = (Arc::clone(&service), Arc::clone(&skew));
-        let forgot = tokio::task::spawn_blocking(move || forget_answers(&service, &skew)).await;
+        let skew = Arc::clone(&skew);
+        let forgot = apart(&service, move |service| forget_answers(service, &skew));
         // Each request with a key leaves one, so they may come faster than a twentieth of the time can delete them.
-        let pause = match forgot.ok() {
-            Some(Ok(true)) => GAP.max(began.elapsed()),
-            Some(Err(error)) if error.code == "busy" => GAP.max(began.elapsed() * PAUSE_SHARE),
+        let pause = match forgot.await {
+            Ok(true) => GAP.max(began.elapsed()),
+            Err(error) if error.code == "busy" => GAP.max(began.elapsed() * PAUSE_SHARE),
             _ => TURN,
         };
         sleep(pause).await;
@@ -96,11 +98,8 @@ pub(crate) async fn tell_expiring_keys(service: Arc<Service>) {
 /// Announces a page of expiring keys, which begins after `after`; returns whether there may be more, and then moves `after`. A key
 /// that cannot be announced is passed over until all others were.
 async fn tell_keys(service: &Arc<Service>, after: &mut Option<KeyNotice>) -> Result<bool, Error> {
-    let (looking, from) = (Arc::clone(service), *after);
-    let due = tokio::task::spawn_blocking(move || key_notices::due(&looking, from));
-    let due = due.await.map_err(|error| {
-        Error::internal(format!("the search for keys that expire failed: {error}"))
-    })??;
+    let from = *after;
+    let due = apart(service, move |service| key_notices::due(service, from)).await?;
     for notice in &due {
         let tell = key_notices::tell(service, *notice);
         is_done(service.submit_patiently(tell).await)?;
@@ -127,17 +126,25 @@ fn pause(began: Instant, more: bool) -> Duration {
     }
 }
 
+/// Looks for what is older than `days`, unless this node's clock must not judge that.
+async fn look_for_old<T: Send + 'static>(
+    service: &Arc<Service>,
+    skew: &Arc<Skew>,
+    days: u32,
+    look: impl FnOnce(&Service, Timestamp) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let skew = Arc::clone(skew);
+    let looking = apart(service, move |service| {
+        skew.may_delete_old(service)?;
+        look(service, old_before(service.clock().now(), days))
+    });
+    looking.await
+}
+
 /// Deletes a page of old records; returns whether there may be more.
 async fn prune_records(service: &Arc<Service>, skew: &Arc<Skew>, days: u32) -> Result<bool, Error> {
-    let (looking, skew) = (Arc::clone(service), Arc::clone(skew));
-    let found = tokio::task::spawn_blocking(move || {
-        skew.may_delete_old(&looking)?;
-        let before = old_before(looking.clock().now(), days);
-        audit::look(&looking, before, None)
-    });
-    let found = found.await.map_err(|error| {
-        Error::internal(format!("the search for old audit records failed: {error}"))
-    })??;
+    let old = |service: &Service, before| audit::look(service, before, None);
+    let found = look_for_old(service, skew, days, old).await?;
     if let Some(command) = found.command(service.clock().now()) {
         service.submit_patiently(command).await?;
     }
@@ -151,14 +158,8 @@ async fn step(
     days: u32,
     begin: Begin,
 ) -> Result<bool, Error> {
-    let (looking, skew) = (Arc::clone(service), Arc::clone(skew));
-    let found = tokio::task::spawn_blocking(move || {
-        skew.may_delete_old(&looking)?;
-        look(&looking, old_before(looking.clock().now(), days), begin)
-    });
-    let found = found
-        .await
-        .map_err(|error| Error::internal(format!("the search for old events failed: {error}")))??;
+    let old = move |service: &Service, before| look(service, before, begin);
+    let found = look_for_old(service, skew, days, old).await?;
     let more = found.next.is_some();
     let Some(command) = found.command(service.clock().now()) else {
         return Ok(more);

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bookguard_core::clock::Clock;
+use bookguard_core::model::EndpointStatus;
 use bookguard_core::service::Service;
 use bookguard_core::version::VERSION;
 use poem::endpoint::make_sync;
@@ -27,14 +28,13 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::config::{Connections, RequestLines};
+use crate::config::Connections;
 use crate::connections::{self, Serving};
 use crate::metrics::{DeliveryMetrics, Metrics};
-use crate::observer::Observer;
 use crate::probes::Stage;
-use crate::router::{Router, Routes};
+use crate::router::Routes;
+use database::Found;
 pub(crate) use database::watch_database;
-use database::{Found, STATUSES};
 
 /// The path of the metrics.
 pub(crate) const PATH: &str = "/metrics";
@@ -88,17 +88,7 @@ pub(crate) async fn serve(
     let mut routes = Routes::new();
     let methods = routes.entry(PATH.to_owned()).or_default();
     methods.insert(Method::GET, make_sync(move |_| answer(&registry)).boxed());
-    let router = Router::new(
-        routes,
-        clock,
-        Arc::new(Observer::new(RequestLines::default())),
-    );
-    let serving = Serving {
-        router: Arc::new(router),
-        limits: Some(CONNECTIONS),
-        proxies: watch::channel(Arc::default()).1,
-        stage,
-    };
+    let serving = Serving::alone(routes, clock, Some(CONNECTIONS), stage);
     connections::serve(listener, serving).await;
 }
 
@@ -163,13 +153,12 @@ impl Collector for State {
             "This node: commands that wait for the writer.",
             service.waiting_commands() as u64,
         )?;
+        let oldest_due = self.delivery.oldest_due_age(service.clock().now());
         show(
             &mut encoder,
             "bookguard_delivery_oldest_due_age_seconds",
             "Whole database: how long the oldest delivery has been due that no node holds, to verified endpoints whose last attempt did not fail; 0 if there is none.",
-            self.delivery
-                .oldest_due_age(service.clock().now())
-                .as_secs_f64(),
+            oldest_due.as_secs_f64(),
         )?;
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found
@@ -201,31 +190,27 @@ impl Found {
             )?;
         }
         if !self.witnesses.is_empty() {
-            let witnesses = &self.witnesses;
+            let witnesses = self.witnesses.iter();
             show_each(
                 encoder,
                 "bookguard_witness_last_cosigned_timestamp_seconds",
                 "Whole database: when a witness of the log last cosigned a checkpoint, in seconds since the epoch; 0 if it never has.",
                 "witness",
-                witnesses
-                    .iter()
-                    .map(|one| (one.name.as_str(), one.cosigned)),
+                witnesses.clone().map(|one| (&*one.name, one.cosigned)),
             )?;
             show_each(
                 encoder,
                 "bookguard_witness_size",
                 "Whole database: entries of the ledger that a witness has cosigned, as far as is known.",
                 "witness",
-                witnesses.iter().map(|one| (one.name.as_str(), one.size)),
+                witnesses.clone().map(|one| (&*one.name, one.size)),
             )?;
             show_each(
                 encoder,
                 "bookguard_witness_contradicts",
                 "Whole database: 1 if what a witness has cosigned is not in the ledger, 0 otherwise.",
                 "witness",
-                witnesses
-                    .iter()
-                    .map(|one| (one.name.as_str(), u64::from(one.is_alarm))),
+                witnesses.map(|one| (&*one.name, u64::from(one.is_alarm))),
             )?;
         }
         show(
@@ -260,13 +245,13 @@ impl Found {
                 ("leased", self.leased),
             ],
         )?;
-        let endpoints = STATUSES.iter().zip(self.endpoints);
+        let endpoints = EndpointStatus::WORDS.iter().zip(self.endpoints);
         show_each(
             encoder,
             "bookguard_endpoints",
             "Whole database: webhook endpoints.",
             "health",
-            endpoints.map(|((_, word), count)| (*word, count)),
+            endpoints.map(|((word, _), count)| (*word, count)),
         )
     }
 }

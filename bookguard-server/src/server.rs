@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use crate::apart::apart;
 use crate::api;
 use crate::app::App;
 use crate::config::{Config, Connections, Settings};
@@ -151,8 +152,8 @@ pub async fn run(
     Ok(())
 }
 
-/// Resolves at the next [`Signal::End`]; never resolves once all senders are gone.
-async fn told_to_end(signals: &mut UnboundedReceiver<Signal>, reload: impl Fn()) {
+/// Resolves at the next [`Signal::End`], and calls `reload` at each [`Signal::Reload`] before it; never resolves once all senders are gone.
+pub async fn told_to_end(signals: &mut UnboundedReceiver<Signal>, reload: impl Fn()) {
     loop {
         match signals.recv().await {
             Some(Signal::End) => return,
@@ -248,8 +249,9 @@ impl Server {
         )?);
         let (stage, staged) = watch::channel(Stage::Serving);
         let (readiness, checking) = Readiness::new(staged.clone(), Arc::clone(&service));
-        let observer = Observer::new(config.requests).measuring(Arc::clone(&metrics.http));
-        let observer = Arc::new(observer.tracing(tracer));
+        let mut observer = Observer::new(config.requests);
+        (observer.metrics, observer.tracer) = (Some(Arc::clone(&metrics.http)), tracer);
+        let observer = Arc::new(observer);
         let mut housekeeping = start_housekeeping(&app, &config, &skew, stamper, &metrics)?;
         housekeeping.push(tokio::spawn(checking));
         let scraped = scraper.map(|(listener, addr)| {
@@ -262,23 +264,20 @@ impl Server {
         });
         let (proxies, trusted) = watch::channel(Arc::new(config.trusted_proxies.clone()));
         let router = partners_router(&app, addr, readiness.clone(), &config, observer.clone());
-        let operated = operator.map(|(listener, _)| {
-            let router = operator_router(&app, readiness, &config, observer.clone());
+        let serve = |listener, router, limits| {
             let serving = connections::Serving {
                 router: Arc::new(router),
-                limits: Some(OPERATOR_CONNECTIONS),
+                limits,
                 proxies: trusted.clone(),
                 stage: staged.clone(),
             };
             connections::serve(listener, serving)
-        });
-        let serving = connections::Serving {
-            router: Arc::new(router),
-            limits: config.connections,
-            proxies: trusted,
-            stage: staged,
         };
-        let serving = connections::serve(listener, serving);
+        let operated = operator.map(|(listener, _)| {
+            let router = operator_router(&app, readiness, &config, observer.clone());
+            serve(listener, router, Some(OPERATOR_CONNECTIONS))
+        });
+        let serving = serve(listener, router, config.connections);
         let serving = tokio::spawn(async {
             match operated {
                 Some(operated) => drop(tokio::join!(serving, operated)),
@@ -447,7 +446,7 @@ impl Server {
 /// Starts what a server does beside requests and deliveries.
 ///
 /// # Errors
-/// As [`cosigning::start`].
+/// As [`cosigning::start`] and [`stamping::start`].
 fn start_housekeeping(
     app: &App,
     config: &Config,
@@ -465,9 +464,7 @@ fn start_housekeeping(
     let mapping = mapping::map(Arc::clone(service), config.map_interval);
     tasks.push(tokio::spawn(mapping));
     if let Some(stamper) = stamper {
-        let stamps = Arc::clone(&metrics.stamps);
-        let stamping = stamping::stamp(Arc::clone(service), stamper, stamps);
-        tasks.push(tokio::spawn(stamping));
+        tasks.push(stamping::start(service, stamper, &metrics.stamps)?);
     }
     Ok(tasks)
 }
@@ -547,19 +544,10 @@ impl Listeners<TcpSocket> {
     /// Takes the addresses, so that one which is taken is reported at once. Nobody can connect yet: whoever does before the
     /// server can answer waits in vain, while a refused proxy asks another node.
     async fn bind(config: &Config) -> Result<Self, String> {
-        let partners = bind(&config.listen).await?;
-        let scraper = match &config.metrics_listen {
-            Some(listen) => Some(bind(listen).await?),
-            None => None,
-        };
-        let operator = match &config.operator_listen {
-            Some(listen) => Some(bind(listen).await?),
-            None => None,
-        };
         Ok(Self {
-            partners,
-            operator,
-            scraper,
+            partners: bind(&config.listen).await?,
+            scraper: bind_if(config.metrics_listen.as_deref()).await?,
+            operator: bind_if(config.operator_listen.as_deref()).await?,
         })
     }
 
@@ -580,8 +568,7 @@ impl Listeners<TcpSocket> {
 
 /// Begins to watch the clock, before anything is recorded by it.
 async fn watched(service: &Arc<Service>) -> Arc<Skew> {
-    let service = Arc::clone(service);
-    let begun = tokio::task::spawn_blocking(move || Skew::begin(&service)).await;
+    let begun = apart(service, |service| Ok(Skew::begin(service))).await;
     Arc::new(begun.unwrap_or_default())
 }
 
@@ -590,13 +577,19 @@ async fn watched(service: &Arc<Service>) -> Arc<Skew> {
 /// A failure does no harm: deliveries not taken back now are taken back when their leases end, and this node's presence is
 /// reported again within a second.
 async fn take_over(service: &Arc<Service>, alone: bool) {
-    let service = Arc::clone(service);
-    let begin = move || match alone {
-        true => reclaim_all(&service),
+    let begin = move |service: &Service| match alone {
+        true => reclaim_all(service),
         // Report this node's presence, so that other nodes notice when it is gone.
         false => service.gone().map(drop),
     };
-    let _ = tokio::task::spawn_blocking(begin).await;
+    let _ = apart(service, begin).await;
+}
+
+async fn bind_if(listen: Option<&str>) -> Result<Option<(TcpSocket, SocketAddr)>, String> {
+    match listen {
+        Some(listen) => bind(listen).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 async fn bind(listen: &str) -> Result<(TcpSocket, SocketAddr), String> {
@@ -642,7 +635,7 @@ async fn open(
                 }
             }
             Ok((service, closing)) => {
-                settle(Arc::clone(&service)).await;
+                settle(&service).await;
                 return Ok((service, closing));
             }
             opened @ Err(_) => return opened,
@@ -652,14 +645,13 @@ async fn open(
 }
 
 /// Erases again what a database that was put back holds since. Until that is done, the service serves nothing, and says so.
-async fn settle(service: Arc<Service>) {
-    let settled = tokio::task::spawn_blocking(move || erasures::settle(&service)).await;
-    match settled {
-        Ok(Ok(0)) | Err(_) => {}
-        Ok(Ok(repeated)) => tracing::warn!(
+async fn settle(service: &Arc<Service>) {
+    match apart(service, erasures::settle).await {
+        Ok(0) => {}
+        Ok(repeated) => tracing::warn!(
             "the database was restored from a time before {repeated} erasures; they were done again"
         ),
-        Ok(Err(error)) => tracing::error!("{}", error.message),
+        Err(error) => tracing::error!("{}", error.message),
     }
 }
 

@@ -15,10 +15,13 @@ use bookguard_core::features::timestamps::{self, Unstamped};
 use bookguard_core::service::Service;
 use bookguard_time::{Request, Roots};
 use hyper::Uri;
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
+use crate::apart::apart;
 use crate::metrics::StampMetrics;
-use authority::Asker;
+use crate::tls;
+use crate::tls::questions::QuestionClient;
 
 /// How often to look whether there is something to stamp.
 const TURN: Duration = Duration::from_secs(2);
@@ -32,18 +35,33 @@ pub(crate) struct Stamper {
     pub(crate) interval: Duration,
 }
 
+/// Starts the task that has checkpoints stamped.
+///
+/// # Errors
+/// A sentence for the operator if TLS cannot be set up.
+pub(crate) fn start(
+    service: &Arc<Service>,
+    stamper: Stamper,
+    metrics: &Arc<StampMetrics>,
+) -> Result<JoinHandle<()>, String> {
+    let trust = tls::system_trust()
+        .map_err(|why| format!("time-stamps cannot be asked for: TLS cannot be set up: {why}"))?;
+    // Questions are minutes apart.
+    let client = QuestionClient::new(trust, authority::PATIENCE, 0);
+    let stamping = stamp(Arc::clone(service), stamper, client, Arc::clone(metrics));
+    Ok(tokio::spawn(stamping))
+}
+
 /// Has checkpoints stamped; never returns.
-pub(crate) async fn stamp(service: Arc<Service>, stamper: Stamper, metrics: Arc<StampMetrics>) {
-    let asker = match Asker::new() {
-        Ok(asker) => asker,
-        Err(why) => {
-            tracing::error!("time-stamps cannot be asked for: TLS cannot be set up: {why}");
-            return;
-        }
-    };
+async fn stamp(
+    service: Arc<Service>,
+    stamper: Stamper,
+    client: QuestionClient,
+    metrics: Arc<StampMetrics>,
+) {
     let mut is_told = false;
     loop {
-        match turn(&service, &stamper, &asker).await {
+        match turn(&service, &stamper, &client).await {
             Ok(StampOutcome::Idle) => {}
             Ok(StampOutcome::Stamped) => {
                 metrics.asked(true);
@@ -76,22 +94,20 @@ enum StampOutcome {
 async fn turn(
     service: &Arc<Service>,
     stamper: &Stamper,
-    asker: &Asker,
+    client: &QuestionClient,
 ) -> Result<StampOutcome, Error> {
     let interval_ms = i64::try_from(stamper.interval.as_millis()).unwrap_or(i64::MAX);
-    let looking = Arc::clone(service);
-    let due = tokio::task::spawn_blocking(move || timestamps::due(&looking, interval_ms));
-    let due = due.await.map_err(|error| {
-        Error::internal(format!("the search for what to stamp failed: {error}"))
-    })??;
-    let Some(of) = due else {
+    let due = apart(service, move |service| {
+        timestamps::due(service, interval_ms)
+    });
+    let Some(of) = due.await? else {
         return Ok(StampOutcome::Idle);
     };
     let taken = timestamps::take_turn(service, interval_ms);
     let Written::Fresh(Some(asked)) = service.submit_patiently(taken).await? else {
         return Ok(StampOutcome::Idle);
     };
-    match ask(service, stamper, asker, asked, of).await? {
+    match ask(service, stamper, client, asked, of).await? {
         Ok(()) => Ok(StampOutcome::Stamped),
         Err(why) => {
             let note = timestamps::note_trouble(service, why.clone());
@@ -105,30 +121,25 @@ async fn turn(
 async fn ask(
     service: &Arc<Service>,
     stamper: &Stamper,
-    asker: &Asker,
+    client: &QuestionClient,
     asked: u32,
     of: Unstamped,
 ) -> Result<Result<(), String>, Error> {
-    let place = asked.saturating_sub(1) as usize % stamper.authorities.len().max(1);
-    let Some(authority) = stamper.authorities.get(place) else {
-        return Ok(Err("no authority is configured".to_owned()));
-    };
+    let place = asked.saturating_sub(1) as usize % stamper.authorities.len();
+    let authority = &stamper.authorities[place];
     let host = authority.host().unwrap_or_default();
     let request = Request::new(of.imprint, timestamps::nonce());
-    let response = match asker.ask(authority, request.to_der()).await {
+    let response = match authority::ask(client, authority, request.to_der()).await {
         Ok(response) => response,
         Err(why) => return Ok(Err(format!("{host}: {why}"))),
     };
-    let now = service.clock().now().ms();
     let roots = Arc::clone(&stamper.roots);
-    let verified = tokio::task::spawn_blocking(move || {
-        let stamp = request.verify(&response, &roots, now);
-        (stamp, response)
+    let verified = apart(service, move |service| {
+        let stamp = request.verify(&response, &roots, service.clock().now().ms());
+        Ok(stamp.map(|stamp| (stamp, response)))
     });
-    let (stamp, response) = (verified.await)
-        .map_err(|error| Error::internal(format!("a time-stamp was not verified: {error}")))?;
-    let stamp = match stamp {
-        Ok(stamp) => stamp,
+    let (stamp, response) = match verified.await? {
+        Ok(verified) => verified,
         Err(why) => return Ok(Err(format!("{host} sent no valid time-stamp: {why}"))),
     };
     let interval_ms = i64::try_from(stamper.interval.as_millis()).unwrap_or(i64::MAX);

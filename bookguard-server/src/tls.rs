@@ -1,4 +1,7 @@
 //! Outgoing connections, to webhook receivers and from the command line to a server: their TLS, and what they call this program.
+//! `questions` asks other servers.
+
+pub(crate) mod questions;
 
 use std::sync::Arc;
 

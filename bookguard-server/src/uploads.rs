@@ -58,22 +58,6 @@ impl Uploads {
         }
     }
 
-    /// Takes a place.
-    ///
-    /// # Errors
-    /// `too_many_uploads` of this caller, `uploads_busy`.
-    fn place(&self, payer: Payer) -> Result<OneUnderWay<Payer>, Error> {
-        self.under_way.begin(payer).map_err(|full| match full {
-            Full::Own => {
-                let message = format!(
-                    "This partner is sending {UPLOADS_PER_PARTNER} files already, the most at a time. Nothing was stored; send one after another, the next in {AGAIN_S} s."
-                );
-                refused(Kind::RateLimited, "too_many_uploads", message)
-            }
-            Full::All => busy("The service is receiving as many files as it can."),
-        })
-    }
-
     /// Whether the places are taken, or the room is too small for another file.
     fn are_full(&self) -> bool {
         self.room.available_permits() < FILE_BYTES || self.under_way.is_full()
@@ -86,7 +70,16 @@ impl Upload {
     /// # Errors
     /// `too_many_uploads` of this caller, `uploads_busy`.
     pub(crate) async fn enter(&mut self, bytes: usize) -> Result<(), Error> {
-        let place = self.uploads.place(self.payer)?;
+        let place = self.uploads.under_way.begin(self.payer);
+        let place = place.map_err(|full| match full {
+            Full::Own => {
+                let message = format!(
+                    "This partner is sending {UPLOADS_PER_PARTNER} files already, the most at a time. Nothing was stored; send one after another, the next in {AGAIN_S} s."
+                );
+                refused(Kind::RateLimited, "too_many_uploads", message)
+            }
+            Full::All => busy("The service is receiving as many files as it can."),
+        })?;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.uploads.room).acquire_many_owned(bytes);
         let room = timeout(Duration::from_secs(UPLOAD_WAIT_S), room).await;

@@ -21,14 +21,12 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::config::RequestLines;
 use crate::connections::{self, Serving};
 use crate::incoming;
 use crate::media::TEXT;
-use crate::observer::Observer;
 use crate::probes::Stage;
 use crate::refusal::Refusal;
-use crate::router::{Router, Routes};
+use crate::router::Routes;
 use crate::server::{cannot_listen, local_url};
 use audit::AGAIN_S;
 pub use audit::{AuditedLog, LogAuditor, NotAudited};
@@ -60,12 +58,8 @@ impl WitnessServer {
         let listener = bound.map_err(|e| cannot_listen(listen, &e))?;
         let addr = (listener.local_addr()).map_err(|e| cannot_listen(listen, &e))?;
         let (stage, staged) = watch::channel(Stage::Serving);
-        let serving = Serving {
-            router: Arc::new(router(Arc::new(folder), clock)),
-            limits: None,
-            proxies: watch::channel(Arc::default()).1,
-            stage: staged,
-        };
+        let routes = routes(&Arc::new(folder), &clock);
+        let serving = Serving::alone(routes, clock, None, staged);
         Ok(Self {
             addr,
             stage,
@@ -87,7 +81,7 @@ impl WitnessServer {
     }
 }
 
-fn router(folder: Arc<WitnessFolder>, clock: Clock) -> Router {
+fn routes(folder: &Arc<WitnessFolder>, clock: &Clock) -> Routes {
     let mut routes = Routes::new();
     let mut add = |path: &str, method, endpoint| {
         (routes.entry(path.to_owned()).or_default()).insert(method, endpoint);
@@ -95,22 +89,18 @@ fn router(folder: Arc<WitnessFolder>, clock: Clock) -> Router {
     add(
         ADD_CHECKPOINT,
         Method::POST,
-        endpoint(
-            &folder,
-            clock.clone(),
-            |folder, clock, mut request| async move {
-                let body = match incoming::bytes(&mut request, MAX_REQUEST_BYTES).await {
-                    Ok(body) => body,
-                    Err(refusal) => return refusal.respond(),
-                };
-                answered(add_checkpoint(folder, body, clock).await)
-            },
-        ),
+        endpoint(folder, clock, |folder, clock, mut request| async move {
+            let body = match incoming::bytes(&mut request, MAX_REQUEST_BYTES).await {
+                Ok(body) => body,
+                Err(refusal) => return refusal.respond(),
+            };
+            answered(add_checkpoint(folder, body, clock).await)
+        }),
     );
     add(
         CHECKPOINT,
         Method::GET,
-        endpoint(&folder, clock.clone(), |folder, _, request| async move {
+        endpoint(folder, clock, |folder, _, request| async move {
             let log = (request.raw_path_param("log").unwrap_or_default()).to_owned();
             // It waits for a checkpoint that is being written, and so for the disk.
             match spawn_blocking(move || folder.checkpoint(&log)).await {
@@ -127,15 +117,11 @@ fn router(folder: Arc<WitnessFolder>, clock: Clock) -> Router {
     add(
         "/key",
         Method::GET,
-        endpoint(&folder, clock.clone(), |folder, _, _| async move {
+        endpoint(folder, clock, |folder, _, _| async move {
             text(StatusCode::OK, TEXT, format!("{}\n", folder.verifier()))
         }),
     );
-    Router::new(
-        routes,
-        clock,
-        Arc::new(Observer::new(RequestLines::default())),
-    )
+    routes
 }
 
 /// Carries out a request, once the log was audited if this witness audits.
@@ -157,10 +143,10 @@ async fn add_checkpoint(
 
 fn endpoint<A: Future<Output = Response> + Send + 'static>(
     folder: &Arc<WitnessFolder>,
-    clock: Clock,
+    clock: &Clock,
     answer: impl Fn(Arc<WitnessFolder>, Clock, Request) -> A + Send + Sync + 'static,
 ) -> BoxEndpoint<'static> {
-    let folder = Arc::clone(folder);
+    let (folder, clock) = (Arc::clone(folder), clock.clone());
     make(move |request| answer(Arc::clone(&folder), clock.clone(), request)).boxed()
 }
 

@@ -3,7 +3,6 @@
 //! The store copies, verifies and deletes; this file asks for it and shows the result. That is done on a thread of its own, so
 //! that a signal ends the command at once; drafts are removed.
 
-use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,8 +13,8 @@ use bookguard_core::limits::BACKUPS_KEPT;
 use bookguard_core::store::backup::{
     self, BackedUp, BackupCheck, BackupError, BackupFolder, KeptBackup, newest,
 };
-use bookguard_server::Signal;
 use bookguard_server::config::Config;
+use bookguard_server::{Signal, told_to_end};
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -201,7 +200,7 @@ impl Ending {
     /// Resolves when the process is told to end, and at once if it was.
     pub(super) async fn told(&mut self) {
         if !self.is_told {
-            ended(&mut self.signals).await;
+            told_to_end(&mut self.signals, || {}).await;
             self.is_told = true;
         }
     }
@@ -247,17 +246,6 @@ pub(super) fn check_of(config: &Config) -> BackupCheck {
 
 fn stopped() -> Failure {
     Failure::Unexpected("stopped before the backup was whole; nothing is left of it".to_owned())
-}
-
-/// Resolves when the process is told to end.
-pub(super) async fn ended(signals: &mut UnboundedReceiver<Signal>) {
-    loop {
-        match signals.recv().await {
-            Some(Signal::End) => return,
-            Some(Signal::Reload) => {}
-            None => pending().await,
-        }
-    }
 }
 
 /// A time that this flag gives, such as `24h`, from a second to a year.

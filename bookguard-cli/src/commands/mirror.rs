@@ -18,11 +18,12 @@ use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::walk::{Walk, WalkError};
 use bookguard_core::ledger::{Checkpoint, TilePath, VerifierKey, leaf_hash};
 use bookguard_core::private;
+use bookguard_server::told_to_end;
 use clap::Args;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::backup::{duration, ended};
+use super::backup::duration;
 use super::declare::{Call, CliCommand, alone};
 use super::map_audit::{LogAudit, Unaudited};
 use super::public_log::{self, Lately, Source};
@@ -150,10 +151,13 @@ async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
         ..FollowedLog::open(folder, key, keeps)?
     };
     let mut wait = Duration::ZERO;
-    while timeout(wait, ended(&mut signals)).await.is_err() {
+    while timeout(wait, told_to_end(&mut signals, || {}))
+        .await
+        .is_err()
+    {
         let looked = tokio::select! {
             looked = copy.look(&log) => looked,
-            () = ended(&mut signals) => break,
+            () = told_to_end(&mut signals, || {}) => break,
         };
         match looked {
             Ok(looked) => {

@@ -2,14 +2,12 @@
 
 mod sample;
 
-use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
-use bookguard_server::logging;
+use bookguard_server::{Server, logging, told_to_end};
 use clap::Args;
 use tempfile::TempDir;
 
-use super::backup::ended;
 use super::declare::{Call, CliCommand, alone};
 use super::demo;
 use crate::args::{Format, SettingFlags};
@@ -77,7 +75,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             let filled = tokio::select! {
                 filled = sample::fill(&config) => filled?,
                 // The server reads its configuration only after this, so a reload changes nothing here.
-                () = ended(&mut signals) => return Ok(()),
+                () = told_to_end(&mut signals, || {}) => return Ok(()),
             };
             Some(filled)
         }

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::LedgerKey;
 use bookguard_core::ledger::VerifierKey;
+use bookguard_server::told_to_end;
 use bookguard_server::witness::{WitnessFolder, WitnessServer, WitnessedLog};
 use clap::Args;
 use serde_json::json;
 
-use super::backup::ended;
 use super::declare::{Call, CliCommand, alone, group};
 use super::verify::verifier_key;
 use super::{map_audit, public_log};
@@ -120,7 +120,7 @@ async fn serve(call: Call<'_>) -> Result<(), Failure> {
     // If standard output is closed, the witness runs all the same.
     let _ = output::print(&format!("listening on {}", server.url()));
     let _ = output::print(&format!("logs that are witnessed: {logs}"));
-    ended(&mut signals).await;
+    told_to_end(&mut signals, || {}).await;
     server.stop().await;
     Ok(())
 }

@@ -68,30 +68,21 @@ pub(crate) fn call<'a>(
 
 impl Caller<'_> {
     async fn call(&self, id: &str, step: StepFn, input: Request) -> Result<Finished, Error> {
-        let stands = [
+        // What the path names, if this is one of these operations.
+        let named = |by: &[&str]| input.path.first().filter(|_| by.contains(&id));
+        let changed = named(&[
             SuspendPartner::ROUTE.id,
             ReinstatePartner::ROUTE.id,
             EndContract::ROUTE.id,
-        ];
-        let changed = match stands.contains(&id) {
-            true => input.path.first().and_then(|text| PartnerId::parse(text)),
-            false => None,
-        };
-        let ends = [RevokeApiKey::ROUTE.id, RotateApiKey::ROUTE.id];
-        let ended = match ends.contains(&id) {
-            true => input.path.first().and_then(|text| ApiKeyId::parse(text)),
-            false => None,
-        };
-        let session_ended = match id {
-            id if id == EndConsoleSession::ROUTE.id => {
-                let named = input.path.first();
-                named.and_then(|text| ConsoleSessionId::parse(text))
+        ]);
+        let changed = changed.and_then(|text| PartnerId::parse(text));
+        let ended = named(&[RevokeApiKey::ROUTE.id, RotateApiKey::ROUTE.id]);
+        let ended = ended.and_then(|text| ApiKeyId::parse(text));
+        let session_ended = match id == SignOut::ROUTE.id {
+            true => self.session.signed_in().map(|by| by.console_session_id),
+            false => {
+                named(&[EndConsoleSession::ROUTE.id]).and_then(|text| ConsoleSessionId::parse(text))
             }
-            id if id == SignOut::ROUTE.id => {
-                let own = self.session.signed_in();
-                own.map(|by| by.console_session_id)
-            }
-            _ => None,
         };
         let input = Arc::new(input);
         let class = class_of(id, input.body.len());

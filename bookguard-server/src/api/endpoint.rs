@@ -8,14 +8,16 @@ use bookguard_core::engine::change::SentFile;
 use bookguard_core::error::Error;
 use bookguard_core::limits;
 use bookguard_core::model::BookingId;
-use bookguard_core::operation::{self, Body, Finished, Method, Route, StepFn};
+use bookguard_core::operation::{self, Body, Finished, Method};
 use bookguard_core::session::{Authority, Session};
+use bytes::Bytes;
 use poem::http::StatusCode;
 use poem::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION, VARY,
 };
 use poem::{Endpoint, Request, Response};
 
+use super::OperationEntry;
 use super::call::{Caller, call};
 use super::download::Download;
 use super::forms::{AnswerForm, Make, chosen};
@@ -33,16 +35,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// Serves one operation.
 pub(crate) struct OperationEndpoint {
     pub(super) app: Arc<App>,
-    pub(super) route: Route,
-    /// Whether answers carry an ETag.
-    pub(super) tagged: bool,
-    /// The forms of its answer besides JSON.
-    pub(super) forms: &'static [AnswerForm],
-    /// Whether its answer is a file instead of JSON.
-    pub(super) sends_file: bool,
-    /// Whether to try the operation without the store first.
-    pub(super) from_memory: bool,
-    pub(super) step: StepFn,
+    pub(super) entry: OperationEntry,
 }
 
 impl OperationEndpoint {
@@ -53,11 +46,11 @@ impl OperationEndpoint {
     ) -> Result<Response, Refusal> {
         let cost = self.app.cost(Payer::of(&session.authority));
         let mut query = incoming::query(request.uri().query())?;
-        let form = match self.sends_file {
+        let form = match self.entry.sends_file {
             true => None,
-            false => chosen(self.forms, request.headers(), &mut query)?,
+            false => chosen(self.entry.forms, request.headers(), &mut query)?,
         };
-        let mut upload = matches!(self.route.body, Body::File)
+        let mut upload = matches!(self.entry.route.body, Body::File)
             .then(|| self.app.uploads.begin(Payer::of(&session.authority)));
         let input = self.input(request, query, form, upload.as_mut()).await?;
         if !matches!(session.authority, Authority::Anonymous { .. })
@@ -79,7 +72,7 @@ impl OperationEndpoint {
             cost: &cost,
             headers: Some(headers),
         };
-        let mut finished = call(caller, self.route.id, self.step, input).await?;
+        let mut finished = call(caller, self.entry.route.id, self.entry.step, input).await?;
         if let (Some(form), Some(tag)) = (form, &mut finished.tag) {
             tag.push_str(&form.mark(&self.app.maker));
         }
@@ -87,20 +80,20 @@ impl OperationEndpoint {
             location.insert_str(0, self.app.base_path());
         }
         let is_archive = form.is_some_and(|form| matches!(form.make, Make::Archive));
-        let tagged = (self.tagged && !is_archive).then_some(headers);
+        let tagged = (self.entry.is_tagged() && !is_archive).then_some(headers);
         let file = finished.file.take();
-        let mut response = respond(self.route.status, finished, tagged);
+        let mut response = respond(self.entry.route.status, finished, tagged);
         if let Some(file) = file {
             download.file(file, &mut response);
         } else if let Some(form) = form {
-            let booking_id = incoming::parameters(&self.route, request);
+            let booking_id = incoming::parameters(&self.entry.route, request);
             let booking_id = booking_id.first().map_or("", String::as_str);
             response.headers_mut().extend((form.headers)(booking_id));
             response = self
                 .render(form, &cost, download, booking_id, response)
                 .await?;
         }
-        if !self.forms.is_empty() {
+        if !self.entry.forms.is_empty() {
             let vary = HeaderValue::from(ACCEPT);
             response.headers_mut().append(VARY, vary);
         }
@@ -158,7 +151,7 @@ impl OperationEndpoint {
         form: Option<&AnswerForm>,
         upload: Option<&mut Upload>,
     ) -> Result<operation::Request, Refusal> {
-        if self.route.method != Method::Get {
+        if self.entry.route.method != Method::Get {
             incoming::no_precondition(request).await?;
         }
         let is_archive = form.is_some_and(|form| matches!(form.make, Make::Archive));
@@ -173,16 +166,16 @@ impl OperationEndpoint {
             }
         };
         Ok(operation::Request {
-            path: incoming::parameters(&self.route, request),
+            path: incoming::parameters(&self.entry.route, request),
             query,
             body,
             file: Arc::new(file),
             idempotency_key: incoming::idempotency_key(request.headers()),
-            known_tags: match self.tagged && !is_archive {
+            known_tags: match self.entry.is_tagged() && !is_archive {
                 true => self.tags_of(form, known_tags(request.headers())),
                 false => Vec::new(),
             },
-            from_memory: self.from_memory,
+            from_memory: self.entry.is_from_memory(&self.app),
         })
     }
 }
@@ -193,7 +186,7 @@ impl Endpoint for OperationEndpoint {
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let from = incoming::address(&request);
         let admitted = (self.app)
-            .admit(&self.route, request.headers(), from, Payer::at(from))
+            .admit(&self.entry.route, request.headers(), from, Payer::at(from))
             .await;
         let (mut response, limit) = match admitted {
             Ok(Admitted { session, limit }) => {
@@ -223,16 +216,11 @@ fn respond(status: u16, finished: Finished, tagged: Option<&HeaderMap>) -> Respo
         .as_ref()
         .zip(tagged)
         .is_some_and(|(etag, headers)| is_current(etag, headers));
-    let status = if unchanged {
-        StatusCode::NOT_MODIFIED
-    } else {
-        StatusCode::from_u16(status).unwrap_or_default()
+    let (body, status) = match StatusCode::from_u16(status) {
+        _ if unchanged => (Bytes::new(), StatusCode::NOT_MODIFIED),
+        status => (finished.body, status.unwrap_or_default()),
     };
-    let mut response = if unchanged {
-        Response::default()
-    } else {
-        Response::from(finished.body)
-    };
+    let mut response = Response::from(body);
     response.set_status(status);
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -256,7 +244,6 @@ fn respond(status: u16, finished: Finished, tagged: Option<&HeaderMap>) -> Respo
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use poem::http::header::IF_NONE_MATCH;
 
     use super::*;

@@ -4,6 +4,8 @@
 
 use url::{ParseError, Url};
 
+use super::settings::Faults;
+
 /// The most values of one field; more would help no reader.
 const VALUES: usize = 10;
 /// The most characters of one value.
@@ -23,51 +25,47 @@ pub struct SecurityTxt {
 }
 
 impl SecurityTxt {
-    /// Checks the values; returns `None` if no setting is given.
-    ///
-    /// An error is one sentence that names the setting, the rule and what to write.
-    pub(super) fn checked(self) -> Result<Option<Self>, String> {
-        let said = self;
+    /// Checks the values, and notes a sentence for each setting at fault. Returns `None` if no contact is given.
+    pub(super) fn checked(self, faults: &mut Faults) -> Option<Self> {
         let others = [
-            ("security_policy", said.policy.is_some()),
-            ("security_encryption", said.encryption.is_some()),
-            ("security_languages", !said.languages.is_empty()),
+            ("security_policy", self.policy.is_some()),
+            ("security_encryption", self.encryption.is_some()),
+            ("security_languages", !self.languages.is_empty()),
         ];
-        if said.contacts.is_empty() {
-            return match others.iter().find(|(_, given)| *given) {
-                None => Ok(None),
-                Some((name, _)) => Err(format!(
-                    "{name} is set and security_contacts is not; security.txt needs a contact, such as \
-                     security_contacts = [\"mailto:security@example.com\"]"
-                )),
-            };
+        if self.contacts.is_empty() {
+            let (name, _) = others.iter().find(|(_, given)| *given)?;
+            let why = format!(
+                "{name} is set and security_contacts is not; security.txt needs a contact, such as \
+                 security_contacts = [\"mailto:security@example.com\"]"
+            );
+            return faults.note(&[*name, "security_contacts"], Err(why));
         }
-        for (name, values) in [
-            ("security_contacts", &said.contacts),
-            ("security_languages", &said.languages),
-        ] {
-            if values.len() > VALUES {
-                return Err(format!(
-                    "{name} has {} values; it may have at most {VALUES}",
-                    values.len()
-                ));
-            }
-        }
-        for contact in &said.contacts {
-            address("security_contacts", contact, &["mailto", "https", "tel"])?;
-        }
-        if let Some(policy) = &said.policy {
-            address("security_policy", policy, &["https"])?;
-        }
-        if let Some(encryption) = &said.encryption {
-            address(
-                "security_encryption",
-                encryption,
-                &["https", "dns", "openpgp4fpr"],
-            )?;
-        }
-        said.languages.iter().try_for_each(|tag| language(tag))?;
-        Ok(Some(said))
+        faults.checked("security_contacts", Some(&self.contacts), |name, all| {
+            few(name, all)?;
+            (all.iter()).try_for_each(|it| address(name, it, &["mailto", "https", "tel"]))
+        });
+        faults.checked("security_policy", self.policy.as_deref(), |name, it| {
+            address(name, it, &["https"])
+        });
+        faults.checked(
+            "security_encryption",
+            self.encryption.as_deref(),
+            |name, it| address(name, it, &["https", "dns", "openpgp4fpr"]),
+        );
+        faults.checked("security_languages", Some(&self.languages), |name, all| {
+            few(name, all)?;
+            all.iter().try_for_each(|tag| language(tag))
+        });
+        Some(self)
+    }
+}
+
+fn few(name: &str, values: &[String]) -> Result<(), String> {
+    match values.len() {
+        0..=VALUES => Ok(()),
+        count => Err(format!(
+            "{name} has {count} values; it may have at most {VALUES}"
+        )),
     }
 }
 
@@ -135,15 +133,21 @@ mod tests {
         }
     }
 
+    fn checked(said: SecurityTxt) -> Result<Option<SecurityTxt>, String> {
+        let mut faults = Faults::default();
+        let checked = said.checked(&mut faults);
+        faults.none().map(|()| checked)
+    }
+
     #[test]
     fn nothing_said_is_nothing_and_a_contact_is_enough() {
-        assert_eq!(given(&[]).checked(), Ok(None));
+        assert_eq!(checked(given(&[])), Ok(None));
         let said = given(&[
             "mailto:security@b.example",
             "https://b.example/r",
             "tel:+1-201-555-0123",
         ]);
-        assert_eq!(said.checked().unwrap().unwrap().contacts.len(), 3);
+        assert_eq!(checked(said).unwrap().unwrap().contacts.len(), 3);
     }
 
     #[test]
@@ -160,20 +164,20 @@ mod tests {
             "https://b.example/ b",
             "https://b\u{fc}cher.example/",
         ] {
-            let why = given(&[contact]).checked().unwrap_err();
+            let why = checked(given(&[contact])).unwrap_err();
             assert!(
                 why.starts_with("security_contacts holds"),
                 "{contact:?}: {why}"
             );
         }
-        let why = given(&["security@b.example"]).checked().unwrap_err();
+        let why = checked(given(&["security@b.example"])).unwrap_err();
         assert!(
             why.contains("did you mean \"mailto:security@b.example\"?"),
             "{why}"
         );
         let many: Vec<String> = (0..11).map(|n| format!("mailto:{n}@b.example")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert!(given(&many).checked().unwrap_err().contains("at most 10"));
+        assert!(checked(given(&many)).unwrap_err().contains("at most 10"));
         for (adjust, named) in [
             (
                 SecurityTxt {
@@ -211,7 +215,7 @@ mod tests {
                 "security_languages is set and",
             ),
         ] {
-            let why = adjust.checked().unwrap_err();
+            let why = checked(adjust).unwrap_err();
             assert!(why.starts_with(named), "{why}");
         }
     }

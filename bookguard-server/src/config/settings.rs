@@ -188,28 +188,35 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// The value, or `None` after noting what is wrong with it.
-    pub(super) fn note<T>(&mut self, value: Result<T, String>) -> Option<T> {
-        value.map_err(|why| self.told.push(why)).ok()
+    /// The value, or `None` after noting what is wrong with these settings. Nothing is noted of one that could not be read: it only
+    /// seems to be missing.
+    pub(super) fn note<T>(&mut self, about: &[&str], value: Result<T, String>) -> Option<T> {
+        let is_known = about.iter().any(|name| self.unread.contains(name));
+        let note = |why| {
+            if !is_known {
+                self.told.push(why);
+            }
+        };
+        value.map_err(note).ok()
+    }
+
+    /// What `check` makes of the value of a setting, if it has one; `None` also after noting what is wrong with it.
+    pub(super) fn checked<T, U>(
+        &mut self,
+        name: &str,
+        value: Option<T>,
+        check: impl FnOnce(&str, T) -> Result<U, String>,
+    ) -> Option<U> {
+        self.note(&[name], check(name, value?))
     }
 
     /// The value of a setting, or `None` after noting why it could not be read.
     fn read<T>(&mut self, setting: Option<&Setting>, value: Result<T, String>) -> Option<T> {
-        if value.is_err() {
+        let value = self.note(&[], value);
+        if value.is_none() {
             self.unread.extend(setting.map(|setting| setting.name));
         }
-        self.note(value)
-    }
-
-    /// Adds the faults of the settings as a whole, except those about a setting that could not be read: it only seems to be missing.
-    pub(super) fn and(mut self, whole: Self) -> Self {
-        let unread = &self.unread;
-        let is_new = |why: &String| {
-            let mut words = why.split(|c: char| !(c.is_ascii_lowercase() || c == '_'));
-            !words.any(|word| unread.contains(&word))
-        };
-        self.told.extend(whole.told.into_iter().filter(is_new));
-        self
+        value
     }
 
     /// Fails with everything that was noted.
@@ -293,7 +300,7 @@ macro_rules! settings {
             pub(super) fn check(&self, faults: &mut Faults) {
                 let numbers = [$(self.$name.as_ref().and_then(Value::number)),*];
                 for (setting, number) in Self::ALL.iter().zip(numbers) {
-                    faults.note(setting.check(number));
+                    faults.note(&[setting.name], setting.check(number));
                 }
             }
         }
@@ -492,13 +499,13 @@ impl Settings {
         let shown = file.display();
         let text = fs::read_to_string(file)
             .map_err(|e| format!("the configuration file {shown} cannot be read: {e}"));
-        let text = faults.note(text)?;
+        let text = faults.note(&[], text)?;
         Self::parse(&text, &shown.to_string(), faults)
     }
 
     pub(super) fn parse(text: &str, file: &str, faults: &mut Faults) -> Option<Self> {
         let table = DeTable::parse(text).map_err(|error| told(text, file, &error, None));
-        let mut entries: Vec<_> = faults.note(table)?.into_inner().into_iter().collect();
+        let mut entries: Vec<_> = faults.note(&[], table)?.into_inner().into_iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         let mut all = Self::default();
         // One by one: a reader of the whole would end at the first that is wrong.

@@ -1,7 +1,7 @@
 //! The witnesses of the log: reads the trust policy that names them.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, read_to_string};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,9 +19,8 @@ pub(super) fn read(file: &Path) -> Result<Arc<TrustPolicy>, String> {
     let fail = |why: &str| format!("witnesses is {}, {why}", file.display());
     // One byte more, so that the policy itself is found to be too long.
     let most = MAX_POLICY_BYTES as u64 + 1;
-    let mut text = String::new();
-    let read = File::open(file).and_then(|it| it.take(most).read_to_string(&mut text));
-    read.map_err(|e| fail(&format!("which cannot be read: {e}")))?;
+    let text = File::open(file).and_then(|it| read_to_string(it.take(most)));
+    let text = text.map_err(|e| fail(&format!("which cannot be read: {e}")))?;
     let policy = TrustPolicy::parse(&text)
         .map_err(|e| fail(&format!("which is not a trust policy: {e}")))?;
     let count = policy.witnesses().len();

@@ -17,7 +17,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use poem::http::Uri;
 use url::{Host, Url};
 
-pub use subnet::{Subnet, SubnetError};
+pub use subnet::Subnet;
 use table::{Range, RangeRule};
 
 /// What the operator allows beyond public https addresses.
@@ -64,33 +64,27 @@ impl AddressRules {
             .chars()
             .any(|character| character.is_control() || character.is_whitespace())
         {
-            return Err(RefusedAddress::invalid(
-                "the URL holds white space or control characters; percent-encode them",
-            ));
+            return invalid("the URL holds white space or control characters; percent-encode them");
         }
         let url = Url::parse(text)
-            .map_err(|error| RefusedAddress::invalid(format!("the URL cannot be read: {error}")))?;
+            .or_else(|error| invalid(format!("the URL cannot be read: {error}")))?;
         let url = written_as_uri(url);
         self.check_parsed(&url)?;
         if !url.username().is_empty() || url.password().is_some() {
             let why = "the URL holds a user name or password; webhooks are authenticated by their signature";
-            return Err(RefusedAddress::invalid(why));
+            return invalid(why);
         }
         if url.fragment().is_some() {
-            return Err(RefusedAddress::invalid(
-                "the URL holds a fragment (`#…`), which is never sent; leave it out",
-            ));
+            return invalid("the URL holds a fragment (`#…`), which is never sent; leave it out");
         }
         if url.port() == Some(0) {
-            return Err(RefusedAddress::invalid("port 0 cannot be connected to"));
+            return invalid("port 0 cannot be connected to");
         }
         check_name(&url)?;
         // A few characters that the URL parser accepts are not allowed in a request line.
         check_length(url.as_str())?;
         if let Err(error) = url.as_str().parse::<Uri>() {
-            return Err(RefusedAddress::invalid(format!(
-                "written out, `{url}` cannot be requested: {error}"
-            )));
+            return invalid(format!("written out, `{url}` cannot be requested: {error}"));
         }
         Ok(url)
     }
@@ -106,28 +100,18 @@ impl AddressRules {
             "http" if self.allow_http => {}
             "http" => {
                 let why = "webhooks go to https addresses only; for local development, `--dev` allows http";
-                return Err(RefusedAddress::invalid(why));
+                return invalid(why);
             }
-            other => {
-                return Err(RefusedAddress::invalid(format!(
-                    "`{other}` is not a scheme webhooks use; use https"
-                )));
-            }
+            other => return invalid(format!("`{other}` is not a scheme webhooks use; use https")),
         }
         match url.host() {
             Some(Host::Ipv4(ip)) => self.check_ip(ip.into()),
             Some(Host::Ipv6(ip)) => self.check_ip(ip.into()),
             Some(Host::Domain(name)) if names_this_machine(name) => {
-                match self.refused_range(LOOPBACK) {
-                    Some(range) => Err(RefusedAddress::blocked(
-                        format!("`{name}` is this machine"),
-                        range,
-                    )),
-                    None => Ok(()),
-                }
+                self.check(LOOPBACK, |_| format!("`{name}` is this machine"))
             }
             Some(Host::Domain(name)) if !name.trim_end_matches('.').is_empty() => Ok(()),
-            _ => Err(RefusedAddress::invalid("the URL has no host")),
+            _ => invalid("the URL has no host"),
         }
     }
 
@@ -136,13 +120,7 @@ impl AddressRules {
     /// # Errors
     /// `blocked_address`.
     pub fn check_ip(&self, ip: IpAddr) -> Result<(), RefusedAddress> {
-        match self.refused_range(ip) {
-            Some(range) => Err(RefusedAddress::blocked(
-                format!("{ip} is {}", range.name),
-                range,
-            )),
-            None => Ok(()),
-        }
+        self.check(ip, |range| format!("{ip} is {}", range.name))
     }
 
     /// Checks the addresses a name resolved to: one blocked address refuses all.
@@ -157,11 +135,14 @@ impl AddressRules {
         name: &str,
         ips: impl IntoIterator<Item = IpAddr>,
     ) -> Result<(), RefusedAddress> {
-        match ips.into_iter().find_map(|ip| self.refused_range(ip)) {
-            Some(range) => Err(RefusedAddress::blocked(
-                format!("`{name}` resolves to {}", range.name),
-                range,
-            )),
+        let what = |range: &Range| format!("`{name}` resolves to {}", range.name);
+        ips.into_iter().try_for_each(|ip| self.check(ip, what))
+    }
+
+    /// Refuses an address in a range that is not allowed, in these words.
+    fn check(&self, ip: IpAddr, what: impl FnOnce(&Range) -> String) -> Result<(), RefusedAddress> {
+        match self.refused_range(ip) {
+            Some(range) => Err(RefusedAddress::blocked(&what(range), range)),
             None => Ok(()),
         }
     }
@@ -170,14 +151,12 @@ impl AddressRules {
     fn refused_range(&self, ip: IpAddr) -> Option<&'static Range> {
         let range = table::range_of(ip);
         match range.rule {
-            RangeRule::Open => None,
             RangeRule::Never => Some(range),
-            RangeRule::UnlessAllowed => (!self.allows(ip)).then_some(range),
-            RangeRule::Carries(carried) => carried
-                .addresses(ip)
-                .find_map(|inner| self.refused_range(inner.into())),
-            RangeRule::CarriesUnlessAllowed(_) if !self.allows(ip) => Some(range),
-            RangeRule::CarriesUnlessAllowed(carried) => carried
+            RangeRule::UnlessAllowed | RangeRule::CarriesUnlessAllowed(_) if !self.allows(ip) => {
+                Some(range)
+            }
+            RangeRule::Open | RangeRule::UnlessAllowed => None,
+            RangeRule::Carries(carried) | RangeRule::CarriesUnlessAllowed(carried) => carried
                 .addresses(ip)
                 .find_map(|inner| self.refused_range(inner.into())),
         }
@@ -229,9 +208,9 @@ fn escaped(text: &str) -> String {
 fn check_length(url: &str) -> Result<(), RefusedAddress> {
     match url.len() {
         0..=URL_CHARS => Ok(()),
-        found => Err(RefusedAddress::invalid(format!(
+        found => invalid(format!(
             "written out, the URL has {found} characters; {URL_CHARS} is the most"
-        ))),
+        )),
     }
 }
 
@@ -242,9 +221,9 @@ fn check_name(url: &Url) -> Result<(), RefusedAddress> {
     };
     let name = name.strip_suffix('.').unwrap_or(name);
     if name.split('.').any(str::is_empty) {
-        return Err(RefusedAddress::invalid(format!(
+        return invalid(format!(
             "the host `{name}` has nothing between two dots, or before the first; it cannot be resolved"
-        )));
+        ));
     }
     Ok(())
 }
@@ -268,14 +247,7 @@ impl RefusedAddress {
         &self.message
     }
 
-    fn invalid(message: impl Into<String>) -> Self {
-        RefusedAddress {
-            code: "invalid_url",
-            message: message.into(),
-        }
-    }
-
-    fn blocked(what: String, range: &Range) -> Self {
+    fn blocked(what: &str, range: &Range) -> Self {
         let subnet = range.subnet;
         let way_out = match range.rule {
             RangeRule::Never => "webhooks never go there and no setting allows it".to_owned(),
@@ -293,6 +265,13 @@ impl RefusedAddress {
             message: format!("{what} ({subnet}); {way_out}"),
         }
     }
+}
+
+fn invalid<T>(message: impl Into<String>) -> Result<T, RefusedAddress> {
+    Err(RefusedAddress {
+        code: "invalid_url",
+        message: message.into(),
+    })
 }
 
 impl fmt::Display for RefusedAddress {

@@ -27,6 +27,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::dispatch::Note;
+use crate::apart::apart;
 use crate::metrics::DeliveryMetrics;
 use crate::skew::{self, Doubts};
 
@@ -139,7 +140,8 @@ impl Claimer {
                 recoveries: (began >= recover_at).then_some(recovered),
                 ahead: doubts.of(began.into_std(), now),
             };
-            let Some(mut store) = self.ask(asked).await else {
+            let looking = apart(&self.service, move |service| look(service, asked));
+            let Ok(mut store) = looking.await else {
                 sleep(POLL_FAILED).await;
                 continue;
             };
@@ -261,15 +263,9 @@ impl Claimer {
             let _ = Service::outcome(step).await;
         }
     }
-
-    /// Asks the store what is due and, when it is time for that, what to take back.
-    async fn ask(&self, asked: ClaimQuery) -> Option<ClaimableWork> {
-        let service = Arc::clone(&self.service);
-        let looking = tokio::task::spawn_blocking(move || look(&service, asked).ok());
-        looking.await.ok().flatten()
-    }
 }
 
+/// Asks the store what is due and, when it is time for that, what to take back.
 fn look(service: &Service, asked: ClaimQuery) -> Result<ClaimableWork, Error> {
     // A node whose own clock is wrong does not judge other nodes' times.
     let judges = asked.ahead && skew::agrees(service)?;

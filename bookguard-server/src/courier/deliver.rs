@@ -3,6 +3,7 @@
 //! The dispatcher decides whose turn it is; `sender` makes the attempt. Invariant: for every delivery the dispatcher is told
 //! first that its place is free and then that it is done, even if its task panics.
 
+use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,13 +53,15 @@ pub(super) struct DeliveryContext {
     pub failures: Semaphore,
     /// Whether outcomes cannot be settled at present. An outage is reported once, not once per delivery.
     pub failing: AtomicBool,
-    /// When the operator was last told that sending fails because of this side.
-    pub complained: Mutex<Option<Instant>>,
+    /// When the operator was last told that sending fails because of this side, by the reason.
+    pub complained: Mutex<HashMap<String, Instant>>,
     pub metrics: Arc<DeliveryMetrics>,
 }
 
-/// How often the operator is told that sending fails because of this side: every attempt may fail that way.
+/// How often the operator is told of each reason why sending fails because of this side: every attempt may fail that way.
 const COMPLAIN: Duration = Duration::from_secs(60);
+/// The most reasons that the operator is told of in that time; there are few at once.
+const REASONS: usize = 16;
 
 /// Tells the dispatcher how far a delivery has come, at the latest when the guard is dropped.
 struct CompletionGuard {
@@ -149,7 +152,7 @@ impl DeliveryContext {
         }
         let (event_id, body) = (&delivery.event_id, &delivery.body);
         let destination = known.map(|(_, destination)| destination);
-        let attempting = self.attempt_within(patience, event_id, body, destination);
+        let attempting = self.attempt(patience, event_id, body, destination);
         let mut attempt = ASKER.scope(seat.asker(), attempting).await;
         attempt.url = known.map(|(endpoint, _)| endpoint.url.clone());
         let ended = ended(&attempt, patience);
@@ -177,20 +180,8 @@ impl DeliveryContext {
         settling.await
     }
 
-    /// Signs the body and sends it once.
+    /// Signs the body and sends it once. Gives up after `patience`.
     pub(super) async fn attempt(
-        &self,
-        event_id: &EventId,
-        body: &Arc<[u8]>,
-        destination: Option<&Destination>,
-    ) -> Attempt {
-        let patience = self.attempt_time;
-        self.attempt_within(patience, event_id, body, destination)
-            .await
-    }
-
-    /// Does the same as `attempt`, but gives up after `patience`.
-    async fn attempt_within(
         &self,
         patience: Duration,
         event_id: &EventId,
@@ -215,7 +206,7 @@ impl DeliveryContext {
         let body = Bytes::from_owner(Arc::clone(body));
         let attempt = self
             .sender
-            .send_within(patience, url, headers, body, now.ms())
+            .send(patience, url, headers, body, now.ms())
             .await;
         self.complain(&attempt);
         attempt
@@ -280,12 +271,10 @@ impl DeliveryContext {
         if attempt.class != Some(FailureClass::OurFault) {
             return;
         }
-        let mut told = self
-            .complained
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if is_due(&mut told, Instant::now()) {
-            let why = attempt.detail.as_deref().unwrap_or("unknown");
+        let why = attempt.detail.as_deref().unwrap_or("unknown");
+        let told = self.complained.lock();
+        let mut told = told.unwrap_or_else(PoisonError::into_inner);
+        if is_due(&mut told, why, Instant::now()) {
             tracing::error!("webhooks cannot be sent, through no fault of their receivers: {why}");
         }
     }
@@ -353,13 +342,14 @@ fn turned(
     }
 }
 
-/// Whether it is time to report something again; if so, notes that it is reported now.
-fn is_due(told: &mut Option<Instant>, now: Instant) -> bool {
-    let due = told.is_none_or(|at| now.saturating_duration_since(at) >= COMPLAIN);
-    if due {
-        *told = Some(now);
+/// Whether it is time to report this reason again; if so, notes that it is reported now.
+fn is_due(told: &mut HashMap<String, Instant>, why: &str, now: Instant) -> bool {
+    told.retain(|_, at| now.saturating_duration_since(*at) < COMPLAIN);
+    let is_due = told.len() < REASONS && !told.contains_key(why);
+    if is_due {
+        told.insert(why.to_owned(), now);
     }
-    due
+    is_due
 }
 
 /// The record of an attempt that ended before anything was sent.
@@ -407,9 +397,16 @@ mod tests {
     #[test]
     fn what_is_so_all_the_time_is_told_once_a_minute() {
         let began = Instant::now();
-        let mut told = None;
-        let due = [0, 1, 59, 60, 61, 119, 120, 300]
-            .map(|seconds| is_due(&mut told, began + Duration::from_secs(seconds)));
+        let mut told = HashMap::new();
+        let mut is_told = |why: &str, seconds| {
+            let now = began + Duration::from_secs(seconds);
+            is_due(&mut told, why, now)
+        };
+        let due = [0, 1, 59, 60, 61, 119, 120, 300].map(|seconds| is_told("no files", seconds));
         assert_eq!(due, [true, false, false, true, false, false, true, true]);
+        // One reason does not hide another, and all together have an end.
+        assert!(is_told("no secret", 301) && !is_told("no secret", 302));
+        let others = (0..2 * REASONS).filter(|n| is_told(&n.to_string(), 303));
+        assert_eq!(others.count(), REASONS - 2);
     }
 }

@@ -4,8 +4,7 @@
 //! [`TESTS_PER_PARTNER`] of a partner's endpoints and [`TESTS_AT_ONCE`] in all on this node; a test is never settled, claimed
 //! or repeated.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bookguard_core::engine::outbox::EndpointStanding;
 use bookguard_core::error::Error;
@@ -16,70 +15,63 @@ use bookguard_core::webhook::Attempt;
 
 use super::deliver::DeliveryContext;
 use super::sender::{ASKER, Asker};
+use crate::under_way::{Full, OneUnderWay, UnderWay};
 
 /// The most tests under way on one node: few, because each holds a request's connection.
 const TESTS_AT_ONCE: usize = 64;
 
-/// The endpoints under test, and whose they are.
-#[derive(Debug, Default)]
-pub(super) struct EndpointTests(Mutex<HashMap<EndpointId, PartnerId>>);
+/// The tests under way.
+#[derive(Debug)]
+pub(super) struct EndpointTests {
+    endpoints: Arc<UnderWay<EndpointId>>,
+    partners: Arc<UnderWay<PartnerId>>,
+}
 
 /// A test that was admitted. Dropping it lets the next test of the endpoint begin.
 #[derive(Debug)]
 pub struct EndpointTest {
-    tests: Arc<EndpointTests>,
     test: TestDelivery,
+    _places: (OneUnderWay<EndpointId>, OneUnderWay<PartnerId>),
+}
+
+impl Default for EndpointTests {
+    fn default() -> Self {
+        Self {
+            endpoints: UnderWay::new(1, usize::MAX),
+            partners: UnderWay::new(TESTS_PER_PARTNER, TESTS_AT_ONCE),
+        }
+    }
 }
 
 impl EndpointTests {
-    fn lock(&self) -> MutexGuard<'_, HashMap<EndpointId, PartnerId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Begins a test.
     ///
     /// # Errors
     /// `test_running`, `busy`.
-    pub(super) fn begin(self: &Arc<Self>, test: TestDelivery) -> Result<EndpointTest, Error> {
-        let mut under_test = self.lock();
-        if under_test.contains_key(&test.endpoint_id) {
-            return Err(Error::conflict(
-                "test_running",
-                format!(
-                    "A test of webhook endpoint {} is under way. Wait for its answer, fifteen seconds at most, and test again.",
-                    test.endpoint_id
-                ),
-            ));
-        }
-        let own = under_test.values().filter(|of| **of == test.partner_id);
-        if own.count() >= TESTS_PER_PARTNER {
-            return Err(Error::conflict(
-                "test_running",
-                format!(
-                    "Tests of {TESTS_PER_PARTNER} webhook endpoints of the partner are under way, the most at a time. Wait for an \
-                     answer, fifteen seconds at most, and test again."
-                ),
-            ));
-        }
-        if under_test.len() >= TESTS_AT_ONCE {
-            return Err(Error {
+    pub(super) fn begin(&self, test: TestDelivery) -> Result<EndpointTest, Error> {
+        let running = |why| Error::conflict("test_running", why);
+        let endpoint = self.endpoints.begin(test.endpoint_id).map_err(|_| {
+            running(format!(
+                "A test of webhook endpoint {} is under way. Wait for its answer, fifteen seconds at most, and test again.",
+                test.endpoint_id
+            ))
+        })?;
+        let partner = self.partners.begin(test.partner_id).map_err(|full| match full {
+            Full::Own => running(format!(
+                "Tests of {TESTS_PER_PARTNER} webhook endpoints of the partner are under way, the most at a time. Wait for an \
+                 answer, fifteen seconds at most, and test again."
+            )),
+            Full::All => Error {
                 message: format!(
                     "{TESTS_AT_ONCE} tests of webhook endpoints are under way on this node, the most at a time. Wait a moment, and test again."
                 ),
                 ..Error::busy()
-            });
-        }
-        under_test.insert(test.endpoint_id, test.partner_id);
+            },
+        })?;
         Ok(EndpointTest {
-            tests: Arc::clone(self),
             test,
+            _places: (endpoint, partner),
         })
-    }
-}
-
-impl Drop for EndpointTest {
-    fn drop(&mut self) {
-        self.tests.lock().remove(&self.test.endpoint_id);
     }
 }
 
@@ -104,7 +96,8 @@ impl EndpointTest {
             partner_id: *partner_id,
             standing: EndpointStanding::New,
         };
-        let attempting = context.attempt(event_id, body, destination.as_ref());
+        let patience = context.attempt_time;
+        let attempting = context.attempt(patience, event_id, body, destination.as_ref());
         ASKER.scope(asker, attempting).await
     }
 }

@@ -85,28 +85,20 @@ impl Proxy {
         let head = read_head(&mut stream).await?;
         match status(&head) {
             Some(200..=299) => Ok(stream),
-            Some(407) => Err(ProxyFault::whole(
-                "refused the credentials (407)".to_owned(),
-            )),
+            Some(407) => Err(ProxyFault::whole("refused the credentials (407)")),
             Some(status) => Err(ProxyFault {
                 what: format!("did not open a connection ({status})"),
                 whole: false,
             }),
-            None => Err(ProxyFault::whole(
-                "answered something other than HTTP".to_owned(),
-            )),
+            None => Err(ProxyFault::whole("answered something other than HTTP")),
         }
     }
 
     fn request(&self, to: SocketAddr) -> String {
-        let mut text = format!("CONNECT {to} HTTP/1.1\r\nhost: {to}\r\n");
-        if let Some(value) = &self.authorization {
-            text.push_str("proxy-authorization: ");
-            text.push_str(value);
-            text.push_str("\r\n");
-        }
-        text.push_str("\r\n");
-        text
+        let authorization = self.authorization.as_ref();
+        let authorization = authorization.map(|value| format!("proxy-authorization: {value}\r\n"));
+        let authorization = authorization.unwrap_or_default();
+        format!("CONNECT {to} HTTP/1.1\r\nhost: {to}\r\n{authorization}\r\n")
     }
 }
 
@@ -122,26 +114,21 @@ async fn read_head(stream: &mut TcpStream) -> Result<Vec<u8>, ProxyFault> {
     let mut head = Vec::with_capacity(512);
     loop {
         if let Some(end) = head.windows(4).position(|four| four == b"\r\n\r\n") {
-            return match head.len() == end + 4 || !is_open(&head) {
+            let is_open = matches!(status(&head), Some(200..=299));
+            return match head.len() == end + 4 || !is_open {
                 true => Ok(head),
-                false => Err(ProxyFault::whole("sent more than its answer".to_owned())),
+                false => Err(ProxyFault::whole("sent more than its answer")),
             };
         }
         if head.len() >= HEAD_BYTES {
-            return Err(ProxyFault::whole(
-                "sent an answer that does not end".to_owned(),
-            ));
+            return Err(ProxyFault::whole("sent an answer that does not end"));
         }
         match stream.read_buf(&mut head).await {
-            Ok(0) => return Err(ProxyFault::whole("closed the connection".to_owned())),
+            Ok(0) => return Err(ProxyFault::whole("closed the connection")),
             Ok(_) => {}
             Err(e) => return Err(ProxyFault::whole(format!("broke off: {e}"))),
         }
     }
-}
-
-fn is_open(head: &[u8]) -> bool {
-    matches!(status(head), Some(200..=299))
 }
 
 /// The status of an HTTP/1 answer.
@@ -154,8 +141,11 @@ fn status(head: &[u8]) -> Option<u16> {
 }
 
 impl ProxyFault {
-    fn whole(what: String) -> Self {
-        Self { what, whole: true }
+    fn whole(what: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            whole: true,
+        }
     }
 
     /// No tunnel to one of the receiver's addresses was open in time.

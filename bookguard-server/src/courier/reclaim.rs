@@ -11,18 +11,19 @@ use bookguard_core::features::deliveries::ReclaimDeliveries;
 use bookguard_core::service::Service;
 use tokio::time::sleep;
 
+use crate::apart::apart;
+
 /// How often this node reports its presence: often enough that a pause of the machine is not taken for its death.
 const ANSWER: Duration = Duration::from_millis(500);
 
 /// Reports this node's presence and takes back deliveries, without end. Returns at once if the database keeps no list of nodes.
 pub(super) async fn keep_reclaiming(service: Arc<Service>) {
     loop {
-        let asked = Arc::clone(&service);
-        // The service has reported a failure; the next turn makes up for it.
-        let gone = match tokio::task::spawn_blocking(move || asked.gone()).await {
-            Ok(Ok(None)) => return,
-            Ok(Ok(Some(gone))) => gone,
-            Ok(Err(_)) | Err(_) => Vec::new(),
+        let gone = match apart(&service, Service::gone).await {
+            Ok(None) => return,
+            Ok(Some(gone)) => gone,
+            // The service has reported a failure; the next turn makes up for it.
+            Err(_) => Vec::new(),
         };
         if gone.is_empty() {
             sleep(ANSWER).await;

@@ -14,8 +14,6 @@ mod resolver;
 
 use std::error::Error;
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +22,8 @@ use bookguard_core::limits::{
 };
 use bookguard_core::webhook::{Attempt, FailureClass, Phase, printable_head, retry_after_ms};
 use bytes::Bytes;
-use http_body::{Body as _, Frame};
+use http_body::Frame;
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::header::{
     ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT,
@@ -83,7 +82,6 @@ const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934
 pub struct Sender {
     client: Client<Connector, Watched>,
     rules: Arc<AddressRules>,
-    total_timeout: Duration,
 }
 
 /// The headers of a delivery, besides `content-type`, as ready-made values.
@@ -126,8 +124,8 @@ impl ExchangeError {
 }
 
 impl Sender {
-    /// Creates a sender whose attempts go only where `rules` allow, through `proxy` if there is one, and end after
-    /// `total_timeout`, answer included. What partners must not read about an attempt is logged.
+    /// Creates a sender whose attempts go only where `rules` allow, through `proxy` if there is one, and last for `total_timeout`
+    /// at most, answer included. What partners must not read about an attempt is logged.
     ///
     /// # Errors
     /// [`SenderError`] if TLS cannot be set up, which happens when the system has no CA certificates.
@@ -162,31 +160,14 @@ impl Sender {
             .pool_idle_timeout(IDLE_TIME)
             .http1_max_buf_size(RESPONSE_FIELDS_BYTES)
             .build(connector);
-        Ok(Sender {
-            client,
-            rules,
-            total_timeout,
-        })
+        Ok(Sender { client, rules })
     }
 
-    /// Posts `body` to `url` once and returns a record of the attempt; never fails itself.
+    /// Posts `body` to `url` once and returns a record of the attempt; never fails itself. It gives up after `patience`.
     ///
     /// `started_at` is now, in milliseconds since the epoch. Dropping the future abandons the attempt and closes its
     /// connection; the receiver may have received it nevertheless.
     pub async fn send(
-        &self,
-        url: &Url,
-        headers: DeliveryHeaders,
-        body: Bytes,
-        started_at: i64,
-    ) -> Attempt {
-        let patience = self.total_timeout;
-        self.send_within(patience, url, headers, body, started_at)
-            .await
-    }
-
-    /// Does the same as [`send`](Self::send), but gives up after `patience`.
-    pub async fn send_within(
         &self,
         patience: Duration,
         url: &Url,
@@ -239,7 +220,7 @@ impl Sender {
         let answer = answer.insert(Answer::begun(&response));
         let mut body = response.into_body();
         while answer.wants_more()
-            && let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await
+            && let Some(frame) = body.frame().await
         {
             match frame.map(Frame::into_data) {
                 Ok(Ok(chunk)) => answer.take(&chunk),

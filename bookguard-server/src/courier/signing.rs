@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::sender::DeliveryHeaders;
+use crate::apart::apart;
 
 /// How long an endpoint is cached, in milliseconds. After this, a deleted endpoint gets nothing more, and a changed one nothing
 /// at its former address.
@@ -158,9 +159,8 @@ impl EndpointReader {
         endpoint_id: EndpointId,
     ) -> Option<Option<(Endpoint, Destination)>> {
         let _turn = timeout(PATIENCE, self.turns.acquire()).await.ok()?;
-        let service = Arc::clone(&self.service);
-        let read = tokio::task::spawn_blocking(move || {
-            let mut reader = service.reader().ok()?;
+        let read = apart(&self.service, move |service| {
+            let mut reader = service.reader()?;
             reader.snapshot();
             let read = reader.endpoint(&endpoint_id).and_then(|found| {
                 let Some((_, endpoint)) = found else {
@@ -173,9 +173,9 @@ impl EndpointReader {
                 };
                 Ok(Some((endpoint, destination)))
             });
-            read.map_err(|error| service.fault(&error)).ok()
+            read.map_err(|error| service.fault(&error))
         });
-        read.await.ok().flatten()
+        read.await.ok()
     }
 }
 

@@ -23,7 +23,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::call::{ToolRefusal, Tools};
-use super::endpoint::Arguments;
+use super::endpoint::{Arguments, Written, code_of};
 use super::{NAME, PROTOCOL_VERSIONS, TITLE};
 use crate::media;
 
@@ -76,6 +76,23 @@ impl Answers {
             .call(name, &arguments, &parts.headers, &sent.cost);
         called.await
     }
+
+    /// Calls a tool, and puts into the result what `members` makes of its output. `None` if there is no such tool.
+    async fn answer(
+        &self,
+        name: &str,
+        arguments: Option<Value>,
+        context: &RequestContext<RoleServer>,
+        members: impl FnOnce(String) -> serde_json::Result<Written> + Send + 'static,
+    ) -> Option<Result<(), ToolRefusal>> {
+        let called = self.call(name, arguments, context).await?;
+        let (_, sent) = sent(context)?;
+        let written = match called {
+            Ok(output) => self.tools.write(output, members, &sent.cost).await,
+            Err(refused) => Err(refused),
+        };
+        Some(written.map(|written| sent.answer_with(written)))
+    }
 }
 
 impl ServerHandler for Answers {
@@ -110,33 +127,23 @@ impl ServerHandler for Answers {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let called = self.call(&request.name, None, &context).await;
-        let (Some(called), Some((_, sent))) = (called, sent(&context)) else {
-            let message = "There is no such tool. tools/list names them.";
-            return Err(ErrorData::invalid_params(message, None));
+        let members = |body: String| {
+            let content = to_raw_value(&[ContentBlock::text(&*body)])?;
+            let structured = RawValue::from_string(body)?;
+            Ok(vec![
+                ("content", content),
+                ("structuredContent", structured),
+            ])
         };
-        let written = match called {
-            Ok(body) => {
-                let members = |body: String| {
-                    let content = to_raw_value(&[ContentBlock::text(&*body)])?;
-                    let structured = RawValue::from_string(body)?;
-                    Ok(vec![
-                        ("content", content),
-                        ("structuredContent", structured),
-                    ])
-                };
-                let written = self.tools.write(body, members, &sent.cost);
-                written.await
-            }
-            Err(refused) => Err(refused),
-        };
-        let result = match written {
-            Ok(written) => {
-                sent.answer_with(written);
-                CallToolResult::success(vec![])
-            }
+        let answered = self.answer(&request.name, None, &context, members).await;
+        let result = match answered {
+            Some(Ok(())) => CallToolResult::success(vec![]),
             // No structured content: it would have to match the tool's output schema.
-            Err(refused) => CallToolResult::error(vec![ContentBlock::text(refused.body)]),
+            Some(Err(refused)) => CallToolResult::error(vec![ContentBlock::text(refused.body)]),
+            None => {
+                let message = "There is no such tool. tools/list names them.";
+                return Err(ErrorData::invalid_params(message, None));
+            }
         };
         Ok(result.into())
     }
@@ -185,8 +192,6 @@ impl ServerHandler for Answers {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        // The answers for unknown resources and for another partner's must be identical, so they repeat nothing of the request.
-        let unknown = || ErrorData::resource_not_found("There is no such resource.", None);
         let (head, tail) = EVIDENCE;
         let rest = request.uri.strip_prefix(head);
         // A URI without a booking id is looked up all the same, so that it is as unknown as others and counts as much.
@@ -194,29 +199,20 @@ impl ServerHandler for Answers {
             .and_then(|rest| rest.strip_suffix(tail))
             .unwrap_or_default();
         let arguments = json!({ "bookingId": booking_id });
-        let answered = self.call("get_evidence", Some(arguments), &context).await;
-        let (Some(answered), Some((_, sent))) = (answered, sent(&context)) else {
-            return Err(unknown());
+        let members = |packet: String| {
+            let contents = ResourceContents::text(packet, request.uri);
+            let contents = contents.with_mime_type(media::JSON);
+            Ok(vec![("contents", to_raw_value(&[contents])?)])
         };
-        let written = match answered {
-            Ok(packet) => {
-                let members = |packet: String| {
-                    let contents = ResourceContents::text(packet, request.uri);
-                    let contents = contents.with_mime_type(media::JSON);
-                    Ok(vec![("contents", to_raw_value(&[contents])?)])
-                };
-                let written = self.tools.write(packet, members, &sent.cost);
-                written.await
-            }
-            Err(refused) => Err(refused),
-        };
-        match written {
-            Ok(written) => {
-                sent.answer_with(written);
-                Ok(ReadResourceResult::new(vec![]).into())
-            }
-            Err(refused) if refused.status == StatusCode::NOT_FOUND => Err(unknown()),
-            Err(refused) => Err(error(&refused)),
+        let answered = self.answer("get_evidence", Some(arguments), &context, members);
+        match answered.await {
+            Some(Ok(())) => Ok(ReadResourceResult::new(vec![]).into()),
+            Some(Err(refused)) if refused.status != StatusCode::NOT_FOUND => Err(error(&refused)),
+            // The answers for unknown resources and for another partner's must be identical, so they repeat nothing of the request.
+            Some(Err(_)) | None => Err(ErrorData::resource_not_found(
+                "There is no such resource.",
+                None,
+            )),
         }
     }
 
@@ -293,10 +289,5 @@ fn resources(page: &str) -> ListResourcesResult {
 fn error(refused: &ToolRefusal) -> ErrorData {
     let body: Value = serde_json::from_str(&refused.body).unwrap_or_default();
     let message = body["message"].as_str().unwrap_or("Refused.").to_owned();
-    let code = if refused.status.is_server_error() {
-        ErrorCode::INTERNAL_ERROR
-    } else {
-        ErrorCode::INVALID_REQUEST
-    };
-    ErrorData::new(code, message, Some(body))
+    ErrorData::new(code_of(refused.status), message, Some(body))
 }

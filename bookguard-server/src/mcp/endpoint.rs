@@ -9,13 +9,13 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bookguard_core::error::Error;
 use bookguard_core::limits::BODY_BYTES;
 use bytes::Bytes;
+use http_body_util::{BodyExt as _, Collected};
 use poem::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderValue,
 };
@@ -100,24 +100,22 @@ impl McpEndpoint {
 
     /// Receives a message and answers it, or refuses it unread.
     async fn take(&self, request: &mut Request) -> Result<Response, Refusal> {
+        if let Some(callers) = &self.callers {
+            callers.check(request.headers(), request.uri().authority())?;
+        }
         incoming::accepts(request.headers(), media::JSON)?;
         let headers = request.headers().clone();
-        let caller = match headers.contains_key("x-api-key") {
+        let from = incoming::address(request);
+        let (payer, few) = match headers.contains_key("x-api-key") {
             true => {
-                let payer = Payer::at(incoming::address(request));
-                Some(self.app.identify(&headers, payer).await?)
+                let caller = self.app.identify(&headers, Payer::at(from)).await?;
+                (Some(Payer::of(&caller)), (BODY_BYTES, ARRIVAL))
             }
             false => {
-                self.app.admit_stranger(incoming::address(request))?;
-                None
+                self.app.admit_stranger(from)?;
+                (None, (STRANGER_BYTES, STRANGERS_ARRIVAL))
             }
         };
-        let few = if caller.is_some() {
-            (BODY_BYTES, ARRIVAL)
-        } else {
-            (STRANGER_BYTES, STRANGERS_ARRIVAL)
-        };
-        let payer = caller.as_ref().map(Payer::of);
         let room = || match payer {
             Some(Payer::Partner(partner_id)) => {
                 self.app.has_budget(&partner_id)?;
@@ -226,14 +224,7 @@ impl Endpoint for McpEndpoint {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        let allowed = match &self.callers {
-            Some(callers) => callers.check(request.headers(), request.uri().authority()),
-            None => Ok(()),
-        };
-        let answer = match allowed {
-            Ok(()) => self.take(&mut request).await,
-            Err(refusal) => Err(refusal),
-        };
+        let answer = self.take(&mut request).await;
         if answer.is_err() {
             let body = request.take_body();
             incoming::discard(request.headers(), body).await;
@@ -298,19 +289,13 @@ async fn respond<B>(
     written: &OnceLock<Written>,
 ) -> Response
 where
-    B: http_body::Body<Data = Bytes, Error = Infallible> + Unpin,
+    B: http_body::Body<Data = Bytes, Error = Infallible>,
 {
-    let (head, mut body) = response.into_parts();
-    let mut bytes = Vec::new();
-    while let Some(Ok(frame)) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await
-    {
-        if let Ok(data) = frame.into_data() {
-            bytes.extend_from_slice(&data);
-        }
-    }
+    let (head, body) = response.into_parts();
+    let Ok(bytes) = body.collect().await.map(Collected::to_bytes);
     if head.headers.get(CONTENT_TYPE) == Some(&JSON) {
         let joined = written.get().and_then(|written| join(&bytes, written));
-        return json(head.status, joined.unwrap_or(bytes));
+        return json(head.status, joined.map_or(bytes, Bytes::from));
     }
     if head.status.is_success() {
         let mut response = Response::from(bytes);
@@ -319,11 +304,7 @@ where
     }
     let fault = MessageFault {
         id,
-        code: if head.status.is_server_error() {
-            ErrorCode::INTERNAL_ERROR
-        } else {
-            ErrorCode::INVALID_REQUEST
-        },
+        code: code_of(head.status),
         message: String::from_utf8_lossy(&bytes).into_owned(),
     };
     let status = match head.status {
@@ -332,6 +313,14 @@ where
         status => status,
     };
     json(status, fault.to_json())
+}
+
+/// The error code for a status that refuses.
+pub(super) fn code_of(status: StatusCode) -> ErrorCode {
+    match status.is_server_error() {
+        true => ErrorCode::INTERNAL_ERROR,
+        false => ErrorCode::INVALID_REQUEST,
+    }
 }
 
 /// A JSON-RPC response with a result.

@@ -3,10 +3,11 @@
 //! Announcing a large message reserves nothing: bytes are counted as they arrive. Invariant: everything taken is given back
 //! when its holder is dropped.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bookguard_core::error::Error;
 use bookguard_core::model::PartnerId;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::MESSAGE_BYTES;
 use crate::refusal::Refusal;
@@ -20,22 +21,23 @@ const ALL_BYTES: usize = 8 * MESSAGE_BYTES;
 /// The large messages in memory.
 pub(super) struct LargeMessages {
     in_progress: Arc<UnderWay<PartnerId>>,
-    /// The bytes of all of them.
-    bytes: Mutex<usize>,
+    /// The bytes that are left for them.
+    room: Semaphore,
 }
 
 /// A permit for one large message.
 pub(super) struct LargeMessage<'p> {
     large_messages: &'p LargeMessages,
     _place: OneUnderWay<PartnerId>,
-    bytes: usize,
+    /// The bytes received so far.
+    held: SemaphorePermit<'p>,
 }
 
 impl Default for LargeMessages {
     fn default() -> Self {
         Self {
             in_progress: UnderWay::new(EACH, usize::MAX),
-            bytes: Mutex::default(),
+            room: Semaphore::new(ALL_BYTES),
         }
     }
 }
@@ -53,12 +55,16 @@ impl LargeMessages {
         Ok(LargeMessage {
             large_messages: self,
             _place: place,
-            bytes: 0,
+            held: self.room(0)?,
         })
     }
 
-    fn bytes(&self) -> MutexGuard<'_, usize> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn room(&self, bytes: usize) -> Result<SemaphorePermit<'_>, Refusal> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.room.try_acquire_many(bytes).map_err(|_| {
+            let message = "Too many large messages are being read. Try again in a moment.";
+            Error::unavailable(message).into()
+        })
     }
 }
 
@@ -68,21 +74,9 @@ impl LargeMessage<'_> {
     /// # Errors
     /// `unavailable` if all messages together would be too large.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
-        let mut held = self.large_messages.bytes();
-        let all = *held - self.bytes + bytes;
-        if all > ALL_BYTES {
-            let message = "Too many large messages are being read. Try again in a moment.";
-            return Err(Error::unavailable(message).into());
-        }
-        *held = all;
-        self.bytes = bytes;
+        let more = bytes.saturating_sub(self.held.num_permits());
+        self.held.merge(self.large_messages.room(more)?);
         Ok(())
-    }
-}
-
-impl Drop for LargeMessage<'_> {
-    fn drop(&mut self) {
-        *self.large_messages.bytes() -= self.bytes;
     }
 }
 
@@ -120,6 +114,6 @@ mod tests {
         assert!(held[0].hold(11).is_ok());
         drop(large);
         held.clear();
-        assert_eq!(*large_messages.bytes(), 0);
+        assert_eq!(large_messages.room.available_permits(), ALL_BYTES);
     }
 }

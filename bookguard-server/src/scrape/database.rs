@@ -18,18 +18,10 @@ use bookguard_core::store::read::Reader;
 use tokio::time::{Instant, sleep};
 
 use super::LastLook;
+use crate::apart::apart;
 
 /// How often to look: as often as metrics are usually scraped.
 const TURN: Duration = Duration::from_secs(5);
-
-/// The statuses of endpoints, as the interface names them.
-pub(super) const STATUSES: [(EndpointStatus, &str); 5] = [
-    (EndpointStatus::Active, "active"),
-    (EndpointStatus::Failing, "failing"),
-    (EndpointStatus::Suspended, "suspended"),
-    (EndpointStatus::Disabled, "disabled"),
-    (EndpointStatus::Gone, "gone"),
-];
 
 /// What a look found.
 #[derive(Debug, Default)]
@@ -38,8 +30,8 @@ pub(crate) struct Found {
     pub(super) is_sound: bool,
     pub(super) waiting: WaitingDeliveries,
     pub(super) leased: u64,
-    /// Endpoints, in the order of [`STATUSES`].
-    pub(super) endpoints: [u64; STATUSES.len()],
+    /// Endpoints, in the order of [`EndpointStatus::WORDS`].
+    pub(super) endpoints: [u64; EndpointStatus::WORDS.len()],
     /// When the newest backup was made, in seconds since the epoch, 0 if there is none; `None` if no folder of backups is
     /// known.
     pub(super) backed_up: Option<i64>,
@@ -119,7 +111,8 @@ async fn look(service: &Arc<Service>) -> Result<Found, Error> {
     loop {
         let (statuses, next) = page(service, move |reader| reader.endpoint_statuses(after)).await?;
         for status in statuses {
-            let place = STATUSES.iter().position(|(known, _)| *known == status);
+            let mut known = EndpointStatus::WORDS.iter();
+            let place = known.position(|(_, known)| *known == status);
             found.endpoints[place.expect("the table has every status")] += 1;
         }
         after = next;
@@ -164,14 +157,4 @@ async fn page<T: Send + 'static>(
     let found = found.await?;
     sleep(began.elapsed() * PAUSE_SHARE).await;
     Ok(found)
-}
-
-/// Works on a thread that may wait.
-async fn apart<T: Send + 'static>(
-    service: &Arc<Service>,
-    work: impl FnOnce(&Service) -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    let service = Arc::clone(service);
-    let done = tokio::task::spawn_blocking(move || work(&service)).await;
-    done.unwrap_or_else(|error| Err(Error::internal(format!("a look did not end: {error}"))))
 }

@@ -151,35 +151,28 @@ impl WitnessFolder {
             .append(true)
             .open(path.join("lock"));
         let lock = lock.map_err(|e| format!("the lock {} cannot be taken: {e}", at("lock")))?;
-        match take(&lock) {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(format!(
-                    "another process is the witness of {shown}; stop it first"
-                ));
+        take(&lock).map_err(|e| match e {
+            TryLockError::WouldBlock => {
+                format!("another process is the witness of {shown}; stop it first")
             }
-            Err(TryLockError::Error(e)) => {
-                return Err(format!("the lock {} cannot be taken: {e}", at("lock")));
-            }
-        }
-        let read =
-            |name: &str| fs::read_to_string(path.join(name)).map_err(|e| (name.to_owned(), e));
-        let unreadable = |(name, e): (String, io::Error)| {
-            let file = at(&name);
-            match (name.as_str(), e.kind()) {
+            TryLockError::Error(e) => format!("the lock {} cannot be taken: {e}", at("lock")),
+        })?;
+        let read = |name: &str| {
+            let file = at(name);
+            fs::read_to_string(path.join(name)).map_err(|e| match (name, e.kind()) {
                 ("cosigned", io::ErrorKind::NotFound) => format!(
                     "{file} is missing, so this witness no longer knows what it has cosigned and could vouch for a forked log. \
                      Put the file back; if it is lost, make a new witness and tell the logs its key"
                 ),
                 _ => format!("{file} cannot be read: {e}"),
-            }
+            })
         };
-        let logs = keys(&read("logs").map_err(unreadable)?)
+        let logs = keys(&read("logs")?)
             .map_err(|(line, why)| format!("{}, line {line}: {why}", at("logs")))?;
         let audits =
             audits(path, &logs, auditor).map_err(|why| format!("{}: {why}", at("logs")))?;
         let logs = logs.into_iter().map(|(key, _)| key).collect();
-        let text = read("cosigned").map_err(unreadable)?;
+        let text = read("cosigned")?;
         let damaged = |why: String| {
             format!(
                 "{} is damaged: {why}. Put back the file as it was",

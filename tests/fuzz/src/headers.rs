@@ -9,7 +9,7 @@ use http::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH};
 use crate::courier::address::AddressRules;
 use crate::incoming::idempotency_key;
 use crate::server::negotiation::{entity_tag, is_current, known_tags, names, prefers_page, wish};
-use crate::server::proxies::TrustedProxies;
+use crate::server::proxies::{ProxyHeader, TrustedProxies};
 use crate::traces::parent::trace_parent;
 
 const PAGE: &str = "text/html";
@@ -112,11 +112,15 @@ pub fn forwarded(bytes: &[u8]) {
     let client = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 9));
     let proxy = SocketAddr::from(([127, 0, 0, 1], 4711));
     let stranger = SocketAddr::from(([198, 51, 100, 1], 4711));
-    for (word, name, hop) in [
-        ("x-forwarded-for", "x-forwarded-for", "203.0.113.9"),
-        ("forwarded", "forwarded", "for=203.0.113.9;proto=https"),
+    for (header, name, hop) in [
+        (ProxyHeader::XForwardedFor, "x-forwarded-for", "203.0.113.9"),
+        (
+            ProxyHeader::Forwarded,
+            "forwarded",
+            "for=203.0.113.9;proto=https",
+        ),
     ] {
-        let trusted = TrustedProxies::parse(&["127.0.0.0/8".to_owned()], Some(word)).unwrap();
+        let trusted = TrustedProxies::new(&["127.0.0.0/8".to_owned()], header).unwrap();
         let name = HeaderName::from_static(name);
         let Some(mut headers) = lines(bytes, &name) else {
             return;

@@ -15,32 +15,18 @@ use crate::api::forms::{PARAMETER, WORDS};
 use bookguard_core::input::Json;
 
 /// The parameters of paths: name, description, and the prefix of its ids.
+// One row, one line.
+#[rustfmt::skip]
 const IN_PATH: [(&str, &str, Option<&str>); 12] = [
     ("partnerId", "The partner.", Some(noun::Partner::PREFIX)),
     ("bookingId", "The booking.", Some(noun::Booking::PREFIX)),
     ("apiKeyId", "The API key.", Some(noun::ApiKey::PREFIX)),
-    (
-        "consoleSessionId",
-        "The console session.",
-        Some(noun::ConsoleSession::PREFIX),
-    ),
-    (
-        "endpointId",
-        "The webhook endpoint.",
-        Some(noun::Endpoint::PREFIX),
-    ),
+    ("consoleSessionId", "The console session.", Some(noun::ConsoleSession::PREFIX)),
+    ("endpointId", "The webhook endpoint.", Some(noun::Endpoint::PREFIX)),
     ("eventId", "The webhook event.", Some(noun::Event::PREFIX)),
     ("recoveryId", "The recovery.", Some(noun::Recovery::PREFIX)),
-    (
-        "itemId",
-        "The evidence item.",
-        Some(noun::EvidenceItem::PREFIX),
-    ),
-    (
-        "resolutionId",
-        "The resolution.",
-        Some(noun::Resolution::PREFIX),
-    ),
+    ("itemId", "The evidence item.", Some(noun::EvidenceItem::PREFIX)),
+    ("resolutionId", "The resolution.", Some(noun::Resolution::PREFIX)),
     ("shareId", "The share.", Some(noun::Share::PREFIX)),
     ("holdId", "The hold.", Some(noun::Hold::PREFIX)),
     ("policyId", "The policy.", None),

@@ -7,20 +7,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use ipnet::IpNet;
-use serde::Deserialize;
 
 use super::table::{self, RangeRule};
 
 /// A range of addresses that share a prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subnet(IpNet);
-
-/// Text that is not a subnet an operator could allow. The message names the text and what to write instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubnetError {
-    message: String,
-}
 
 impl Subnet {
     /// Creates an IPv4 range of the table.
@@ -53,7 +45,7 @@ impl Subnet {
     ///
     /// # Errors
     /// If the text is neither, or holds IPv4-mapped IPv6 addresses, which no address is compared with.
-    pub fn range(text: &str) -> Result<Self, SubnetError> {
+    pub fn range(text: &str) -> Result<Self, String> {
         let subnet = read(text)?;
         let first = subnet.0.addr();
         if first.to_canonical() != first {
@@ -85,10 +77,10 @@ impl Subnet {
 }
 
 impl FromStr for Subnet {
-    type Err = SubnetError;
+    type Err = String;
 
     /// Parses `address/prefix` or a single address, and refuses a range that allowing would have no effect on.
-    fn from_str(text: &str) -> Result<Self, SubnetError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let subnet = read(text)?;
         let range = table::range_of(subnet.0.addr());
         match range.rule {
@@ -111,7 +103,7 @@ impl FromStr for Subnet {
 
 /// Parses `address/prefix` or a single address. The crate's own parser accepts bits beyond the prefix and does not say what is
 /// wrong.
-fn read(text: &str) -> Result<Subnet, SubnetError> {
+fn read(text: &str) -> Result<Subnet, String> {
     let (address, prefix) = match text.split_once('/') {
         Some((address, prefix)) => (address, Some(prefix)),
         None => (text, None),
@@ -143,18 +135,9 @@ fn read(text: &str) -> Result<Subnet, SubnetError> {
     Ok(Subnet(net))
 }
 
-fn fail(text: &str, why: &str) -> SubnetError {
-    SubnetError {
-        message: format!("`{text}` {why}"),
-    }
-}
-
-impl TryFrom<String> for Subnet {
-    type Error = SubnetError;
-
-    fn try_from(text: String) -> Result<Self, SubnetError> {
-        text.parse()
-    }
+/// Names a text that is not a subnet which an operator could allow, and what to write instead.
+fn fail(text: &str, why: &str) -> String {
+    format!("`{text}` {why}")
 }
 
 impl fmt::Display for Subnet {
@@ -162,14 +145,6 @@ impl fmt::Display for Subnet {
         self.0.fmt(f)
     }
 }
-
-impl fmt::Display for SubnetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for SubnetError {}
 
 #[cfg(test)]
 mod tests {
@@ -207,7 +182,7 @@ mod tests {
             ("::ffff:10.0.0.0/104", "allow the IPv4 subnet"),
             ("2002:a00::/24", "allow the IPv4 subnet"),
         ] {
-            let error = text.parse::<Subnet>().unwrap_err().to_string();
+            let error = text.parse::<Subnet>().unwrap_err();
             assert!(
                 error.starts_with(&format!("`{text}`")) && error.contains(part),
                 "{error}"

@@ -14,6 +14,7 @@ use tokio::time::error::Elapsed;
 use super::ExchangeError;
 use super::meter::Excess;
 use super::resolver::LookupFailed;
+use crate::causes::{cause, chain};
 use crate::courier::address::RefusedAddress;
 use crate::courier::proxy::ProxyFault;
 
@@ -96,14 +97,13 @@ impl AttemptFailure {
     /// Interprets an error of an attempt that had reached `phase`, over TLS or not.
     pub(super) fn of(broken: &ExchangeError, https: bool, phase: Phase) -> Self {
         let error = broken.cause();
-        if let Some(refused) = chain(error).find_map(|cause| cause.downcast_ref::<RefusedAddress>())
-        {
+        if let Some(refused) = cause(error) {
             return AttemptFailure::blocked(refused);
         }
-        if let Some(failed) = chain(error).find_map(|cause| cause.downcast_ref::<LookupFailed>()) {
+        if let Some(failed) = cause::<LookupFailed>(error) {
             return AttemptFailure::new(Phase::Dns, FailureClass::DnsError, &failed.to_string());
         }
-        if let Some(fault) = chain(error).find_map(|cause| cause.downcast_ref::<ProxyFault>()) {
+        if let Some(fault) = cause::<ProxyFault>(error) {
             return AttemptFailure::new(Phase::Connect, FailureClass::OurFault, &fault.to_string());
         }
         let root = root(error);
@@ -111,7 +111,7 @@ impl AttemptFailure {
             return AttemptFailure::excess(excess, phase);
         }
         if broken.is_connect() {
-            let (phase, class) = while_connecting(root.as_ref(), https);
+            let (phase, class) = while_connecting(root.as_ref(), https, phase);
             return AttemptFailure::new(phase, class, &innermost(error));
         }
         let mut http = chain(error).filter_map(|cause| cause.downcast_ref::<hyper::Error>());
@@ -161,27 +161,23 @@ impl AttemptFailure {
     }
 }
 
-fn while_connecting(root: Option<&Root<'_>>, https: bool) -> (Phase, FailureClass) {
-    let Some(Root { error, wrapped }) = root else {
-        // TLS can fail before any byte is sent, for example when no certificate can have the name.
-        return if https {
-            (Phase::Tls, FailureClass::TlsError)
-        } else {
-            (Phase::Connect, FailureClass::ConnectionRefused)
-        };
+/// The phase and the class of an attempt that had reached this phase when it got no connection.
+fn while_connecting(root: Option<&Root<'_>>, https: bool, reached: Phase) -> (Phase, FailureClass) {
+    // TLS can fail before any byte is sent, for example when no certificate can have the name.
+    let through_tls = https && root.is_none_or(|root| root.wrapped);
+    let phase = match reached {
+        Phase::Dns => Phase::Dns,
+        _ if through_tls => Phase::Tls,
+        _ => Phase::Connect,
     };
-    let through_tls = https && *wrapped;
-    let phase = if through_tls {
-        Phase::Tls
-    } else {
-        Phase::Connect
-    };
-    let class = match error.kind() {
-        _ if is_our_fault(error) => FailureClass::OurFault,
-        io::ErrorKind::TimedOut => FailureClass::Timeout,
-        io::ErrorKind::ConnectionReset
-        | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::BrokenPipe => FailureClass::ConnectionReset,
+    let class = match root.map(|root| root.error.kind()) {
+        _ if root.is_some_and(|root| is_our_fault(root.error)) => FailureClass::OurFault,
+        Some(io::ErrorKind::TimedOut) => FailureClass::Timeout,
+        Some(
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe,
+        ) => FailureClass::ConnectionReset,
         _ if through_tls => FailureClass::TlsError,
         _ => FailureClass::ConnectionRefused,
     };
@@ -241,18 +237,9 @@ fn is_given_up(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Elapsed>())
 }
 
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    let mut next: Option<&(dyn Error + 'static)> = Some(error);
-    std::iter::from_fn(move || {
-        let cause = next?;
-        next = cause.source();
-        Some(cause)
-    })
-}
-
 /// The first I/O error of the chain, unwrapped to its innermost I/O error.
 fn root<'a>(error: &'a (dyn Error + 'static)) -> Option<Root<'a>> {
-    let mut error = chain(error).find_map(|cause| cause.downcast_ref::<io::Error>())?;
+    let mut error: &io::Error = cause(error)?;
     let wrapped = error.get_ref().is_some() && !is_given_up(error);
     while let Some(inner) = error
         .get_ref()
@@ -286,7 +273,8 @@ mod tests {
         let elapsed = tokio::time::timeout(Duration::ZERO, std::future::pending::<()>()).await;
         let error = io::Error::new(io::ErrorKind::TimedOut, elapsed.unwrap_err());
         let ended = (Phase::Connect, FailureClass::Timeout);
-        assert_eq!(while_connecting(root(&error).as_ref(), true), ended);
+        let reached = while_connecting(root(&error).as_ref(), true, Phase::Connect);
+        assert_eq!(reached, ended);
         let told = "an address of the receiver took no connection in time";
         assert_eq!(innermost(&error), told);
     }
@@ -302,10 +290,17 @@ mod tests {
             let error = io::Error::from_raw_os_error(code);
             let ended = (Phase::Connect, class);
             assert_eq!(
-                while_connecting(root(&error).as_ref(), true),
+                while_connecting(root(&error).as_ref(), true, Phase::Connect),
                 ended,
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn a_look_up_that_fails_for_want_of_files_fails_while_the_name_is_looked_up() {
+        let error = io::Error::from_raw_os_error(24);
+        let ended = while_connecting(root(&error).as_ref(), true, Phase::Dns);
+        assert_eq!(ended, (Phase::Dns, FailureClass::OurFault));
     }
 }

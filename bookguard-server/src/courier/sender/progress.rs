@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -28,7 +28,8 @@ pub(super) struct Progress(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    step: AtomicU8,
+    /// Its place in [`STEPS`].
+    step: AtomicUsize,
     /// How long the attempt may take, if it is one.
     patience: Option<Duration>,
     /// Whether the attempt waits for a proxy to open a connection.
@@ -44,11 +45,6 @@ const STEPS: [Phase; 6] = [
     Phase::Headers,
     Phase::Body,
 ];
-const RESOLVING: u8 = 1;
-const RESOLVED: u8 = 2;
-const CONNECTED: u8 = 3;
-const SENT: u8 = 4;
-const ANSWERED: u8 = 5;
 
 impl Progress {
     /// The progress of an attempt that may take this long.
@@ -66,19 +62,14 @@ impl Progress {
 
     /// Notes that the attempt is in `phase`, unless it is already further.
     pub(super) fn reached(&self, phase: Phase) {
-        let step = match phase {
-            Phase::Dns => RESOLVING,
-            Phase::Connect => RESOLVED,
-            Phase::Tls => CONNECTED,
-            Phase::Send | Phase::Headers => SENT,
-            Phase::Body => ANSWERED,
-        };
+        let step = STEPS.iter().rposition(|known| *known == phase);
+        let step = step.unwrap_or_default();
         self.0.step.fetch_max(step, Ordering::Relaxed);
     }
 
     /// The phase the attempt is in.
     pub(super) fn phase(&self) -> Phase {
-        STEPS[usize::from(self.0.step.load(Ordering::Relaxed))]
+        STEPS[self.0.step.load(Ordering::Relaxed)]
     }
 
     /// Notes whether the attempt waits for the proxy.
@@ -89,7 +80,7 @@ impl Progress {
     /// Whether the attempt waits for the proxy. This is false once the request is sent: a pooled connection may have become
     /// free meanwhile.
     pub(super) fn is_at_proxy(&self) -> bool {
-        self.0.proxy.load(Ordering::Relaxed) && self.0.step.load(Ordering::Relaxed) < SENT
+        self.0.proxy.load(Ordering::Relaxed) && self.phase() < Phase::Headers
     }
 
     /// Wraps `bytes` in a request body that reports when the connection takes it.

@@ -190,9 +190,7 @@ impl CheckedResolver {
             complaints: Arc::new(ReportedNames(Mutex::new(ReportedLately::nothing()))),
         }
     }
-}
 
-impl CheckedResolver {
     /// Resolves a URL's host, a name or a literal address. The port of each result is 0.
     pub(super) async fn addresses(
         &self,

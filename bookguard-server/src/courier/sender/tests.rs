@@ -133,17 +133,21 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     String::from_utf8(request).ok()
 }
 
-fn sender() -> Sender {
+/// A sender, and how long its attempts may take.
+type Timed = (Sender, Duration);
+
+fn sender() -> Timed {
     sender_under(AddressRules::dev(), 10_000)
 }
 
 /// A sender with a timeout short enough for tests.
-fn impatient() -> Sender {
+fn impatient() -> Timed {
     sender_under(AddressRules::dev(), 150)
 }
 
-fn sender_under(rules: AddressRules, total_ms: u64) -> Sender {
-    Sender::new(rules, None, Duration::from_millis(total_ms)).unwrap()
+fn sender_under(rules: AddressRules, total_ms: u64) -> Timed {
+    let patience = Duration::from_millis(total_ms);
+    (Sender::new(rules, None, patience).unwrap(), patience)
 }
 
 /// A listener, and its address with this scheme.
@@ -163,7 +167,7 @@ async fn replied(reply: Reply) -> Attempt {
     attempt(&sender(), &Receiver::start(reply).await.url).await
 }
 
-async fn attempt(sender: &Sender, url: &Url) -> Attempt {
+async fn attempt((sender, patience): &Timed, url: &Url) -> Attempt {
     let headers = DeliveryHeaders {
         service_signature: HeaderValue::from_static("sha256=00"),
         webhook_id: HeaderValue::from_static("evt_1"),
@@ -172,6 +176,7 @@ async fn attempt(sender: &Sender, url: &Url) -> Attempt {
     };
     sender
         .send(
+            *patience,
             url,
             headers,
             Bytes::from_static(BODY.as_bytes()),
@@ -608,8 +613,9 @@ async fn a_blocked_address_is_never_connected_to_literal_or_resolved() {
     // Here only the resolver checks the address.
     let resolver_alone = Sender {
         rules: Arc::new(AddressRules::dev()),
-        ..only_http()
+        ..only_http().0
     };
+    let resolver_alone = (resolver_alone, strict.1);
     for (sender, host) in [
         (&strict, "127.0.0.1"),
         (&strict, "[::ffff:7f00:1]"),
@@ -665,6 +671,7 @@ async fn connections_beyond_those_kept_carry_one_attempt() {
     let patience = Duration::from_secs(10);
     let one = Places::new(1, KEPT_TIME);
     let sender = Sender::keeping(one, AddressRules::dev(), None, patience).unwrap();
+    let sender = (sender, patience);
     for _ in 0..3 {
         for receiver in [&first, &second] {
             assert!(attempt(&sender, &receiver.url).await.delivered());
@@ -683,6 +690,7 @@ async fn a_connection_that_is_used_all_the_time_gives_its_place_to_another() {
     let (time, patience) = (Duration::from_secs(1), Duration::from_secs(10));
     let one = Places::new(1, time);
     let sender = Sender::keeping(one, AddressRules::dev(), None, patience).unwrap();
+    let sender = (sender, patience);
     for receiver in [&first, &second, &second] {
         assert!(attempt(&sender, &receiver.url).await.delivered());
     }

@@ -19,13 +19,19 @@ use reqwest::header::HeaderValue;
 use serde_json::json;
 use tokio::net::TcpListener;
 
+/// A sender, and how long its attempts may take.
+type Timed = (Sender, Duration);
+
 /// Returns a sender that goes through this proxy and gives up after `patience_ms`.
-fn through(proxy: &str, rules: AddressRules, patience_ms: u64) -> Sender {
-    let proxy = Proxy::parse(proxy).unwrap();
-    Sender::new(rules, Some(proxy), Duration::from_millis(patience_ms)).unwrap()
+fn through(proxy: &str, rules: AddressRules, patience_ms: u64) -> Timed {
+    let (proxy, patience) = (
+        Proxy::parse(proxy).unwrap(),
+        Duration::from_millis(patience_ms),
+    );
+    (Sender::new(rules, Some(proxy), patience).unwrap(), patience)
 }
 
-async fn attempt(sender: &Sender, url: &str) -> Attempt {
+async fn attempt((sender, patience): &Timed, url: &str) -> Attempt {
     let value = HeaderValue::from_static("x");
     let headers = DeliveryHeaders {
         service_signature: value.clone(),
@@ -35,7 +41,7 @@ async fn attempt(sender: &Sender, url: &str) -> Attempt {
     };
     let url: Url = url.parse().unwrap();
     sender
-        .send(&url, headers, Bytes::from_static(b"{}"), 0)
+        .send(*patience, &url, headers, Bytes::from_static(b"{}"), 0)
         .await
 }
 

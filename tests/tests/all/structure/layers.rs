@@ -91,7 +91,7 @@ const SERVER: Layers = Layers {
     package: "bookguard-server",
     folders: &[],
     lines: &[
-        &["media"],
+        &["apart", "causes", "media"],
         &[
             "key_uses",
             "meter",
