@@ -58,7 +58,7 @@ fn result(word: &'static str) -> ResultLabel {
 
 /// The label of an attempt that failed so, if it did.
 fn attempt(failure: Option<FailureClass>) -> ResultLabel {
-    result(failure.map_or("delivered", FailureClass::as_str))
+    result(failure.map_or("delivered", FailureClass::word))
 }
 
 /// What the writer reports of its batches.
