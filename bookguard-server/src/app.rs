@@ -44,6 +44,7 @@ const LONG_READS: Duration = REQUEST.saturating_sub(Duration::from_secs(10));
 const VISITS: u32 = limits::SHARE_REQUESTS_PER_MINUTE;
 
 /// The state shared by all requests.
+#[derive(Clone)]
 pub(crate) struct App {
     pub(crate) service: Arc<Service>,
     pub(crate) keys: Arc<Keys>,
@@ -52,7 +53,7 @@ pub(crate) struct App {
     /// What it brings to the documents that it makes.
     pub(crate) maker: Maker,
     readers: Arc<Readers>,
-    callers: CallerKind,
+    callers: Arc<CallerKind>,
     budgets: Arc<Budgets>,
     registrations: Arc<Limiter<IpAddr>>,
     /// Requests of people without an account, who follow a link to a booking's evidence or sign in.
@@ -205,17 +206,8 @@ impl App {
         let most = limits::OPERATOR_FAILURES_PER_MINUTE;
         failures.set(most, 60, most);
         Self {
-            service: Arc::clone(&self.service),
-            keys: Arc::clone(&self.keys),
-            courier: Arc::clone(&self.courier),
-            uploads: Arc::clone(&self.uploads),
-            maker: self.maker.clone(),
-            readers: Arc::clone(&self.readers),
-            callers: CallerKind::Operator(failures),
-            budgets: Arc::clone(&self.budgets),
-            registrations: Arc::clone(&self.registrations),
-            visitors: Arc::clone(&self.visitors),
-            strangers: Arc::clone(&self.strangers),
+            callers: Arc::new(CallerKind::Operator(failures)),
+            ..self.clone()
         }
     }
 
@@ -237,7 +229,7 @@ impl App {
             uploads: Arc::default(),
             maker,
             readers: Arc::new(readers),
-            callers,
+            callers: Arc::new(callers),
             registrations: Arc::new(Limiter::new("registration")),
             visitors: Arc::new(Limiter::new("share")),
             strangers: Arc::new(Limiter::new("mcp")),
@@ -247,7 +239,7 @@ impl App {
     /// Whether callers are the administrator. What a partner's key would establish about its owner is then asked of the
     /// store.
     pub(crate) fn is_operated(&self) -> bool {
-        !matches!(self.callers, CallerKind::Partners)
+        !matches!(*self.callers, CallerKind::Partners)
     }
 
     /// The path under which callers reach the interface, without a slash at its end, which a proxy cuts off; empty at the root
@@ -369,7 +361,7 @@ impl App {
         payer: Payer,
     ) -> Result<Authority, Error> {
         let look_ups = self.look_ups(payer);
-        match &self.callers {
+        match &*self.callers {
             CallerKind::DatabaseHolder(operator) => Ok(operator.clone()),
             CallerKind::Operator(_) => auth::identify_operator(&look_ups, headers).await,
             CallerKind::Partners => {
@@ -427,7 +419,7 @@ impl App {
         is_wrong: impl Fn(&Error) -> bool,
         ask: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let CallerKind::Operator(failures) = &self.callers else {
+        let CallerKind::Operator(failures) = &*self.callers else {
             return ask.await;
         };
         let (network, now_ms) = (network_of(from), self.service.clock().now().ms());
@@ -451,7 +443,7 @@ impl App {
         payer: Payer,
     ) -> Result<Admitted, NotAdmitted> {
         let now_ms = self.service.clock().now().ms();
-        let (authority, limit) = if let CallerKind::Operator(_) = &self.callers
+        let (authority, limit) = if let CallerKind::Operator(_) = &*self.callers
             && !(route.access == Access::Open && route.method == Method::Get)
         {
             let from = from.unwrap_or(UNKNOWN_ADDRESS);
