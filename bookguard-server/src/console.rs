@@ -138,9 +138,10 @@ impl Asked {
 
     /// The request after it was refused. Of two refusals, the first one stays.
     fn with_refusal(&self, error: Error) -> Self {
-        let mut refused = self.clone();
-        refused.refused.get_or_insert(error);
-        refused
+        Self {
+            refused: self.refused.clone().or(Some(error)),
+            ..self.clone()
+        }
     }
 }
 
