@@ -154,19 +154,14 @@ fn actions(user: &User, booking: &Booking, resolution: Option<&Resolution>) -> M
 }
 
 fn facts(booking: &Booking) -> Markup {
-    let value = price(&booking.booking_value, booking.currency);
-    let paid = booking
-        .amount_paid
-        .as_ref()
-        .map(|paid| price(paid, booking.currency));
     html! {
         section.card aria-label="The booking" {
             dl {
                 (fact("Event", html! { (time(booking.event_date)) @if let Some(zone) = &booking.time_zone { small { " " (zone) } } }))
                 (fact("Talent", html! { (booking.talent.name) " " small.soft { (booking.talent.id) } }))
                 (fact("Organizer", html! { (booking.organizer.name) " " small.soft { (booking.organizer.id) } }))
-                (fact("Value", value))
-                @if let Some(paid) = paid { (fact("Paid", paid)) }
+                (fact("Value", price(&booking.booking_value, booking.currency)))
+                @if let Some(paid) = &booking.amount_paid { (fact("Paid", price(paid, booking.currency))) }
                 @if let Some(policy) = &booking.policy { (fact("Policy", format!("{} version {}", policy.policy_id, policy.version))) }
                 (fact("Recorded", time(booking.created_at)))
                 @if let Some(at) = booking.protected_at { (fact("Protected", time(at))) }
