@@ -16,26 +16,17 @@
 //! | `sign_in`, `overview`, `bookings`, `booking`, `reviews`, `deliveries`, `endpoints`, `policies`, `keys`, `audit` | the pages |
 
 macro_rules! place {
-    // A form: its module's `page` shows it, and what its `send` refuses comes back on that page.
+    // A form: its module's `page` shows it, also after `send` refused it.
     ($path:literal, form $($form:ident)::+) => {
-        $crate::console::PageRoute {
-            path: $path,
-            get: Some(|user, asked| Box::pin($($form)::+::page(user, asked, None))),
-            post: Some(|user, asked| Box::pin(async move {
-                let refused = match $($form)::+::send(user, asked).await {
-                    Err(error) if $crate::console::form::is_correctable(&error) => error,
-                    answer => return answer,
-                };
-                $($form)::+::page(user, asked, Some(&refused)).await
-            })),
-        }
+        place!($path, get $($form)::+::page, post $($form)::+::send, again $($form)::+::page)
     };
-    ($path:literal $(, get $get:path)? $(, post $post:path)?) => {
+    ($path:literal $(, get $get:path)? $(, post $post:path)? $(, again $again:path)?) => {
         #[allow(unused_mut, unused_assignments)]
         {
-            let mut place = $crate::console::PageRoute { path: $path, get: None, post: None };
+            let mut place = $crate::console::PageRoute { path: $path, get: None, post: None, again: None };
             $(place.get = Some(|user, asked| Box::pin($get(user, asked)));)?
             $(place.post = Some(|user, asked| Box::pin($post(user, asked)));)?
+            $(place.again = Some(|user, asked| Box::pin($again(user, asked)));)?
             place
         }
     };
@@ -65,7 +56,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use bookguard_core::error::{Error, Kind};
+use bookguard_core::error::{self, Error};
 use bookguard_core::limits;
 use bookguard_core::model::Timestamp;
 use maud::{Markup, html};
@@ -84,8 +75,7 @@ use crate::payer::UNKNOWN_ADDRESS;
 use crate::refusal::{ErrorBody, Refusal};
 use crate::router::{Explain, Routes};
 use cookie::{Cookie, Cookies};
-use form::{Draft, Fields};
-use frame::Frame;
+use form::{Draft, Field, Fields, Kind};
 use user::User;
 
 /// Where the console is.
@@ -113,12 +103,15 @@ struct Console {
 }
 
 /// A request for a page, or a form that was sent.
+#[derive(Clone)]
 struct Asked {
     /// The values of the path's parameters, in order.
     path: Vec<String>,
     /// The query's pairs, or the fields of a form.
     fields: Fields,
     now: Timestamp,
+    /// Why the form, or the filter of a list, was refused. Its page shows it again.
+    refused: Option<Error>,
 }
 
 impl Asked {
@@ -128,28 +121,26 @@ impl Asked {
     }
 
     /// Its form as it was filled in, and why it was refused.
-    fn draft<'d>(&'d self, refused: Option<&'d Error>) -> Draft<'d> {
+    fn draft(&self) -> Draft<'_> {
         Draft {
             fields: &self.fields,
-            refused,
+            refused: self.refused.as_ref(),
         }
     }
 
-    /// The request with the times in these fields as instants.
-    fn in_utc(&self, names: &[&str]) -> Self {
+    /// The request with other fields.
+    fn with(&self, fields: Fields) -> Self {
         Self {
-            path: self.path.clone(),
-            fields: self.fields.in_utc(names),
-            now: self.now,
+            fields,
+            ..self.clone()
         }
     }
 
-    /// The request without those of these fields that nobody changed: see [`Fields::changed`].
-    fn changed(&self, names: &[&str]) -> Self {
+    /// The request after it was refused. Of two refusals, the first one stays.
+    fn with_refusal(&self, error: Error) -> Self {
         Self {
-            path: self.path.clone(),
-            fields: self.fields.changed(names),
-            now: self.now,
+            refused: self.refused.clone().or(Some(error)),
+            ..self.clone()
         }
     }
 }
@@ -210,19 +201,28 @@ impl Page {
     }
 
     /// The page of a form or a filter, with the status of its refusal.
-    fn form(self, refused: Option<&Error>) -> Answer {
-        Answer::Page(form::status(refused), self)
+    fn form(self, asked: &Asked) -> Answer {
+        Answer::Page(form::status(asked.refused.as_ref()), self)
     }
 }
 
 type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Error>> + Send + 'a>>;
 type Handler = for<'a> fn(&'a User, &'a Asked) -> Answering<'a>;
 
+/// What answers one method at a path, and what shows a refused form again.
+struct Served {
+    path: String,
+    handler: Handler,
+    again: Option<Handler>,
+}
+
 /// A path below [`PATH`], and what answers it.
 struct PageRoute {
     path: &'static str,
     get: Option<Handler>,
     post: Option<Handler>,
+    /// The page that shows what was sent again, if it was refused and [can be corrected](form::is_correctable).
+    again: Option<Handler>,
 }
 
 fn places() -> Vec<PageRoute> {
@@ -230,26 +230,26 @@ fn places() -> Vec<PageRoute> {
         place!("", get overview::show),
         place!("/bookings", get bookings::list),
         place!("/bookings/:bookingId", get booking::show),
-        place!("/bookings/:bookingId/protect", get booking::confirm, post booking::protect),
+        place!("/bookings/:bookingId/protect", get booking::confirm, post booking::protect, again booking::show),
         place!("/bookings/:bookingId/cancel", get booking::cancel::ask, post booking::cancel::send),
-        place!("/bookings/:bookingId/reschedule", get booking::reschedule::ask, post booking::reschedule::send),
+        place!("/bookings/:bookingId/reschedule", form booking::reschedule),
         place!("/bookings/:bookingId/decide", form booking::decide),
         place!("/bookings/:bookingId/share", form booking::share),
         place!("/bookings/:bookingId/shares/:shareId/revoke", get booking::share::confirm, post booking::share::revoke),
         place!("/bookings/:bookingId/hold", form booking::hold),
-        place!("/bookings/:bookingId/holds/:holdId/release", get booking::hold::confirm, post booking::hold::release),
-        place!("/bookings/:bookingId/erase", get booking::erase::ask, post booking::erase::send),
+        place!("/bookings/:bookingId/holds/:holdId/release", get booking::hold::confirm, post booking::hold::release, again booking::hold::confirm),
+        place!("/bookings/:bookingId/erase", get booking::erase::ask, post booking::erase::send, again booking::erase::ask),
         place!("/bookings/:bookingId/evidence/:form", get booking::evidence),
         place!("/reviews", get reviews::list),
         place!("/deliveries", get deliveries::list),
-        place!("/deliveries/recover", get deliveries::recover::ask, post deliveries::recover::send),
+        place!("/deliveries/recover", get deliveries::recover::ask, post deliveries::recover::send, again deliveries::recover::ask),
         place!("/deliveries/:eventId", get deliveries::show),
-        place!("/deliveries/:eventId/retry", post deliveries::retry),
+        place!("/deliveries/:eventId/retry", post deliveries::retry, again deliveries::show),
         place!("/endpoints", get endpoints::list),
         place!("/endpoints/new", form endpoints::create),
         place!("/endpoints/:endpointId", get endpoints::show),
         place!("/endpoints/:endpointId/change", form endpoints::change),
-        place!("/endpoints/:endpointId/test", post endpoints::test),
+        place!("/endpoints/:endpointId/test", post endpoints::test, again endpoints::show),
         place!("/endpoints/:endpointId/rotate-secret", form endpoints::rotate),
         place!("/endpoints/:endpointId/remove", get endpoints::remove::ask, post endpoints::remove::send),
         // No policy's id can be the name of a page, so none of these is below `/policies`.
@@ -257,7 +257,7 @@ fn places() -> Vec<PageRoute> {
         place!("/policies", get policies::list),
         place!("/policies/:policyId", get policies::show::show),
         place!("/policies/:policyId/change", get policies::editor::ask, post policies::editor::send),
-        place!("/policies/:policyId/default", post policies::defaults::send),
+        place!("/policies/:policyId/default", post policies::defaults::send, again policies::show::show),
         place!("/keys", get keys::list),
         place!("/keys/new", form keys::create),
         place!("/keys/:apiKeyId/rotate", form keys::rotate),
@@ -297,10 +297,18 @@ fn add(
     };
     for (below, place) in places {
         let path = format!("{PATH}{below}");
-        let methods = [(Method::GET, place.get), (Method::POST, place.post)];
-        for (method, handler) in methods {
+        let methods = [
+            (Method::GET, place.get, None),
+            (Method::POST, place.post, place.again),
+        ];
+        for (method, handler, again) in methods {
             if let Some(handler) = handler {
-                add(path.clone(), method, signed_in(&console, &below, handler));
+                let served = Served {
+                    path: below.clone(),
+                    handler,
+                    again,
+                };
+                add(path.clone(), method, signed_in(&console, served));
             }
         }
     }
@@ -315,11 +323,11 @@ fn add(
 }
 
 /// An endpoint for somebody who is signed in.
-fn signed_in(console: &Arc<Console>, path: &str, handler: Handler) -> BoxEndpoint<'static> {
-    let (console, path) = (Arc::clone(console), Arc::<str>::from(path));
+fn signed_in(console: &Arc<Console>, served: Served) -> BoxEndpoint<'static> {
+    let (console, served) = (Arc::clone(console), Arc::new(served));
     let call = move |request: Request| {
-        let (console, path) = (Arc::clone(&console), Arc::clone(&path));
-        async move { console.serve(request, &path, handler).await }
+        let (console, served) = (Arc::clone(&console), Arc::clone(&served));
+        async move { console.serve(request, &served).await }
     };
     make(call).boxed()
 }
@@ -360,14 +368,10 @@ impl Console {
     /// Reads the outside of a request. The form of another site is refused.
     async fn arrive(&self, request: &mut Request) -> Result<Arrival, Refusal> {
         let is_form = request.method() == Method::POST;
-        let refused = match is_form && !origin::is_own(request.headers(), &self.address) {
-            true => Some(origin::refusal()),
-            false => None,
-        };
-        if let Some(refusal) = refused {
+        if is_form && !origin::is_own(request.headers(), &self.address) {
             let body = request.take_body();
             incoming::discard(request.headers(), body).await;
-            return Err(refusal);
+            return Err(origin::refusal());
         }
         let uri = request.uri();
         let path = uri.path().strip_prefix(PATH).unwrap_or_default();
@@ -392,12 +396,7 @@ impl Console {
         Ok(Fields::new(pairs))
     }
 
-    async fn serve(
-        self: Arc<Self>,
-        mut request: Request,
-        path: &str,
-        handler: Handler,
-    ) -> Response {
+    async fn serve(self: Arc<Self>, mut request: Request, served: &Served) -> Response {
         let arrival = match self.arrive(&mut request).await {
             Ok(arrival) => arrival,
             Err(refusal) => return self.refuse(None, refusal),
@@ -411,7 +410,7 @@ impl Console {
             }
         };
         let cost = Arc::clone(&user.cost);
-        let serve = self.serve_user(user, &arrival, request, path, handler);
+        let serve = self.serve_user(user, &arrival, request, served);
         cost.along(serve).await
     }
 
@@ -420,8 +419,7 @@ impl Console {
         mut user: User,
         arrival: &Arrival,
         mut request: Request,
-        path: &str,
-        handler: Handler,
+        served: &Served,
     ) -> Response {
         let fields = match self.fields(&mut request).await {
             Ok(fields) => fields,
@@ -433,10 +431,11 @@ impl Console {
         {
             return self.not_signed_in(arrival, error);
         }
-        let parameters = path.split('/').filter_map(|part| part.strip_prefix(':'));
+        let parts = served.path.split('/');
+        let parameters = parts.filter_map(|part| part.strip_prefix(':'));
         let parameter = |name| request.raw_path_param(name).unwrap_or_default().to_owned();
         let mut parameters: Vec<String> = parameters.map(parameter).collect();
-        if operator::is_about_partner(path) && self.whose == Whose::Operator {
+        if operator::is_about_partner(&served.path) && self.whose == Whose::Operator {
             let acted = user.act_for(&parameters.remove(0)).await;
             if let Err(error) = acted {
                 return self.refuse(Some(&user), error.into());
@@ -446,10 +445,17 @@ impl Console {
             path: parameters,
             fields,
             now: self.now(),
+            refused: None,
         };
-        match handler(&user, &asked).await {
+        let answer = match ((served.handler)(&user, &asked).await, served.again) {
+            (Err(error), Some(again)) if form::is_correctable(&error) => {
+                again(&user, &asked.with_refusal(error)).await
+            }
+            (answer, _) => answer,
+        };
+        match answer {
             Ok(answer) => self.answer(&user, answer),
-            Err(error) if error.kind == Kind::Unauthorized => {
+            Err(error) if error.kind == error::Kind::Unauthorized => {
                 self.go(&self.link("/sign-in"), self.cookies.remove())
             }
             Err(error) => self.refuse(Some(&user), error.into()),
@@ -458,10 +464,10 @@ impl Console {
 
     fn not_signed_in(&self, arrival: &Arrival, mut error: Error) -> Response {
         match error.kind {
-            Kind::Unauthorized => sign_in::demand(self, arrival),
+            error::Kind::Unauthorized => sign_in::demand(self, arrival),
             kind => {
                 // The form is not read, so only the browser still has what was typed.
-                if arrival.is_form && kind == Kind::RateLimited {
+                if arrival.is_form && kind == error::Kind::RateLimited {
                     error.message += " Nothing was recorded. Reload this page after that, and your browser sends the form again.";
                 }
                 self.refuse(None, error.into())
@@ -492,15 +498,10 @@ impl Console {
     fn answer(&self, user: &User, answer: Answer) -> Response {
         match answer {
             Answer::Page(status, page) => {
-                let frame = Frame {
-                    console: self,
-                    user: Some(user),
-                };
+                let Page { title, part, main } = page;
                 let notice = user.cookie.notice.as_deref();
-                let mut response = document(
-                    status,
-                    frame.page(&page.title, Some(page.part), notice, page.main),
-                );
+                let page = self.framed(Some(user), &title, Some(part), notice, main);
+                let mut response = document(status, page);
                 if notice.is_some() || self.cookies.is_stale(&user.cookie, self.now()) {
                     self.cookies
                         .set(&mut response, &user.cookie.token, self.now(), None);
@@ -552,12 +553,12 @@ impl Console {
 
     /// Makes a page with only a message.
     fn say(&self, user: Option<&User>, response: &mut Response, title: &str, message: &str) {
-        let frame = Frame {
-            console: self,
-            user,
+        let main = html! {
+            h1 { (title) }
+            p.lead { (message) }
+            p { a.button href=(self.link("")) { "Back to the overview" } }
         };
-        let main = frame.refused(title, message);
-        show(response, frame.page(title, None, None, main));
+        show(response, self.framed(user, title, None, None, main));
     }
 }
 

@@ -39,7 +39,7 @@ use crate::app::App;
 use crate::config::security::SecurityTxt;
 use crate::media;
 use crate::router::Routes;
-use document::{ServedDocument, on_demand, preflight};
+use document::{ServedDocument, fixed, on_demand, preflight};
 use start::Extra;
 
 /// What the service is, in one sentence.
@@ -63,10 +63,7 @@ pub(crate) fn add_operator_routes(app: &Arc<App>, routes: &mut Routes) {
         methods.insert(Method::GET, endpoint)
     };
     get("/openapi.json", interface(app));
-    get(
-        "/favicon.ico",
-        on_demand(|| ServedDocument::new(media::SVG, ICON)),
-    );
+    get("/favicon.ico", fixed(media::SVG, ICON));
     ledger::add_routes(app, &mut get);
 }
 
@@ -94,8 +91,8 @@ pub(crate) fn add_routes(
     for path in ["/openapi.json", "/api/openapi.json"] {
         get(path, interface(app));
     }
-    let schema = || ServedDocument::new("application/schema+json", policy::SCHEMA);
-    get("/policy.schema.json", on_demand(schema));
+    let schema = fixed("application/schema+json", policy::SCHEMA);
+    get("/policy.schema.json", schema);
     for (path, write) in [
         ("/llms.txt", llms::short as llms::Write),
         ("/llms-full.txt", llms::full),
@@ -141,14 +138,8 @@ pub(crate) fn add_routes(
         });
     }
     get("/", start::endpoint(&base, &extras));
-    get(
-        "/start.css",
-        on_demand(|| ServedDocument::new(swagger::CSS_TYPE, START_STYLE)),
-    );
-    get(
-        "/favicon.ico",
-        on_demand(|| ServedDocument::new(media::SVG, ICON)),
-    );
+    get("/start.css", fixed(swagger::CSS_TYPE, START_STYLE));
+    get("/favicon.ico", fixed(media::SVG, ICON));
     for (path, endpoint) in swagger::endpoints().into_iter().chain(verify::endpoints()) {
         get(path, endpoint);
     }

@@ -9,8 +9,9 @@ use bookguard_core::input::not_allowed;
 use bookguard_core::model::{FileState, ItemId};
 use bookguard_core::operation::duplicate;
 use bookguard_render::{Maker, PdfForm, Segment, page};
+use poem::Response;
 use poem::http::header::{
-    CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue,
+    CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 
@@ -82,6 +83,35 @@ pub(crate) static PACKET_FORMS: [AnswerForm; 4] = [
         headers: |_| Vec::new(),
     },
 ];
+
+/// The words by which people choose a packet, or a form that is made of it alone, with the place of each among its forms.
+pub(crate) const PACKET_WORDS: [(&str, Option<usize>); 4] = [
+    ("page", Some(0)),
+    (WORDS[0], Some(1)),
+    (WORDS[1], Some(2)),
+    (PACKET, None),
+];
+pub(crate) const PACKET: &str = "packet";
+
+/// A response with the packet of this booking, to be saved, or with a form of it.
+pub(crate) fn packet_response(
+    form: Option<&AnswerForm>,
+    booking_id: &str,
+    made: Vec<u8>,
+) -> Response {
+    let mut response = Response::from(made);
+    let headers = response.headers_mut();
+    let media_type = form.map_or(JSON, |form| form.media_type);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    match form {
+        Some(form) => headers.extend((form.headers)(booking_id)),
+        None => {
+            let name = HeaderValue::from_static("attachment; filename=\"packet.json\"");
+            headers.insert(CONTENT_DISPOSITION, name);
+        }
+    }
+    response
+}
 
 /// The form that the client prefers; `None` stands for JSON. Takes the word that chooses it out of the query, which the
 /// operation does not know.

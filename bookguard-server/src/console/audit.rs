@@ -5,19 +5,17 @@ use bookguard_core::features::audit::{ACTIONS, ListAudit, SERVICE_ACTIONS};
 use bookguard_core::model::{AuditActorKind, AuditRecord, Page as Rows};
 use maud::{Markup, html};
 
-use super::form::{self, Field, Kind};
 use super::parts::{empty, next_page, records, time, words};
-use super::user::User;
-use super::{Answer, Asked, Page, Part, Whose};
+use super::{Answer, Asked, Field, Kind, Page, Part, User, Whose, form};
 
 /// The fields of the filter, with the names of the operation's parameters.
 const FILTER: [&str; 3] = ["action", "since", "until"];
 const PATH: &str = "/audit";
 
-/// Records, and why there are none.
+/// Records, and for what they were asked.
 pub(super) struct Found {
     pub(super) records: Rows<AuditRecord>,
-    refused: Option<Error>,
+    asked: Asked,
 }
 
 /// The records that a page of the audit asks for.
@@ -28,18 +26,18 @@ pub(super) async fn find(user: &User, asked: &Asked) -> Result<Found, Error> {
         ("cursor", typed.get("cursor").unwrap_or_default()),
     ];
     query.extend(FILTER.map(|name| (name, typed.get(name).unwrap_or_default())));
-    let (records, refused) = form::filtered(user.read::<ListAudit>(&[], &query).await)?;
+    let (records, asked) = form::filtered(asked, user.read::<ListAudit>(&[], &query).await)?;
     Ok(Found {
         records: records.unwrap_or_else(|| Rows::of(Vec::new(), 0, |_| String::new())),
-        refused,
+        asked,
     })
 }
 
 impl Found {
     /// The filter, these lines of records, and the way to older ones.
-    pub(super) fn shown(&self, user: &User, asked: &Asked, lines: &[Markup]) -> Markup {
-        let fields = &asked.fields;
-        let draft = asked.draft(self.refused.as_ref());
+    pub(super) fn shown(&self, user: &User, lines: impl Iterator<Item = Markup>) -> Markup {
+        let fields = &self.asked.fields;
+        let draft = self.asked.draft();
         let service = match user.console.whose {
             Whose::Operator => SERVICE_ACTIONS,
             Whose::Partners => &[],
@@ -52,13 +50,13 @@ impl Found {
         html! {
             (draft.alert_of_filter(&FILTER))
             form.filter role="search" action=(user.link(PATH)) {
-                (draft.field(&Field::new("action", "What", Kind::Choice(&actions)).plain()))
+                (draft.field(&Field::new("action", "What", Kind::Choice(actions)).plain()))
                 (draft.field(&Field::new("since", "Since (UTC)", Kind::Utc).plain()))
                 (draft.field(&Field::new("until", "Before (UTC)", Kind::Utc).plain()))
                 button.first { "Show" }
             }
-            @if !lines.is_empty() { section.card { (records("Audit records, newest first", &["When", "Who", "What", "About"], lines)) } }
-            @else if self.refused.is_some() {}
+            @if !self.records.data.is_empty() { section.card { (records("Audit records, newest first", &["When", "Who", "What", "About"], lines)) } }
+            @else if draft.refused.is_some() {}
             @else if is_filtered { (empty("No record matches.", html! { a href=(user.link(PATH)) { "Show all records" } })) }
             @else { (empty("Nothing was changed yet.", "Each change leaves one record, which nobody can edit.")) }
             (next_page(user, PATH, fields, "cursor", next, "Older records"))
@@ -67,18 +65,17 @@ impl Found {
 
     /// The page with this in it.
     pub(super) fn page(&self, main: Markup) -> Answer {
-        Page::new(Part::Audit, "Audit", main).form(self.refused.as_ref())
+        Page::new(Part::Audit, "Audit", main).form(&self.asked)
     }
 }
 
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let found = find(user, asked).await?;
-    let rows: Vec<Markup> = found.records.data.iter().map(line).collect();
     let main = html! {
         div.title { h1 { "Audit" } }
         p.lead { "Every change of " (user.told("your", "the partner's")) " keys, secrets, endpoints and policies, everything that people did \
             here, and what the service's operator did for " (user.told("you", "it")) "." }
-        (found.shown(user, asked, &rows))
+        (found.shown(user, found.records.data.iter().map(line)))
     };
     Ok(found.page(main))
 }

@@ -7,6 +7,8 @@ pub(super) mod hold;
 pub(super) mod reschedule;
 pub(super) mod share;
 
+use std::sync::Arc;
+
 use bookguard_core::error::{Error, Kind};
 use bookguard_core::evidence::{Hold, Packet, Share};
 use bookguard_core::features::bookings::{GetBooking, ProtectBooking};
@@ -18,18 +20,14 @@ use bookguard_core::features::shares::ListShares;
 use bookguard_core::model::{Amount, Booking, BookingStatus, Event, Scope, Timestamp};
 use bookguard_core::policy::{Actor, Evaluation, EvaluationStatus, Resolution};
 use maud::{Markup, html};
-use poem::Response;
-use poem::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
+use poem::http::header::{CACHE_CONTROL, HeaderValue};
 
-use super::form;
 use super::parts::{
-    booking_badge, copyable, delivery_badge, fact, once, price, records, time, words,
+    alert, booking_badge, copyable, delivery_badge, fact, once, price, records, time, words,
 };
 use super::schedule::{OPEN, compensation, schedule, sum, sum_of};
-use super::user::User;
-use super::{Answer, Asked, Page, Part};
-use crate::api::forms::{Make, PACKET_FORMS};
-use crate::media;
+use super::{Answer, Asked, Page, Part, User};
+use crate::api::forms::{Make, PACKET_FORMS, PACKET_WORDS, packet_response};
 use crate::readers::ReadClass;
 
 /// What is shown of a booking.
@@ -47,14 +45,8 @@ struct BookingPage {
 impl BookingPage {
     async fn of(user: &User, id: &str) -> Result<Self, Error> {
         let booking = user.read::<GetBooking>(&[id], &[]).await?;
-        let packet = match user.may(Scope::EvidenceRead) {
-            true => Some(packet(user, id).await?),
-            false => None,
-        };
-        let evaluation = match user
-            .read::<EvaluatePolicy>(&[id], &[("matrix", "true")])
-            .await
-        {
+        let evaluated = user.read::<EvaluatePolicy>(&[id], &[("matrix", "true")]);
+        let evaluation = match evaluated.await {
             Ok(evaluation) => Some(evaluation),
             // A matrix has a row for an agreement, which needs no figure; what else cannot be evaluated is not shown.
             Err(error) if matches!(error.kind, Kind::Conflict | Kind::Invalid) => None,
@@ -64,35 +56,26 @@ impl BookingPage {
             Some(id) => Some(user.read::<GetResolution>(&[&id.to_string()], &[]).await?),
             None => None,
         };
-        let events = match user.may(Scope::WebhooksRead) {
-            true => {
-                user.read::<ListBookingEvents>(&[id], &[])
-                    .await?
-                    .webhook_events
-            }
-            false => Vec::new(),
-        };
-        let shares = match user.may(Scope::EvidenceRead) {
-            true => {
-                user.read::<ListShares>(&[id], &[("limit", "100")])
-                    .await?
-                    .data
-            }
-            false => Vec::new(),
-        };
-        let holds = match user.may(Scope::EvidenceRead) {
-            true => hold::of(user, id).await?,
-            false => Vec::new(),
-        };
-        Ok(Self {
+        let mut shown = Self {
             booking,
-            packet,
+            packet: None,
             evaluation,
             resolution,
-            events,
-            shares,
-            holds,
-        })
+            events: Vec::new(),
+            shares: Vec::new(),
+            holds: Vec::new(),
+        };
+        if user.may(Scope::WebhooksRead) {
+            let events = user.read::<ListBookingEvents>(&[id], &[]).await?;
+            shown.events = events.webhook_events;
+        }
+        if user.may(Scope::EvidenceRead) {
+            shown.packet = Some(packet(user, id).await?);
+            let shares = user.read::<ListShares>(&[id], &[("limit", "100")]).await?;
+            shown.shares = shares.data;
+            shown.holds = hold::of(user, id).await?;
+        }
+        Ok(shown)
     }
 }
 
@@ -102,24 +85,16 @@ async fn packet(user: &User, id: &str) -> Result<Packet, Error> {
     packet.map_err(|e| Error::internal(format!("our own packet cannot be read: {e}")))
 }
 
-pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked.id(0), asked.now, None).await
-}
-
 /// The page of a booking, with the refusal of what was just tried.
-async fn page(
-    user: &User,
-    id: &str,
-    now: Timestamp,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
+pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let (id, now) = (asked.id(0), asked.now);
     let shown = BookingPage::of(user, id).await?;
     let booking = &shown.booking;
     let title = title(booking);
     let main = html! {
         p.back { a href=(user.link("/bookings")) { "← All bookings" } }
         div.title { h1 { (title) } (booking_badge(booking.status)) }
-        @if let Some(refused) = refused { div.alert.bad role="alert" tabindex="-1" autofocus { p { (refused.message) } } }
+        (alert(asked))
         @if let Some(packet) = &shown.packet { p.lead { (packet.summary.headline) } }
         (actions(user, booking, shown.resolution.as_ref()))
         (facts(booking))
@@ -132,7 +107,20 @@ async fn page(
             (hold::card(user, id, &shown.holds))
         }
     };
-    Ok(Page::new(Part::Bookings, title, main).form(refused))
+    Ok(Page::new(Part::Bookings, title, main).form(asked))
+}
+
+/// The head of a page on which something is done with a booking: the way back, and what is done.
+fn head(user: &User, booking: &Booking, what: &str) -> Markup {
+    html! {
+        p.back { a href=(user.link(&format!("/bookings/{}", booking.booking_id))) { "← Back to the booking" } }
+        div.title { h1 { (what) (title(booking)) } }
+    }
+}
+
+/// Back to the booking, with what was done.
+fn done(asked: &Asked, told: impl Into<String>) -> Answer {
+    Answer::done(format!("/bookings/{}", asked.id(0)), told)
 }
 
 pub(super) fn title(booking: &Booking) -> String {
@@ -166,19 +154,14 @@ fn actions(user: &User, booking: &Booking, resolution: Option<&Resolution>) -> M
 }
 
 fn facts(booking: &Booking) -> Markup {
-    let value = price(&booking.booking_value, booking.currency);
-    let paid = booking
-        .amount_paid
-        .as_ref()
-        .map(|paid| price(paid, booking.currency));
     html! {
         section.card aria-label="The booking" {
             dl {
                 (fact("Event", html! { (time(booking.event_date)) @if let Some(zone) = &booking.time_zone { small { " " (zone) } } }))
                 (fact("Talent", html! { (booking.talent.name) " " small.soft { (booking.talent.id) } }))
                 (fact("Organizer", html! { (booking.organizer.name) " " small.soft { (booking.organizer.id) } }))
-                (fact("Value", value))
-                @if let Some(paid) = paid { (fact("Paid", paid)) }
+                (fact("Value", price(&booking.booking_value, booking.currency)))
+                @if let Some(paid) = &booking.amount_paid { (fact("Paid", price(paid, booking.currency))) }
                 @if let Some(policy) = &booking.policy { (fact("Policy", format!("{} version {}", policy.policy_id, policy.version))) }
                 (fact("Recorded", time(booking.created_at)))
                 @if let Some(at) = booking.protected_at { (fact("Protected", time(at))) }
@@ -225,27 +208,23 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
     } = &evaluation.evaluation;
     let is_closed = *evaluation_status == EvaluationStatus::Closed;
     let value = booking.value().map_or(0, Amount::minor);
-    let matrix: Vec<Markup> = evaluation
-        .matrix
-        .iter()
-        .flatten()
-        .map(|row| {
-            let open = match row.canceled_by {
-                Actor::Mutual => "as agreed",
-                _ => OPEN,
-            };
-            let sum = |amount| sum_of(amount, row.evaluation_status, open);
-            html! {
-                td { (words(row.canceled_by.word())) }
-                td.amount data-head="goes back:" {
-                    (sum(row.refund))
-                    @if let Some(sum) = compensation(row.compensation) { small { "plus " (sum) " compensation" } }
-                }
-                td.amount data-head="is kept, or owed:" { (sum(row.penalty)) }
-                td { (words(row.resolution_path.word())) }
+    let matrix = evaluation.matrix.as_deref().unwrap_or_default();
+    let rows = matrix.iter().map(|row| {
+        let open = match row.canceled_by {
+            Actor::Mutual => "as agreed",
+            _ => OPEN,
+        };
+        let sum = |amount| sum_of(amount, row.evaluation_status, open);
+        html! {
+            td { (words(row.canceled_by.word())) }
+            td.amount data-head="goes back:" {
+                (sum(row.refund))
+                @if let Some(sum) = compensation(row.compensation) { small { "plus " (sum) " compensation" } }
             }
-        })
-        .collect();
+            td.amount data-head="is kept, or owed:" { (sum(row.penalty)) }
+            td { (words(row.resolution_path.word())) }
+        }
+    });
     html! {
         section.card aria-labelledby="meaning" {
             h2 #meaning { "What a cancellation would mean" }
@@ -256,7 +235,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
             }
             @if !matrix.is_empty() {
                 h3 { "If it were canceled now" }
-                (records("What a cancellation would mean now", &["Canceled by", "#Goes back", "#Is kept, or owed", "What happens"], &matrix))
+                (records("What a cancellation would mean now", &["Canceled by", "#Goes back", "#Is kept, or owed", "What happens"], rows))
             }
         }
     }
@@ -280,22 +259,22 @@ fn timeline(packet: &Packet) -> Markup {
 }
 
 fn deliveries(user: &User, events: &[Event]) -> Markup {
-    let rows: Vec<Markup> = events.iter().rev().map(|event| html! {
+    let rows = events.iter().rev().map(|event| html! {
         td { a href=(user.link(&format!("/deliveries/{}", event.event_id))) { (event.event_type.word()) } }
         td { (time(event.timestamp)) }
         td { (delivery_badge(event.status)) }
-    }).collect();
+    });
     html! {
         section.card aria-labelledby="events" {
             h2 #events { "Events and their delivery" }
-            (records("Events of this booking", &["Event", "Happened", "Delivery"], &rows))
+            (records("Events of this booking", &["Event", "Happened", "Delivery"], rows))
         }
     }
 }
 
 fn evidence_card(user: &User, booking: &Booking, shares: &[Share], now: Timestamp) -> Markup {
     let link = |rest: &str| user.link(&format!("/bookings/{}{rest}", booking.booking_id));
-    let rows: Vec<Markup> = shares.iter().map(|share| {
+    let rows = shares.iter().map(|share| {
         let is_live = share.revoked_at.is_none() && share.expires_at > now;
         html! {
             td { @match &share.note { Some(note) => (note), None => span.soft { "without a note" } } small { (share.share_id) } }
@@ -305,7 +284,7 @@ fn evidence_card(user: &User, booking: &Booking, shares: &[Share], now: Timestam
                 a href=(link(&format!("/shares/{}/revoke", share.share_id))) { "Revoke" }
             } }
         }
-    }).collect();
+    });
     html! {
         section.card aria-labelledby="evidence" {
             h2 #evidence { "Evidence" }
@@ -317,7 +296,7 @@ fn evidence_card(user: &User, booking: &Booking, shares: &[Share], now: Timestam
                 a.button href=(link("/evidence/packet")) { "Packet (JSON)" }
                 @if user.may(Scope::EvidenceShare) { a.button.first href=(link("/share")) { "Share by a link" } }
             }
-            @if !rows.is_empty() { (records("Links to the evidence", &["Link", "Works", "Views", "Actions"], &rows)) }
+            @if !shares.is_empty() { (records("Links to the evidence", &["Link", "Works", "Views", "Actions"], rows)) }
         }
     }
 }
@@ -329,8 +308,7 @@ pub(super) async fn confirm(user: &User, asked: &Asked) -> Result<Answer, Error>
         return Ok(Answer::Go(format!("/bookings/{id}"), None));
     }
     let main = html! {
-        p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
-        div.title { h1 { "Protect: " (title(&booking)) } }
+        (head(user, &booking, "Protect: "))
         form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/protect"))) {
             p { "This locks the terms into the ledger: who, when, for how much, and what a cancellation costs." }
             p { strong { "This cannot be undone." } " Later changes are recorded beside it." }
@@ -342,64 +320,30 @@ pub(super) async fn confirm(user: &User, asked: &Asked) -> Result<Answer, Error>
 }
 
 pub(super) async fn protect(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send::<ProtectBooking>(asked).await {
-        Ok(done) => {
-            let told = format!(
-                "The booking is protected: entry {} of the ledger.",
-                done.receipt.leaf_index
-            );
-            Ok(Answer::done(format!("/bookings/{}", asked.id(0)), told))
-        }
-        Err(error) if form::is_correctable(&error) => {
-            page(user, asked.id(0), asked.now, Some(&error)).await
-        }
-        Err(error) => Err(error),
-    }
+    let entry = user.send::<ProtectBooking>(asked).await?.receipt.leaf_index;
+    let told = format!("The booking is protected: entry {entry} of the ledger.");
+    Ok(done(asked, told))
 }
 
 /// A form of the booking's packet, as a file.
 pub(super) async fn evidence(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let id = asked.id(0);
-    let packet = user
-        .read::<GetEvidence>(&[id], &[])
-        .await?
-        .text()
-        .as_bytes()
-        .to_vec();
-    let form = match asked.id(1) {
-        "packet" => None,
-        word => {
-            let form = PACKET_FORMS
-                .iter()
-                .find(|form| form.word.unwrap_or("page") == word);
-            let form = form.filter(|form| matches!(form.make, Make::Json(_)));
-            Some(form.ok_or_else(|| Error::not_found("form of the evidence"))?)
-        }
-    };
+    let packet = user.read::<GetEvidence>(&[id], &[]).await?;
+    let packet = packet.text().as_bytes().to_vec();
+    let place = PACKET_WORDS.iter().find(|(word, _)| *word == asked.id(1));
+    let (_, place) = place.ok_or_else(|| Error::not_found("form of the evidence"))?;
+    let form = place.map(|place| &PACKET_FORMS[place]);
     let made = match form.map(|form| form.make) {
         Some(Make::Json(make)) => {
-            let app = std::sync::Arc::clone(&user.console.app);
+            let app = Arc::clone(&user.console.app);
             let make = move || make(&packet, &app.maker);
-            user.console
-                .app
-                .read(&user.cost, ReadClass::Long, make)
-                .await?
+            let app = &user.console.app;
+            app.read(&user.cost, ReadClass::Long, make).await?
         }
         _ => packet,
     };
-    let mut response = Response::from(made);
+    let mut response = packet_response(form, id, made);
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    match form {
-        Some(form) => {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type));
-            headers.extend((form.headers)(id));
-        }
-        None => {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
-            let name = HeaderValue::from_static("attachment; filename=\"packet.json\"");
-            headers.insert(CONTENT_DISPOSITION, name);
-        }
-    }
     Ok(Answer::Response(response))
 }

@@ -5,10 +5,9 @@ use bookguard_core::features::bookings::{GetBooking, ListBookings};
 use bookguard_core::model::{Booking, BookingId, BookingStatus, Page as Rows};
 use maud::{Markup, html};
 
-use super::form::{self, Draft, Field, Fields, Kind};
-use super::parts::{booking_badge, empty, next_page, price, records, time, words};
-use super::user::User;
-use super::{Answer, Asked, Page, Part};
+use super::form::{self, choices};
+use super::parts::{booking_badge, empty, next_page, nothing_yet, price, records, time};
+use super::{Answer, Asked, Field, Fields, Kind, Page, Part, User};
 
 /// Rows of a page.
 const ROWS: &str = "100";
@@ -19,11 +18,9 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let fields = &asked.fields;
     // A whole id names its booking, so nothing needs to be searched.
     if let Some(booking_id) = fields.get("search").and_then(BookingId::parse) {
-        match user
-            .read::<GetBooking>(&[&booking_id.to_string()], &[])
-            .await
-        {
-            Ok(_) => return Ok(Answer::Go(format!("/bookings/{booking_id}"), None)),
+        let id = booking_id.to_string();
+        match user.read::<GetBooking>(&[&id], &[]).await {
+            Ok(_) => return Ok(Answer::Go(format!("/bookings/{id}"), None)),
             Err(error) if error.kind == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -38,14 +35,13 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         ("cursor", text("cursor")),
         ("limit", ROWS),
     ];
-    let (rows, refused) = form::filtered(user.read::<ListBookings>(&[], &query).await)?;
-    let is_filtered = FILTER.iter().any(|name| fields.get(name).is_some());
+    let (rows, asked) = form::filtered(asked, user.read::<ListBookings>(&[], &query).await)?;
     let main = html! {
         div.title { h1 { "Bookings" } }
-        (filter(user, fields, refused.as_ref()))
-        @if let Some(rows) = &rows { (found_rows(user, fields, rows, is_filtered)) }
+        (filter(user, &asked))
+        @if let Some(rows) = &rows { (found_rows(user, fields, rows)) }
     };
-    Ok(Page::new(Part::Bookings, "Bookings", main).form(refused.as_ref()))
+    Ok(Page::new(Part::Bookings, "Bookings", main).form(&asked))
 }
 
 /// A day that was typed, as the instant at which it begins; anything else as it was typed, for the operation to judge.
@@ -62,17 +58,14 @@ fn day(fields: &Fields, name: &str) -> String {
     }
 }
 
-fn filter(user: &User, fields: &Fields, refused: Option<&Error>) -> Markup {
-    let draft = Draft { fields, refused };
-    let statuses: Vec<_> = BookingStatus::WORDS
-        .iter()
-        .map(|(word, _)| (*word, words(word)))
-        .collect();
+fn filter(user: &User, asked: &Asked) -> Markup {
+    let draft = asked.draft();
+    let statuses = choices(BookingStatus::WORDS);
     html! {
         (draft.alert_of_filter(&FILTER))
         form.filter role="search" action=(user.link("/bookings")) {
             (draft.field(&Field::new("search", "Search", Kind::Search).plain()))
-            (draft.field(&Field::new("status", "Status", Kind::Choice(&statuses)).plain()))
+            (draft.field(&Field::new("status", "Status", Kind::Choice(statuses)).plain()))
             (draft.field(&Field::new("eventFrom", "Event from", Kind::Day).plain()))
             (draft.field(&Field::new("eventTo", "Event before", Kind::Day).plain()))
             button.first { "Search" }
@@ -81,22 +74,19 @@ fn filter(user: &User, fields: &Fields, refused: Option<&Error>) -> Markup {
     }
 }
 
-fn found_rows(user: &User, fields: &Fields, rows: &Rows<Booking>, is_filtered: bool) -> Markup {
-    let (more, next) = match rows.data.is_empty() {
-        true => ("Search older bookings", rows.next_cursor.as_deref()),
-        false => ("Older bookings", rows.next_cursor.as_deref()),
+fn found_rows(user: &User, fields: &Fields, rows: &Rows<Booking>) -> Markup {
+    let next = rows.next_cursor.as_deref();
+    let more = match rows.data.is_empty() {
+        true => "Search older bookings",
+        false => "Older bookings",
     };
-    let lines: Vec<Markup> = rows
-        .data
-        .iter()
-        .map(|booking| line(user, booking))
-        .collect();
+    let lines = rows.data.iter().map(|booking| line(user, booking));
     html! {
-        @if !lines.is_empty() {
-            section.card { (records("Bookings", &["Event", "Talent", "Organizer", "#Value", "Status", "Recorded"], &lines)) }
+        @if !rows.data.is_empty() {
+            section.card { (records("Bookings", &["Event", "Talent", "Organizer", "#Value", "Status", "Recorded"], lines)) }
         } @else if next.is_some() {
-            (empty("Nothing found among the newest bookings.", "A search covers one part at a time: go on to search older ones."))
-        } @else if is_filtered {
+            (nothing_yet("bookings"))
+        } @else if FILTER.iter().any(|name| fields.get(name).is_some()) {
             (empty("No booking matches.", html! { a href=(user.link("/bookings")) { "Show all bookings" } }))
         } @else {
             (empty("There are no bookings yet.", html! {

@@ -20,12 +20,9 @@ pub(super) fn bars(title: &str, bars: &[Bar]) -> Markup {
     let most = bars.iter().map(sum).max().unwrap_or(0).max(1);
     let width = (WIDTH / bars.len().max(1) as u64).max(GAP + 1) - GAP;
     // A single one among thousands is still seen.
-    let height = |count: u64| {
-        if count == 0 {
-            0
-        } else {
-            (count * HEIGHT / most).max(2)
-        }
+    let height = |count: u64| match count {
+        0 => 0,
+        count => (count * HEIGHT / most).max(2),
     };
     html! {
         svg.bars role="img" aria-label=(title) viewBox={ "0 0 " (WIDTH) " " (HEIGHT + 1) } preserveAspectRatio="none" {

@@ -10,21 +10,22 @@ use bookguard_core::limits::EVENTS_EXAMINED;
 use bookguard_core::model::{DeliveryStatus, Event, EventType, Scope};
 use maud::{Markup, html};
 
-use super::form::{self, Field, Fields, Kind};
+use super::form::{self, choices};
 use super::parts::{
-    Tone, badge, button, copyable, count, delivery_badge, empty, fact, grouped, next_page, records,
-    time, words,
+    Tone, alert, badge, button, copyable, count, delivery_badge, empty, fact, grouped, next_page,
+    nothing_yet, records, time, words,
 };
-use super::user::User;
-use super::{Answer, Asked, Page, Part};
+use super::{Answer, Asked, Field, Fields, Kind, Page, Part, User};
 
 /// Rows of a page.
 const ROWS: &str = "100";
 /// How many that failed come before the others.
 const FAILED: &str = "5";
 const HEADS: [&str; 5] = ["Event", "Happened", "State", "Endpoints", "Last answer"];
+/// Where the list is.
+pub(super) const PATH: &str = "/deliveries";
 /// The fields of the filter.
-pub(super) const FILTER: [&str; 2] = ["status", "type"];
+const FILTER: [&str; 2] = ["status", "type"];
 
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let fields = &asked.fields;
@@ -40,73 +41,74 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     };
     let before = fields.get("before").unwrap_or("latest");
     let query = of(before, text("status"), ROWS);
-    let (log, refused) = form::filtered(user.read::<ListEvents>(&[], &query).await)?;
+    let (log, asked) = form::filtered(asked, user.read::<ListEvents>(&[], &query).await)?;
     // They come first, however many others have happened since.
     let is_first = text("status").is_empty() && fields.get("before").is_none();
-    let failed = match is_first && refused.is_none() {
+    let failed = match is_first && asked.refused.is_none() {
         true => {
             let query = of("latest", "failed", FAILED);
             Some(user.read::<ListEvents>(&[], &query).await?)
         }
         false => None,
     };
-    let statuses: Vec<_> = DeliveryStatus::WORDS
-        .iter()
-        .map(|(word, _)| (*word, words(word)))
-        .collect();
-    let types: Vec<_> = EventType::WORDS
-        .iter()
-        .map(|(word, _)| (*word, (*word).to_owned()))
-        .collect();
-    let draft = asked.draft(refused.as_ref());
     let main = html! {
         div.title {
             h1 { "Deliveries" }
             @if user.may(Scope::WebhooksWrite) { a.button href=(user.link(&recover::address(text("status")))) { "Send many again" } }
         }
-        (draft.alert_of_filter(&FILTER))
-        form.filter role="search" action=(user.link("/deliveries")) {
-            (draft.field(&Field::new("status", "State", Kind::Choice(&statuses)).plain()))
-            (draft.field(&Field::new("type", "Type of event", Kind::Choice(&types)).plain()))
-            button.first { "Show" }
-        }
+        (filter(user, &asked))
         @if let Some(log) = &log { (found(user, fields, failed.as_ref(), log)) }
     };
-    Ok(Page::new(Part::Deliveries, "Deliveries", main).form(refused.as_ref()))
+    Ok(Page::new(Part::Deliveries, "Deliveries", main).form(&asked))
+}
+
+/// The filter, with its refusal.
+pub(super) fn filter(user: &User, asked: &Asked) -> Markup {
+    let draft = asked.draft();
+    let types = EventType::WORDS.iter();
+    let types = types.map(|(word, _)| (*word, (*word).to_owned()));
+    let state = Kind::Choice(choices(DeliveryStatus::WORDS));
+    html! {
+        (draft.alert_of_filter(&FILTER))
+        form.filter role="search" action=(user.link(PATH)) {
+            (draft.field(&Field::new("status", "State", state).plain()))
+            (draft.field(&Field::new("type", "Type of event", Kind::Choice(types.collect())).plain()))
+            button.first { "Show" }
+        }
+    }
 }
 
 fn found(user: &User, fields: &Fields, first: Option<&EventLog>, log: &EventLog) -> Markup {
     let failed = first.map_or(&[][..], |first| &first.data);
-    let lines = |events: &mut dyn Iterator<Item = &Event>| -> Vec<Markup> {
-        events.map(|event| line(user, event)).collect()
-    };
-    let is_shown = |event: &&Event| failed.iter().any(|first| first.event_id == event.event_id);
-    let rows = lines(&mut log.data.iter().filter(|event| !is_shown(event)));
+    let is_shown = |event: &Event| failed.iter().any(|first| first.event_id == event.event_id);
+    let others = log.data.iter().filter(|event| !is_shown(event));
+    let rows: Vec<Markup> = others.map(|event| line(user, event)).collect();
     let next = log
         .next_before
         .map(|seq| seq.to_string())
         .filter(|_| log.has_more);
     let all = fields.with("status", "failed").query();
-    let all = user.link(&format!("/deliveries{all}"));
+    let all = user.link(&format!("{PATH}{all}"));
+    let failed_rows: Vec<Markup> = failed.iter().map(|event| line(user, event)).collect();
     html! {
-        @if let Some(first) = first { (failed_first(first, &all, &lines(&mut failed.iter()))) }
+        @if let Some(first) = first { (failed_first(first, &all, failed_rows)) }
         @if !rows.is_empty() {
             section.card {
-                @if failed.is_empty() { (records("Events, newest first", &HEADS, &rows)) }
-                @else { h2 { "Other events" } (records("Other events, newest first", &HEADS, &rows)) }
+                @if failed.is_empty() { (records("Events, newest first", &HEADS, rows)) }
+                @else { h2 { "Other events" } (records("Other events, newest first", &HEADS, rows)) }
             }
         } @else if next.is_some() {
-            (empty("Nothing found among the newest events.", "A search covers one part at a time: go on to search older ones."))
+            (nothing_yet("events"))
         } @else if failed.is_empty() {
             (empty("No event matches.", "Every booking, protection and cancellation makes an event, and each endpoint receives it."))
         }
-        (next_page(user, "/deliveries", fields, "before", next.as_deref(), "Older events"))
+        (next_page(user, PATH, fields, "before", next.as_deref(), "Older events"))
     }
 }
 
 /// The newest events that failed, with the address of all of them. An older one is not found at once; if there may be one, the
 /// page says so.
-fn failed_first(found: &EventLog, all: &str, rows: &[Markup]) -> Markup {
+fn failed_first(found: &EventLog, all: &str, rows: Vec<Markup>) -> Markup {
     if rows.is_empty() && !found.has_more {
         return html! {};
     }
@@ -121,7 +123,7 @@ fn failed_first(found: &EventLog, all: &str, rows: &[Markup]) -> Markup {
 }
 
 /// The last answer, or why there was none, of an endpoint whose delivery has the event's own status.
-pub(super) fn last_answer(event: &Event) -> Markup {
+fn last_answer(event: &Event) -> Markup {
     let mut telling = event
         .deliveries
         .iter()
@@ -137,7 +139,14 @@ pub(super) fn last_answer(event: &Event) -> Markup {
 
 fn line(user: &User, event: &Event) -> Markup {
     html! {
-        td { a href=(user.link(&format!("/deliveries/{}", event.event_id))) { (event.event_type.word()) } small { "No. " (event.seq) } }
+        td { a href=(user.link(&format!("{PATH}/{}", event.event_id))) { (event.event_type.word()) } small { "No. " (event.seq) } }
+        (cells(event))
+    }
+}
+
+/// When an event happened, and what became of it.
+pub(super) fn cells(event: &Event) -> Markup {
+    html! {
         td { (time(event.timestamp)) }
         td { (delivery_badge(event.status)) @if let Some(at) = event.next_attempt_at { small { "again " (time(at)) } } }
         td { @for delivery in &event.deliveries { span.id { (delivery.url) } } }
@@ -146,22 +155,15 @@ fn line(user: &User, event: &Event) -> Markup {
 }
 
 pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked.id(0), None).await
-}
-
-async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, Error> {
+    let id = asked.id(0);
     let EventWithAttempts { event, attempts } = user.read::<GetEvent>(&[id], &[]).await?;
     let payload = format!("{:#}", event.payload);
-    let rows: Vec<Markup> = attempts
-        .iter()
-        .rev()
-        .map(|attempt| tried(&event, attempt))
-        .collect();
+    let rows = attempts.iter().rev().map(|attempt| tried(&event, attempt));
     let is_open = event.status != DeliveryStatus::Delivered;
     let main = html! {
-        p.back { a href=(user.link("/deliveries")) { "← All deliveries" } }
+        p.back { a href=(user.link(PATH)) { "← All deliveries" } }
         div.title data-refreshed { h1 { (event.event_type.word()) } (delivery_badge(event.status)) }
-        @if let Some(refused) = refused { div.alert.bad role="alert" tabindex="-1" autofocus { p { (refused.message) } } }
+        (alert(asked))
         div.actions data-refreshed {
             @if is_open && event.pruned_at.is_none() && user.may(Scope::WebhooksWrite) {
                 (button(user, &format!("/deliveries/{id}/retry"), "Send it again now", "first"))
@@ -193,10 +195,10 @@ async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, 
                 }
                 @if event.status == DeliveryStatus::Pending { p.soft data-refresh { "This page updates itself." } }
             }
-            @if !rows.is_empty() {
+            @if !attempts.is_empty() {
                 section.card aria-labelledby="attempts" {
                     h2 #attempts { "Attempts, newest first" }
-                    (records("Attempts to deliver the event", &["Began", "Came to", "Answer"], &rows))
+                    (records("Attempts to deliver the event", &["Began", "Came to", "Answer"], rows))
                 }
             }
         }
@@ -210,7 +212,7 @@ async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, 
         }
     };
     let title = format!("Event {}", event.event_type.word());
-    Ok(Page::new(Part::Deliveries, title, main).form(refused))
+    Ok(Page::new(Part::Deliveries, title, main).form(asked))
 }
 
 /// An attempt, and what the receiver answered.
@@ -247,20 +249,14 @@ pub(super) fn answer(attempt: &AttemptRecord) -> Markup {
 }
 
 pub(super) async fn retry(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send::<RetryEvent>(asked).await {
-        Ok(result) => {
-            let told = match result.retry_status {
-                RetryStatus::Delivered => "The event was sent again, and accepted.",
-                RetryStatus::Failed => {
-                    "The event was sent again, and not accepted. The newest attempt says why."
-                }
-                RetryStatus::Pending => "The event is being sent again. The outcome appears here.",
-            };
-            Ok(Answer::done(format!("/deliveries/{}", asked.id(0)), told))
+    let told = match user.send::<RetryEvent>(asked).await?.retry_status {
+        RetryStatus::Delivered => "The event was sent again, and accepted.",
+        RetryStatus::Failed => {
+            "The event was sent again, and not accepted. The newest attempt says why."
         }
-        Err(error) if form::is_correctable(&error) => page(user, asked.id(0), Some(&error)).await,
-        Err(error) => Err(error),
-    }
+        RetryStatus::Pending => "The event is being sent again. The outcome appears here.",
+    };
+    Ok(Answer::done(format!("{PATH}/{}", asked.id(0)), told))
 }
 
 #[cfg(test)]
@@ -300,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_search_for_failures_that_left_out_old_events_says_so() {
-        let shown = |has_more, rows: &[Markup]| {
+        let shown = |has_more, rows| {
             let found = EventLog {
                 data: Vec::new(),
                 has_more,
@@ -309,13 +305,13 @@ mod tests {
             };
             failed_first(&found, "/all", rows).into_string()
         };
-        assert_eq!(shown(false, &[]), "");
-        let none = shown(true, &[]);
+        assert_eq!(shown(false, Vec::new()), "");
+        let none = shown(true, Vec::new());
         assert!(
             none.contains("None among the newest 10,000 events."),
             "{none}"
         );
-        let some = shown(true, &[html! { td { "one" } }]);
+        let some = shown(true, vec![html! { td { "one" } }]);
         assert!(
             some.contains("<td>one</td>") && !some.contains("None"),
             "{some}"

@@ -12,31 +12,25 @@ use bookguard_core::model::{Endpoint, EventType, Scope};
 use maud::{Markup, html};
 
 use super::deliveries::{answer, outcome, recover};
-use super::form::{self, Field, Kind};
-use super::parts::{button, copyable, empty, endpoint_badge, fact, records, time};
-use super::user::User;
-use super::{Answer, Asked, Page, Part};
+use super::parts::{
+    alert, button, copyable, empty, endpoint_badge, fact, records, shown_once, time,
+};
+use super::{Answer, Asked, Field, Kind, Page, Part, User};
 
 pub(super) async fn list(user: &User, _: &Asked) -> Result<Answer, Error> {
-    let endpoints = user
-        .read::<ListEndpoints>(&[], &[("limit", "100")])
-        .await?
-        .data;
-    let rows: Vec<Markup> = endpoints
-        .iter()
-        .map(|endpoint| line(user, endpoint))
-        .collect();
+    let listed = user.read::<ListEndpoints>(&[], &[("limit", "100")]).await?;
+    let rows = listed.data.iter().map(|endpoint| line(user, endpoint));
     let main = html! {
         div.title {
             h1 { "Endpoints" }
             @if user.may(Scope::WebhooksWrite) { a.button.first href=(user.link("/endpoints/new")) { "Add an endpoint" } }
         }
-        @if rows.is_empty() {
+        @if listed.data.is_empty() {
             (empty(user.told("No endpoint receives your events.", "No endpoint receives the partner's events."), html! {
                 "Add the address of " (user.told("your own", "the partner's")) " program, or poll the log of events with " code { "GET /v1/webhook-events" } "."
             }))
         } @else {
-            section.card { (records("Webhook endpoints", &["Address", "State", "Receives", "Since"], &rows)) }
+            section.card { (records("Webhook endpoints", &["Address", "State", "Receives", "Since"], rows)) }
         }
     };
     Ok(Page::new(Part::Endpoints, "Endpoints", main).ok())
@@ -63,23 +57,18 @@ fn received(endpoint: &Endpoint) -> String {
 }
 
 pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None, None).await
+    page(user, asked, None).await
 }
 
 /// The page of an endpoint, with the result of a test that was just made.
-async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-    tested: Option<Markup>,
-) -> Result<Answer, Error> {
+async fn page(user: &User, asked: &Asked, tested: Option<Markup>) -> Result<Answer, Error> {
     let id = asked.id(0);
     let endpoint = user.read::<GetEndpoint>(&[id], &[]).await?;
     let link = |rest: &str| user.link(&format!("/endpoints/{id}{rest}"));
     let main = html! {
         p.back { a href=(user.link("/endpoints")) { "← All endpoints" } }
         div.title { h1 { (endpoint.url) } (endpoint_badge(endpoint.status)) }
-        @if let Some(refused) = refused { div.alert.bad role="alert" tabindex="-1" autofocus { p { (refused.message) } } }
+        (alert(asked))
         @if user.may(Scope::WebhooksWrite) {
             div.actions {
                 (button(user, &format!("/endpoints/{id}/test"), "Send a test", "first"))
@@ -109,7 +98,7 @@ async fn page(
         }
         (snippet(user))
     };
-    Ok(Page::new(Part::Endpoints, "Endpoint", main).form(refused))
+    Ok(Page::new(Part::Endpoints, "Endpoint", main).form(asked))
 }
 
 /// How a receiver checks a delivery.
@@ -127,21 +116,15 @@ fn snippet(user: &User) -> Markup {
 }
 
 pub(super) async fn test(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send::<TestEndpoint>(asked).await {
-        Ok(attempt) => {
-            let tested = html! {
-                section.card aria-labelledby="tested" role="status" {
-                    h2 #tested { "The test" }
-                    p { (outcome(&attempt)) span.soft { " after " (attempt.duration_ms) " ms" } }
-                    (answer(&attempt))
-                }
-            };
-            page(user, asked, None, Some(tested)).await
+    let attempt = user.send::<TestEndpoint>(asked).await?;
+    let tested = html! {
+        section.card aria-labelledby="tested" role="status" {
+            h2 #tested { "The test" }
+            p { (outcome(&attempt)) span.soft { " after " (attempt.duration_ms) " ms" } }
+            (answer(&attempt))
         }
-        // A test that comes too soon, or finds the node busy, is refused here too: the refusal says when to try again.
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error), None).await,
-        Err(error) => Err(error),
-    }
+    };
+    page(user, asked, Some(tested)).await
 }
 
 /// What people read of the types of events.
@@ -156,10 +139,9 @@ fn types() -> Vec<(&'static str, String)> {
         EventType::EndpointSuspended => "another endpoint was suspended",
         EventType::ApiKeyExpiring => "an API key will soon expire",
     };
-    EventType::WORDS
-        .iter()
-        .map(|(word, event_type)| (*word, format!("{word}: {}", about(*event_type))))
-        .collect()
+    let types = EventType::WORDS.iter();
+    let types = types.map(|(word, known)| (*word, format!("{word}: {}", about(*known))));
+    types.collect()
 }
 
 /// The fields of an endpoint's settings.
@@ -188,14 +170,11 @@ fn rate_limit(value: &str) -> Field<'_> {
 
 /// The page that shows a secret once.
 fn secret(user: &User, id: &str, secret: &str, when: Markup) -> Answer {
-    let main = html! {
-        div.title { h1 { "The signing secret" } }
-        section.card.narrow {
-            p { (user.told("Your", "The partner's")) " program checks deliveries with it. " (when) }
-            p { (copyable(secret)) }
-            p.alert.warn { "It is shown only once. Copy it before you leave this page." }
-            @if user.may(Scope::WebhooksRead) { a.button href=(user.link(&format!("/endpoints/{id}"))) { "To the endpoint" } }
-        }
-    };
-    Page::new(Part::Endpoints, "Signing secret", main).ok()
+    let page = (Part::Endpoints, "Signing secret");
+    let about = html! { (user.told("Your", "The partner's")) " program checks deliveries with it. " (when) };
+    let next = user.may(Scope::WebhooksRead).then(|| {
+        let endpoint = user.link(&format!("/endpoints/{id}"));
+        (endpoint, "To the endpoint")
+    });
+    shown_once(page, "The signing secret", about, secret, next)
 }

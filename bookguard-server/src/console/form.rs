@@ -10,9 +10,10 @@ mod fields;
 use bookguard_core::error::{self, Error};
 use poem::http::StatusCode;
 
+use super::Asked;
 use crate::refusal::status_of;
 pub(super) use draft::Draft;
-pub(super) use field::{Field, Kind, id_of};
+pub(super) use field::{Field, Kind, choices, id_of, labelled};
 pub(super) use fields::Fields;
 
 /// Whether whoever sent a form can do something about its refusal on the same page: correct it, or send it again later. What was
@@ -29,23 +30,28 @@ pub(super) fn is_correctable(error: &Error) -> bool {
     )
 }
 
-/// What a list found, or why its filter was refused.
+/// What a list found, and the request with why its filter was refused.
 ///
 /// # Errors
-/// All others.
-pub(super) fn filtered<T>(found: Result<T, Error>) -> Result<(Option<T>, Option<Error>), Error> {
+/// All other refusals.
+pub(super) fn filtered<T>(
+    asked: &Asked,
+    found: Result<T, Error>,
+) -> Result<(Option<T>, Asked), Error> {
     match found {
-        Ok(found) => Ok((Some(found), None)),
-        Err(error) if error.kind == error::Kind::Invalid => Ok((None, Some(in_fields(error)))),
+        Ok(found) => Ok((Some(found), asked.clone())),
+        Err(error) if error.kind == error::Kind::Invalid => {
+            Ok((None, asked.with_refusal(in_fields(error, ""))))
+        }
         Err(error) => Err(error),
     }
 }
 
-/// The refusal of a query, with its parameters named as the fields are.
-fn in_fields(mut error: Error) -> Error {
+/// The refusal of a query, with its parameters named as the fields are: by their names after these characters.
+pub(super) fn in_fields(mut error: Error, before: &str) -> Error {
     for detail in &mut error.details {
         if let Some(name) = detail.pointer.strip_prefix('?') {
-            detail.pointer = name.to_owned();
+            detail.pointer = format!("{before}{name}");
         }
     }
     error

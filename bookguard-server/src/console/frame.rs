@@ -4,8 +4,7 @@ use bookguard_core::model::Scope;
 use maud::{DOCTYPE, Markup, html};
 
 use super::assets::{SCRIPT, STYLE};
-use super::user::User;
-use super::{Console, Part, Whose, operator};
+use super::{Console, Part, User, Whose, operator};
 
 /// The parts but the overview, which is everybody's: their names, their addresses, and the scope that their pages need.
 const PARTS: [(Part, &str, &str, Scope); 7] = [
@@ -28,17 +27,11 @@ const PARTS: [(Part, &str, &str, Scope); 7] = [
     (Part::Audit, "Audit", "/audit", Scope::AuditRead),
 ];
 
-/// The frame of a page.
-pub(super) struct Frame<'f> {
-    pub(super) console: &'f Console,
-    /// Whoever is signed in.
-    pub(super) user: Option<&'f User>,
-}
-
-impl Frame<'_> {
-    /// A whole page.
-    pub(super) fn page(
+impl Console {
+    /// A whole page, for whoever is signed in.
+    pub(super) fn framed(
         &self,
+        user: Option<&User>,
         title: &str,
         part: Option<Part>,
         notice: Option<&str>,
@@ -51,16 +44,16 @@ impl Frame<'_> {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     title { (title) " · Bookguard" }
-                    link rel="icon" type="image/svg+xml" href={ (self.console.base) "/favicon.ico" };
-                    link rel="stylesheet" href=(self.console.link(STYLE.address()));
-                    script src=(self.console.link(SCRIPT.address())) defer {}
+                    link rel="icon" type="image/svg+xml" href={ (self.base) "/favicon.ico" };
+                    link rel="stylesheet" href=(self.link(STYLE.address()));
+                    script src=(self.link(SCRIPT.address())) defer {}
                 }
-                body.framed[self.user.is_some()] {
+                body.framed[user.is_some()] {
                     a.skip href="#main" { "Skip to the content" }
-                    @if let Some(user) = self.user { (self.header(user, part)) }
+                    @if let Some(user) = user { (self.header(user, part)) }
                     main #main tabindex="-1" {
                         @if let Some(notice) = notice { p.alert.good role="status" { (notice) } }
-                        @if self.user.is_some_and(User::is_suspended) {
+                        @if user.is_some_and(User::is_suspended) {
                             p.alert.warn { "Your organization is suspended. You can still look at things, but change nothing. Ask the service's operator." }
                         }
                         (main)
@@ -74,19 +67,19 @@ impl Frame<'_> {
         let shown = PARTS.iter().filter(|(.., scope)| user.may(*scope));
         let shown = shown.map(|(part, name, address, _)| (*part, *name, *address));
         let parts = std::iter::once((Part::Overview, "Overview", "")).chain(shown);
-        let operators = self.console.whose == Whose::Operator;
+        let operators = self.whose == Whose::Operator;
         // Every page about a partner belongs to the part "Partners".
         let whole = user.acting.as_ref().map(|_| Part::Partners).or(part);
         html! {
             header {
-                a.brand href=(self.console.link("")) { "Bookguard" @if operators { " " span.badge.warn { "Operator" } } }
+                a.brand href=(self.link("")) { "Bookguard" @if operators { " " span.badge.warn { "Operator" } } }
                 @if operators {
                     (self.list("Console", &operator::PARTS, whole))
                     @if let Some(account) = &user.acting { (operator::partner_parts(user, &account.partner, parts, part)) }
                 } @else {
                     (self.list("Console", &parts.collect::<Vec<_>>(), part))
                 }
-                form.who method="post" action=(self.console.link("/sign-out")) {
+                form.who method="post" action=(self.link("/sign-out")) {
                     @if let Some(person) = user.person() { span { (person) } }
                     button.plain { "Sign out" }
                 }
@@ -95,19 +88,10 @@ impl Frame<'_> {
     }
 
     fn list(&self, label: &str, parts: &[(Part, &str, &str)], current: Option<Part>) -> Markup {
-        let parts = parts.iter().map(|(part, name, address)| {
-            (*name, self.console.link(address), current == Some(*part))
-        });
+        let parts = parts
+            .iter()
+            .map(|(part, name, address)| (*name, self.link(address), current == Some(*part)));
         links(label, parts)
-    }
-
-    /// What a page says instead of what was asked for.
-    pub(super) fn refused(&self, title: &str, message: &str) -> Markup {
-        html! {
-            h1 { (title) }
-            p.lead { (message) }
-            p { a.button href=(self.console.link("")) { "Back to the overview" } }
-        }
     }
 }
 

@@ -12,10 +12,9 @@ use bookguard_core::limits::SECRET_OVERLAP_DEFAULT_MS;
 use bookguard_core::model::{ApiKey, ApiKeyId, ConsoleSession, Scope, Scopes, Timestamp};
 use maud::{Markup, html};
 
-use super::form::{self, Draft, Field, Kind};
-use super::parts::{Tone, ago, back, badge, button, copyable, empty, next_page, records, time};
-use super::user::User;
-use super::{Answer, Asked, Page, Part};
+use super::form::{self, labelled};
+use super::parts::{Tone, ago, back, badge, button, empty, next_page, records, shown_once, time};
+use super::{Answer, Asked, Draft, Field, Kind, Page, Part, User};
 
 /// The field with the cursor of the people, beside that of the keys.
 const PEOPLE: &str = "people";
@@ -23,12 +22,10 @@ const PEOPLE: &str = "people";
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let cursor = asked.fields.get("cursor").unwrap_or_default();
     let keys = user.read::<ListApiKeys>(&[], &[("limit", "100"), ("cursor", cursor)]);
-    let (keys, no_keys) = form::filtered(keys.await)?;
+    let (keys, asked) = form::filtered(asked, keys.await)?;
     let cursor = asked.fields.get(PEOPLE).unwrap_or_default();
     let people = user.read::<ListConsoleSessions>(&[], &[("limit", "50"), ("cursor", cursor)]);
-    let (people, no_people) = form::filtered(people.await)?;
-    let refused = no_keys.or(no_people);
-    let draft = asked.draft(refused.as_ref());
+    let (people, asked) = form::filtered(&asked, people.await)?;
     let may_write = user.may(Scope::ApiKeysWrite);
     let main = html! {
         div.title {
@@ -38,26 +35,26 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
                 a.button.first href=(user.link("/keys/new")) { "Create a key" }
             }
         }
-        (draft.alert_of_filter(&[]))
+        (asked.draft().alert_of_filter(&[]))
         @if let Some(keys) = &keys {
-            @let rows: Vec<Markup> = keys.data.iter().map(|key| key_line(user, key, asked.now, may_write)).collect();
+            @let rows = keys.data.iter().map(|key| key_line(user, key, asked.now, may_write));
             section.card aria-labelledby="keys" {
                 h2 #keys { "API keys" }
-                (records("Every key", &["Name", "May", "Used", "State", "Actions"], &rows))
+                (records("Every key", &["Name", "May", "Used", "State", "Actions"], rows))
             }
             (next_page(user, "/keys", &asked.fields, "cursor", keys.next_cursor.as_deref(), "Older keys"))
         }
         @if let Some(people) = &people {
-            @let rows: Vec<Markup> = people.data.iter().map(|session| person_line(user, session, asked.now, may_write)).collect();
+            @let rows = people.data.iter().map(|session| person_line(user, session, asked.now, may_write));
             section.card aria-labelledby="people" {
                 h2 #people { "People" }
-                @if rows.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link, or sign in with a key.")) }
-                @else { (records("Sign-ins and links", &["Who", "State", "Until", "Actions"], &rows)) }
+                @if people.data.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link, or sign in with a key.")) }
+                @else { (records("Sign-ins and links", &["Who", "State", "Until", "Actions"], rows)) }
             }
             (next_page(user, "/keys", &asked.fields, PEOPLE, people.next_cursor.as_deref(), "Older sign-ins"))
         }
     };
-    Ok(Page::new(Part::Keys, "Keys and people", main).form(refused.as_ref()))
+    Ok(Page::new(Part::Keys, "Keys and people", main).form(&asked))
 }
 
 fn key_line(user: &User, key: &ApiKey, now: Timestamp, may_write: bool) -> Markup {
@@ -126,26 +123,21 @@ pub(super) fn sign_in_line(user: &User, it: &SignIn<'_>, now: Timestamp, may_end
 pub(super) fn link_page(
     part: Part,
     (person, until, url): (&str, Timestamp, &str),
-    (next, to): (String, &str),
+    next: (String, &str),
 ) -> Answer {
-    let main = html! {
-        div.title { h1 { "The link" } }
-        section.card.narrow {
-            p { "It signs in " strong { (person) } " once, until " (time(until)) ". Send it to nobody else." }
-            p { (copyable(url)) }
-            p.alert.warn { "It is shown only once. Copy it before you leave this page." }
-            a.button href=(next) { (to) }
-        }
-    };
-    Page::new(part, "Link to sign in", main).ok()
+    let about = html! { "It signs in " strong { (person) } " once, until " (time(until)) ". Send it to nobody else." };
+    shown_once(
+        (part, "Link to sign in"),
+        "The link",
+        about,
+        url,
+        Some(next),
+    )
 }
 
 pub(super) async fn end(user: &User, asked: &Asked) -> Result<Answer, Error> {
     user.submit::<EndConsoleSession>(asked).await?;
-    Ok(Answer::Go(
-        "/keys".to_owned(),
-        Some("The sign-in is ended.".to_owned()),
-    ))
+    Ok(Answer::done("/keys", "The sign-in is ended."))
 }
 
 /// Scopes as people read them.
@@ -180,8 +172,15 @@ fn about(scope: Scope) -> &'static str {
     }
 }
 
-fn scope_field<'f>(user: &User, words: &'f [(&'f str, String)], label: &'f str) -> Field<'f> {
-    Field::new("/scopes", label, Kind::Choices(words)).about(user.told(
+/// The field for the person whom a link is for.
+pub(super) fn person_field() -> Field<'static> {
+    Field::new("/person", "Who is it for?", Kind::Text)
+        .about("Their name: the audit shows it with everything they do.")
+        .required()
+}
+
+fn scope_field(user: &User, label: &'static str) -> Field<'static> {
+    Field::new("/scopes", label, Kind::Choices(scopes(user))).about(user.told(
         "If nothing is chosen, everything that you may do.",
         "If nothing is chosen, everything.",
     ))
@@ -189,59 +188,47 @@ fn scope_field<'f>(user: &User, words: &'f [(&'f str, String)], label: &'f str) 
 
 /// The field for how long something that is replaced goes on working.
 pub(super) fn overlap(draft: &Draft<'_>, label: &str) -> Markup {
-    let times = [
+    let times = labelled(&[
         ("0", "no longer: it ends now"),
         ("3600", "an hour"),
         ("86400", "a day"),
         ("259200", "three days"),
         ("604800", "a week"),
-    ];
-    let times = times.map(|(seconds, text)| (seconds, text.to_owned()));
+    ]);
     let default = (SECRET_OVERLAP_DEFAULT_MS / 1000).to_string();
-    draft.field(
-        &Field::new("/overlapSeconds", label, Kind::Choice(&times))
-            .value(&default)
-            .required(),
-    )
+    let field = Field::new("/overlapSeconds", label, Kind::Choice(times));
+    draft.field(&field.value(&default).required())
 }
 
 /// The page that shows a new key once.
 fn key_page(user: &User, key: &str, what: Markup) -> Answer {
-    let main = html! {
-        div.title { h1 { "The key" } }
-        section.card.narrow {
-            p { (what) }
-            p { (copyable(key)) }
-            p.alert.warn { "It is shown only once. Copy it before you leave this page." }
-            @if user.may(Scope::ApiKeysRead) { a.button href=(user.link("/keys")) { "To the keys" } }
-        }
-    };
-    Page::new(Part::Keys, "New key", main).ok()
+    let next = user.may(Scope::ApiKeysRead);
+    let next = next.then(|| (user.link("/keys"), "To the keys"));
+    shown_once((Part::Keys, "New key"), "The key", what, key, next)
 }
 
 /// The key that a page is about; a name for the page if it is not among the newest.
 async fn named(user: &User, asked: &Asked) -> Result<String, Error> {
     // The page's form leads where the id says, so it must be one.
     ApiKeyId::parse(asked.id(0)).ok_or_else(|| Error::not_found("API key"))?;
-    let keys = user
-        .read::<ListApiKeys>(&[], &[("limit", "100")])
-        .await?
-        .data;
-    let found = keys
-        .into_iter()
-        .find(|key| key.api_key_id.to_string() == asked.id(0));
-    Ok(found.map_or_else(
-        || asked.id(0).to_owned(),
-        |key| format!("{} (…{})", key.name, key.hint),
-    ))
+    let keys = user.read::<ListApiKeys>(&[], &[("limit", "100")]).await?;
+    let mut keys = keys.data.iter();
+    let found = keys.find(|key| key.api_key_id.to_string() == asked.id(0));
+    Ok(found.map_or_else(|| asked.id(0).to_owned(), told_apart))
 }
 
-/// The form of a page about a key.
-fn framed(user: &User, title: &str, alert: Markup, form: Markup) -> Markup {
-    html! {
+/// A key's name, and what tells it from others of the same name.
+fn told_apart(key: &ApiKey) -> String {
+    format!("{} (…{})", key.name, key.hint)
+}
+
+/// A page with this form about a key, which has fields of these names.
+fn framed(user: &User, asked: &Asked, title: &str, names: &[&str], form: Markup) -> Answer {
+    let main = html! {
         (back(user, Scope::ApiKeysRead, "/keys", "Keys and people"))
         div.title { h1 { (title) } }
-        (alert)
+        (asked.draft().alert(names))
         (form)
-    }
+    };
+    Page::new(Part::Keys, title, main).form(asked)
 }

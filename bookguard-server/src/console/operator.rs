@@ -21,8 +21,7 @@ use maud::{Markup, html};
 
 use super::frame::links;
 use super::parts::{Tone, badge};
-use super::user::User;
-use super::{PageRoute, Part};
+use super::{PageRoute, Part, User};
 
 /// The parts of the operator's console, their names and their addresses.
 pub(super) const PARTS: [(Part, &str, &str); 6] = [
@@ -54,9 +53,9 @@ fn places() -> Vec<PageRoute> {
 fn account_places() -> Vec<PageRoute> {
     vec![
         place!("", get account::show),
-        place!("/approve", post account::approve),
+        place!("/approve", post account::approve, again account::show),
         place!("/suspend", form account::suspend),
-        place!("/reinstate", post account::reinstate),
+        place!("/reinstate", post account::reinstate, again account::show),
         place!("/edit", form account::edit),
         place!("/quota", form account::quota),
     ]

@@ -12,8 +12,7 @@ use maud::{Markup, html};
 use super::booking::title;
 use super::chart::{Bar, bars};
 use super::parts::{Tone, ago, badge, count, empty, endpoint_badge, grouped, table, time};
-use super::user::User;
-use super::{Answer, Asked, Page, Part};
+use super::{Answer, Asked, Page, Part, User};
 
 /// How many reviews are named.
 const NAMED: &str = "5";
@@ -54,11 +53,8 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     };
     let (endpoints, activity) = match user.may(Scope::WebhooksRead) {
         true => {
-            let endpoints = user
-                .read::<ListEndpoints>(&[], &[("limit", "100")])
-                .await?
-                .data;
-            (endpoints, Some(user.read::<GetActivity>(&[], &[]).await?))
+            let listed = user.read::<ListEndpoints>(&[], &[("limit", "100")]).await?;
+            (listed.data, Some(user.read::<GetActivity>(&[], &[]).await?))
         }
         false => (Vec::new(), None),
     };
@@ -208,18 +204,11 @@ fn day(user: &User, activity: &Activity) -> Markup {
         ],
     });
     let (booked, sent): (Vec<_>, Vec<_>) = (booked.collect(), sent.collect());
-    let rows: Vec<Markup> = activity
-        .hours
-        .iter()
-        .rev()
-        .map(|h| {
-            html! {
-                td { (hour(h)) }
-                td.amount { (h.bookings) } td.amount { (h.cancellations) }
-                td.amount { (h.delivered) } td.amount { (h.pending) } td.amount { (h.failed) } td.amount { (h.no_endpoints) }
-            }
-        })
-        .collect();
+    let rows = activity.hours.iter().rev().map(|h| html! {
+        td { (hour(h)) }
+        td.amount { (h.bookings) } td.amount { (h.cancellations) }
+        td.amount { (h.delivered) } td.amount { (h.pending) } td.amount { (h.failed) } td.amount { (h.no_endpoints) }
+    });
     html! {
         div.grid {
             section.card aria-labelledby="booked" {
@@ -247,7 +236,7 @@ fn day(user: &User, activity: &Activity) -> Markup {
         }
         details.card {
             summary { "The same hour by hour" }
-            (table("Activity by hour, UTC", &["Hour, UTC", "#Bookings", "#Cancellations", "#Delivered", "#Pending", "#Failed", "#No endpoint"], &rows))
+            (table("Activity by hour, UTC", &["Hour, UTC", "#Bookings", "#Cancellations", "#Delivered", "#Pending", "#Failed", "#No endpoint"], rows))
         }
     }
 }

@@ -6,8 +6,7 @@ use bookguard_core::model::{
 };
 use maud::{Markup, Render, html};
 
-use super::form::Fields;
-use super::user::User;
+use super::{Answer, Asked, Fields, Page, Part, User};
 use bookguard_core::entropy;
 
 const MINUTE_MS: i64 = 60_000;
@@ -155,16 +154,29 @@ pub(super) fn fact(name: &str, value: impl Render) -> Markup {
 
 /// A table in a frame that can be scrolled by keyboard where it is wider than the screen. A head that begins with `#` is that of
 /// numbers.
-pub(super) fn table(caption: &str, heads: &[&str], rows: &[Markup]) -> Markup {
-    tabular("scroll", caption, heads, rows)
+pub(super) fn table(
+    caption: &str,
+    heads: &[&str],
+    rows: impl IntoIterator<Item = Markup>,
+) -> Markup {
+    tabular("scroll", caption, heads, &mut rows.into_iter())
 }
 
 /// A table whose cells explain themselves: on a small screen each row is a block, and the heads are only read aloud.
-pub(super) fn records(caption: &str, heads: &[&str], rows: &[Markup]) -> Markup {
-    tabular("scroll list", caption, heads, rows)
+pub(super) fn records(
+    caption: &str,
+    heads: &[&str],
+    rows: impl IntoIterator<Item = Markup>,
+) -> Markup {
+    tabular("scroll list", caption, heads, &mut rows.into_iter())
 }
 
-fn tabular(class: &str, caption: &str, heads: &[&str], rows: &[Markup]) -> Markup {
+fn tabular(
+    class: &str,
+    caption: &str,
+    heads: &[&str],
+    rows: &mut dyn Iterator<Item = Markup>,
+) -> Markup {
     // The roles, because a browser may not tell what is a table from elements that are laid out as blocks.
     html! {
         div class=(class) role="region" aria-label=(caption) tabindex="0" {
@@ -183,6 +195,40 @@ fn tabular(class: &str, caption: &str, heads: &[&str], rows: &[Markup]) -> Marku
 /// What an empty list shows: that it is empty, and what to do about it.
 pub(super) fn empty(what: &str, next: impl Render) -> Markup {
     html! { div.empty { p { strong { (what) } } p { (next) } } }
+}
+
+/// What a list shows that found nothing so far.
+pub(super) fn nothing_yet(things: &str) -> Markup {
+    let what = format!("Nothing found among the newest {things}.");
+    let next = "A search covers one part at a time: go on to search older ones.";
+    empty(&what, next)
+}
+
+/// The page that shows a value once: what it is, and where to go from there.
+pub(super) fn shown_once(
+    page: (Part, &str),
+    heading: &str,
+    about: Markup,
+    value: &str,
+    next: Option<(String, &str)>,
+) -> Answer {
+    let main = html! {
+        div.title { h1 { (heading) } }
+        section.card.narrow {
+            p { (about) }
+            p { (copyable(value)) }
+            p.alert.warn { "It is shown only once. Copy it before you leave this page." }
+            @if let Some((address, label)) = next { a.button href=(address) { (label) } }
+        }
+    };
+    Page::new(page.0, page.1, main).ok()
+}
+
+/// Why what was just tried on a page was refused.
+pub(super) fn alert(asked: &Asked) -> Markup {
+    html! {
+        @if let Some(refused) = &asked.refused { div.alert.bad role="alert" tabindex="-1" autofocus { p { (refused.message) } } }
+    }
 }
 
 /// A value that people copy; the script adds a button.
@@ -213,14 +259,14 @@ pub(super) fn back(user: &User, scope: Scope, address: &str, label: &str) -> Mar
     }
 }
 
-/// The hidden field that makes a form count once.
-pub(super) fn once() -> Markup {
-    once_with(&hex::encode(entropy::bytes::<16>()))
+/// A field that nobody sees.
+pub(super) fn hidden(name: &str, value: impl Render) -> Markup {
+    html! { input type="hidden" name=(name) value=(value); }
 }
 
-/// The same with this key.
-pub(super) fn once_with(key: &str) -> Markup {
-    html! { input type="hidden" name=(Fields::ONCE) value=(key); }
+/// The hidden field that makes a form count once.
+pub(super) fn once() -> Markup {
+    hidden(Fields::ONCE, hex::encode(entropy::bytes::<16>()))
 }
 
 /// A form that is one button.

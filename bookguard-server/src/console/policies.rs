@@ -20,8 +20,7 @@ use maud::{Markup, html};
 
 use super::parts::{empty, next_page, records, time};
 use super::schedule::drawn;
-use super::user::User;
-use super::{Answer, Asked, Page, Part};
+use super::{Answer, Asked, Page, Part, User};
 
 /// Policies on a page; each is read by itself.
 const ROWS: &str = "20";
@@ -55,24 +54,19 @@ fn default_for(defaults: &Defaults, policy_id: &str) -> Vec<String> {
 /// The library, each policy with the schedule of the example.
 async fn library(user: &User, asked: &Asked) -> Result<ListPage<PolicyTemplate>, Error> {
     let date = example::date_after(asked.now, example::LIBRARY_DAYS);
-    user.read::<ListPolicyTemplates>(&[], &[("eventDate", &date)])
-        .await
+    let query = [("eventDate", &*date)];
+    user.read::<ListPolicyTemplates>(&[], &query).await
 }
 
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let cursor = asked.fields.get("cursor").unwrap_or_default();
-    let listed = user
-        .read::<ListPolicies>(&[], &[("limit", ROWS), ("cursor", cursor)])
-        .await?;
+    let query = [("limit", ROWS), ("cursor", cursor)];
+    let listed = user.read::<ListPolicies>(&[], &query).await?;
     let mut own = Vec::with_capacity(listed.data.len());
     for policy in &listed.data {
         own.push(user.read::<GetPolicy>(&[&policy.policy_id], &[]).await?);
     }
     let defaults = defaults_of(user).await?;
-    let rows: Vec<Markup> = own
-        .iter()
-        .map(|policy| line(user, policy, &defaults))
-        .collect();
     let templates = library(user, asked).await?.data;
     let may_write = user.may(Scope::PoliciesWrite);
     let main = html! {
@@ -83,13 +77,13 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         p.lead { "A policy says what a cancellation costs. A booking keeps the one it was recorded with; a change applies to later bookings." }
         section.card aria-labelledby="own" {
             h2 #own { (user.told("Your policies", "The partner's policies")) }
-            @if rows.is_empty() {
+            @if own.is_empty() {
                 (empty(user.told("You have no policies of your own.", "The partner has no policies of its own."), html! {
                     "Bookings take those of the library below. Start one from any of them"
                     @if may_write { ", or " a href=(user.link("/new-policy")) { "from a simple one" } }
                     "."
                 }))
-            } @else { (records(user.told("Each of your policies", "Each policy of the partner"), &["Policy", "What it means", "Default for", "Version"], &rows)) }
+            } @else { (records(user.told("Each of your policies", "Each policy of the partner"), &["Policy", "What it means", "Default for", "Version"], own.iter().map(|policy| line(user, policy, &defaults)))) }
         }
         (next_page(user, "/policies", &asked.fields, "cursor", listed.next_cursor.as_deref(), "More policies"))
         (defaults::card(user, &defaults))
@@ -116,11 +110,8 @@ fn line(user: &User, policy: &PolicyVersion, defaults: &Defaults) -> Markup {
 fn card(user: &User, template: &PolicyTemplate, asked: &Asked, may_write: bool) -> Markup {
     let id = &template.policy_id;
     let name = template.policy.document().name.as_deref().unwrap_or(id);
-    let types: Vec<&str> = template
-        .default_for
-        .iter()
-        .map(|word| event_type(word))
-        .collect();
+    let types = template.default_for.iter();
+    let types: Vec<&str> = types.map(|word| event_type(word)).collect();
     let schedule = template.schedule.as_deref().unwrap_or_default();
     html! {
         section.card aria-labelledby={ "of-" (id) } {

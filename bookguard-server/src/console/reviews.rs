@@ -8,11 +8,10 @@ use bookguard_core::policy::{Resolution, ResolutionStatus};
 use maud::{Markup, html};
 
 use super::booking::title;
-use super::form::{self, Draft, Field, Fields, Kind};
-use super::parts::{Tone, ago, badge, empty, next_page, price, records, time, words};
+use super::form::{self, labelled};
+use super::parts::{Tone, ago, badge, empty, next_page, nothing_yet, price, records, time, words};
 use super::schedule::sum;
-use super::user::User;
-use super::{Answer, Asked, Page, Part};
+use super::{Answer, Asked, Field, Kind, Page, Part, User};
 
 /// Rows of a page. The booking of each is read, so there are fewer than in other lists.
 const ROWS: &str = "25";
@@ -31,7 +30,8 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let status = if chosen == "all" { "" } else { chosen };
     let cursor = fields.get("cursor").unwrap_or_default();
     let query = [("status", status), ("cursor", cursor), ("limit", ROWS)];
-    let (found, refused) = form::filtered(user.read::<ListResolutions>(&[], &query).await)?;
+    let found = user.read::<ListResolutions>(&[], &query).await;
+    let (found, asked) = form::filtered(asked, found)?;
     let mut rows = Vec::new();
     for resolution in found.as_ref().map_or(&[][..], |found| &found.data) {
         let id = resolution.booking_id.to_string();
@@ -45,25 +45,24 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         div.title { h1 { "Reviews" } }
         p.lead { "Cancellations that the policy leaves to a person. A booking stays canceled while it waits; what goes back is open until \
             somebody decides." }
-        (filter(user, fields, refused.as_ref()))
+        (filter(user, &asked))
         @if !rows.is_empty() {
-            section.card { (records("Cancellations, the newest booking first", &["Booking", "Canceled by", "#Value", "#Goes back", "State"], &rows)) }
+            section.card { (records("Cancellations, the newest booking first", &["Booking", "Canceled by", "#Value", "#Goes back", "State"], rows)) }
         } @else if next.is_some() {
-            (empty("Nothing found among the newest cancellations.", "A search covers one part at a time: go on to search older ones."))
-        } @else if refused.is_some() {} @else if chosen == WAITING {
+            (nothing_yet("cancellations"))
+        } @else if asked.refused.is_some() {} @else if chosen == WAITING {
             (empty("No cancellation waits for a decision.", "If a policy cannot settle a cancellation by itself, it appears here."))
         } @else {
             (empty("No cancellation matches.", html! { a href=(user.link("/reviews?status=all")) { "Show all cancellations" } }))
         }
         (next_page(user, "/reviews", fields, "cursor", next, "Older cancellations"))
     };
-    Ok(Page::new(Part::Reviews, "Reviews", main).form(refused.as_ref()))
+    Ok(Page::new(Part::Reviews, "Reviews", main).form(&asked))
 }
 
-fn filter(user: &User, fields: &Fields, refused: Option<&Error>) -> Markup {
-    let draft = Draft { fields, refused };
-    let statuses = STATUSES.map(|(word, text)| (word, text.to_owned()));
-    let state = Field::new("status", "State", Kind::Choice(&statuses)).value(WAITING);
+fn filter(user: &User, asked: &Asked) -> Markup {
+    let draft = asked.draft();
+    let state = Field::new("status", "State", Kind::Choice(labelled(&STATUSES))).value(WAITING);
     html! {
         (draft.alert_of_filter(&["status"]))
         form.filter role="search" action=(user.link("/reviews")) {

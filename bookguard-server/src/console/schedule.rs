@@ -12,22 +12,20 @@ pub(super) const OPEN: &str = "a person decides";
 
 /// The steps of a schedule for a booking of this value in minor units; the one that applies now is marked.
 pub(super) fn schedule(segments: &[Segment], value: i64, now: Timestamp) -> Markup {
-    let is_current = |segment: &Segment| (segment.from..=segment.to).contains(&now);
-    let rows: Vec<Markup> = segments
-        .iter()
-        .map(|segment| {
-            html! {
-                td data-head="until" { (time(segment.to)) @if is_current(segment) { " " strong { "now" } } }
-                td.amount data-head="goes back:" { (sum(segment.refund)) }
-                td.amount data-head="is kept, or owed:" { (sum(segment.penalty)) }
-                td { (rule(segment.rule_id)) }
-            }
-        })
-        .collect();
+    let rows = segments.iter().map(|segment| html! {
+        td data-head="until" { (time(segment.to)) @if is_current(segment, now) { " " strong { "now" } } }
+        td.amount data-head="goes back:" { (sum(segment.refund)) }
+        td.amount data-head="is kept, or owed:" { (sum(segment.penalty)) }
+        td { (rule(segment.rule_id)) }
+    });
     html! {
         (drawn(segments, value, now))
-        (records("What goes back if the organizer cancels", &["Until", "#Goes back", "#Is kept, or owed", "Rule"], &rows))
+        (records("What goes back if the organizer cancels", &["Until", "#Goes back", "#Is kept, or owed", "Rule"], rows))
     }
+}
+
+fn is_current(segment: &Segment, now: Timestamp) -> bool {
+    (segment.from..=segment.to).contains(&now)
 }
 
 /// The chart alone, unless a person decides every step.
@@ -39,7 +37,7 @@ pub(super) fn drawn(segments: &[Segment], value: i64, now: Timestamp) -> Markup 
             let filled = i128::from(refund) * 1000 / i128::from(value.max(1));
             ChartStep {
                 filled: u64::try_from(filled).unwrap_or(0),
-                is_current: (segment.from..=segment.to).contains(&now),
+                is_current: is_current(segment, now),
                 label: format!("until {}: {} back", segment.to, sum(segment.refund)),
             }
         })

@@ -16,9 +16,9 @@ use poem::http::{Method, StatusCode};
 use poem::{EndpointExt as _, Request, Response};
 use url::Url;
 
-use super::form::{Draft, Field, Fields, Kind as Entry};
-use super::frame::Frame;
-use super::{Arrival, Console, PATH, Whose, document};
+use super::form::Kind as Entry;
+use super::user::output;
+use super::{Arrival, Console, Draft, Field, Fields, PATH, Whose, document};
 use crate::api::call::{Caller, call};
 use crate::app::Admitted;
 use crate::payer::Payer;
@@ -102,18 +102,13 @@ pub(super) fn add_routes(
 /// nothing was sent.
 pub(super) fn demand(console: &Console, arrival: &Arrival) -> Response {
     if arrival.is_form {
-        let frame = Frame {
-            console,
-            user: None,
-        };
         let main = html! {
             h1 { "You are signed out" }
             p.lead { "Nothing was sent: you were signed out in the meantime. Sign in in another tab, come back here with your browser's \
                 Back button, and send the form again. What you typed is still there." }
             p { a.button.first href=(console.link("/sign-in")) target="_blank" rel="noopener" { "Sign in in another tab" } }
         };
-        let page = frame.page("Signed out", None, None, main);
-        return document(StatusCode::UNAUTHORIZED, page);
+        return console.page(StatusCode::UNAUTHORIZED, "Signed out", main);
     }
     let to = Fields::default().with(TO, &arrival.address);
     console.go(
@@ -178,11 +173,7 @@ impl Console {
     }
 
     fn page(&self, status: StatusCode, title: &str, main: Markup) -> Response {
-        let frame = Frame {
-            console: self,
-            user: None,
-        };
-        document(status, frame.page(title, None, None, main))
+        document(status, self.framed(None, title, None, None, main))
     }
 
     fn key_page(&self, fields: &Fields, refused: Option<&Error>) -> Markup {
@@ -297,7 +288,7 @@ impl Console {
         session: Session,
         body: Vec<u8>,
     ) -> Result<O::Output, Error> {
-        let cost = self.app.cost(crate::payer::Payer::of(&session.authority));
+        let cost = self.app.cost(Payer::of(&session.authority));
         let caller = Caller {
             app: &self.app,
             session,
@@ -308,11 +299,7 @@ impl Console {
             body,
             ..operation::Request::default()
         };
-        let finished = call(caller, O::ROUTE.id, operation::step::<O>, request).await?;
-        let output = serde_json::from_slice(&finished.body);
-        output.map_err(|e| {
-            Error::internal(format!("an answer of {} cannot be read: {e}", O::ROUTE.id))
-        })
+        output::<O>(&call(caller, O::ROUTE.id, operation::step::<O>, request).await?)
     }
 
     /// Ends the session, and forgets it in this browser even if it had ended already.

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use bookguard_core::error::Error;
 use bookguard_core::features::partners::account::GetPartnerAccount;
 use bookguard_core::model::{PartnerAccount, PartnerId, Scope};
-use bookguard_core::operation::{Body, Operation, Request, StepFn, step};
+use bookguard_core::operation::{Finished, Operation, Request, Route, StepFn, step};
 use bookguard_core::session::{Access, Authority, Session};
 
 use super::cookie::Cookie;
-use super::form::Fields;
-use super::{Asked, Console, Whose, operator};
+use super::{Asked, Console, Fields, Whose, operator};
 use crate::api::call::{Caller, Calling, call};
 use crate::app::RequestCost;
 use crate::payer::Payer;
@@ -131,16 +130,19 @@ impl User {
         &'a self,
         asked: &Asked,
     ) -> impl Future<Output = Result<O::Output, Error>> + use<'a, O> {
-        self.perform::<O>(typed(&of_page::<O>(asked), O::ROUTE.body, asked))
+        self.perform::<O>(self.typed(&O::ROUTE, asked))
     }
 
-    /// Like [`Self::send`], for a page whose path does not name the operation's parameters.
+    /// Like [`Self::send`], for a page whose path does not name the operation's one parameter.
     pub(super) fn send_to<'a, O: Operation>(
         &'a self,
-        path: &[&str],
+        id: String,
         asked: &Asked,
     ) -> impl Future<Output = Result<O::Output, Error>> + use<'a, O> {
-        self.perform::<O>(typed(path, O::ROUTE.body, asked))
+        self.perform::<O>(Request {
+            path: vec![id],
+            ..self.typed(&O::ROUTE, asked)
+        })
     }
 
     /// Like [`Self::send`], if no page shows the answer.
@@ -148,16 +150,25 @@ impl User {
         &'a self,
         asked: &Asked,
     ) -> impl Future<Output = Result<(), Error>> + use<'a, O> {
-        self.submit_to::<O>(&of_page::<O>(asked), asked)
+        done(self.answer::<O>(self.typed(&O::ROUTE, asked)))
     }
 
-    /// Like [`Self::send_to`], if no page shows the answer.
-    pub(super) fn submit_to<'a, O: Operation>(
-        &'a self,
-        path: &[&str],
-        asked: &Asked,
-    ) -> impl Future<Output = Result<(), Error>> + use<'a, O> {
-        done(self.answer::<O>(typed(path, O::ROUTE.body, asked)))
+    /// A request with what was typed into a form. A parameter is the partner for which the operator acts, or the next one in the page's
+    /// path.
+    fn typed(&self, route: &Route, asked: &Asked) -> Request {
+        let acting = self.acting.as_ref();
+        let partner = acting.map(|account| account.partner.partner_id.to_string());
+        let mut path = asked.path.iter().cloned();
+        let parameters = route.parameters().filter_map(|name| match name {
+            "partnerId" => partner.clone(),
+            _ => path.next(),
+        });
+        Request {
+            path: parameters.collect(),
+            body: asked.fields.body(route.body),
+            idempotency_key: asked.fields.get(Fields::ONCE).map(str::to_owned),
+            ..Request::default()
+        }
     }
 
     pub(super) fn perform<'a, O: Operation>(
@@ -165,10 +176,7 @@ impl User {
         request: Request,
     ) -> impl Future<Output = Result<O::Output, Error>> + use<'a, O> {
         let answer = self.answer::<O>(request);
-        async move {
-            let output = serde_json::from_slice(&answer.await?.body);
-            output.map_err(|e| unreadable(O::ROUTE.id, &e))
-        }
+        async move { output::<O>(&answer.await?) }
     }
 
     /// The answer of an operation. The common part is not generic, so that it is not compiled for each of sixty operations.
@@ -191,15 +199,13 @@ async fn done(answer: Calling<'_>) -> Result<(), Error> {
     answer.await.map(drop)
 }
 
-fn unreadable(id: &str, error: &serde_json::Error) -> Error {
-    Error::internal(format!("an answer of {id} cannot be read: {error}"))
+/// The output of an operation, read from its answer.
+pub(super) fn output<O: Operation>(answer: &Finished) -> Result<O::Output, Error> {
+    serde_json::from_slice(&answer.body).map_err(|e| unreadable(O::ROUTE.id, &e))
 }
 
-/// The operation's parameters: the first ones in the page's path.
-fn of_page<O: Operation>(asked: &Asked) -> Vec<&str> {
-    let parameters = O::ROUTE.parameters().count();
-    let path = asked.path.iter().take(parameters);
-    path.map(String::as_str).collect()
+fn unreadable(id: &str, error: &serde_json::Error) -> Error {
+    Error::internal(format!("an answer of {id} cannot be read: {error}"))
 }
 
 /// A request without a body.
@@ -211,15 +217,6 @@ fn asking(path: &[&str], query: &[(&str, &str)]) -> Request {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect(),
         ..Request::default()
-    }
-}
-
-/// A request with what was typed into a form.
-fn typed(path: &[&str], body: Body, asked: &Asked) -> Request {
-    Request {
-        body: asked.fields.body(body),
-        idempotency_key: asked.fields.get(Fields::ONCE).map(str::to_owned),
-        ..asking(path, &[])
     }
 }
 

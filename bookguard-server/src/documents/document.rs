@@ -105,6 +105,14 @@ pub(super) fn on_demand(
     make_sync(move |request: Request| made.get_or_init(&make).respond(request.headers())).boxed()
 }
 
+/// Serves a text or bytes of this program.
+pub(super) fn fixed(
+    content_type: &'static str,
+    body: impl Into<Bytes> + Copy + Send + Sync + 'static,
+) -> BoxEndpoint<'static> {
+    on_demand(move || ServedDocument::new(content_type, body))
+}
+
 /// Answers a browser that asks whether a page of another site may read the document (Fetch, "CORS-preflight request").
 pub(super) fn preflight() -> BoxEndpoint<'static> {
     make_sync(|_| {

@@ -43,11 +43,7 @@ pub(super) fn short(
     base: &str,
     registration: RegistrationMode,
 ) -> String {
-    let mut text = opening(base, registration);
-    text.push_str("Rules:\n\n");
-    for (index, (name, rule)) in rules::rules().iter().enumerate() {
-        let _ = writeln!(text, "{}. {name}: {rule}", index + 1);
-    }
+    let mut text = opening(base, registration, "Rules:");
     text.push_str("\nOperations:\n\n");
     for OperationEntry { route, .. } in table {
         let (method, access) = (route.method.word(), access(route.access));
@@ -81,11 +77,7 @@ pub(super) fn short(
 
 /// `/llms-full.txt`, with links under `base`.
 pub(super) fn full(table: &[OperationEntry], base: &str, registration: RegistrationMode) -> String {
-    let mut text = opening(base, registration);
-    text.push_str("## Rules\n\n");
-    for (index, (name, rule)) in rules::rules().iter().enumerate() {
-        let _ = writeln!(text, "{}. {name}: {rule}", index + 1);
-    }
+    let mut text = opening(base, registration, "## Rules");
     let document = serde_json::from_str(openapi_json())
         .expect("the interface document is JSON that this program wrote");
     operations::write(&mut text, table, &document);
@@ -94,8 +86,8 @@ pub(super) fn full(table: &[OperationEntry], base: &str, registration: Registrat
     text
 }
 
-/// Title, summary, and how a program starts.
-fn opening(base: &str, registration: RegistrationMode) -> String {
+/// Title, summary, how a program starts, and the rules under this heading.
+fn opening(base: &str, registration: RegistrationMode, heading: &str) -> String {
     let start = match registration {
         RegistrationMode::Open => "POST /v1/partners/register answers with the first API key.",
         RegistrationMode::Approval => {
@@ -103,11 +95,15 @@ fn opening(base: &str, registration: RegistrationMode) -> String {
         }
         RegistrationMode::Closed => "Registration is closed; the operator hands out API keys.",
     };
-    format!(
+    let mut text = format!(
         "# Bookguard\n\n> {SUMMARY}\n\nThe REST interface is under {base}/v1; agents connect by the Model Context Protocol (streamable HTTP) at \
-         {base}{} with the same keys. {start}\n\n",
+         {base}{} with the same keys. {start}\n\n{heading}\n\n",
         mcp::PATH
-    )
+    );
+    for (index, (name, rule)) in rules::rules().iter().enumerate() {
+        let _ = writeln!(text, "{}. {name}: {rule}", index + 1);
+    }
+    text
 }
 
 fn access(access: Access) -> String {

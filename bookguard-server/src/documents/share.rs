@@ -18,10 +18,12 @@ use bookguard_core::operation::duplicate;
 use bookguard_core::service::Service;
 use poem::endpoint::{BoxEndpoint, make};
 use poem::http::Method;
-use poem::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use poem::http::header::HeaderMap;
 use poem::{EndpointExt as _, Request, Response};
 
-use crate::api::forms::{AnswerForm, Make, PACKET_FORMS, PARAMETER, not_a_form};
+use crate::api::forms::{
+    AnswerForm, Make, PACKET, PACKET_FORMS, PACKET_WORDS, PARAMETER, not_a_form, packet_response,
+};
 use crate::app::{App, RequestCost};
 use crate::incoming;
 use crate::media;
@@ -44,15 +46,6 @@ enum Wanted {
     /// The evidence: the packet, or the form of it that this word chooses.
     Evidence(&'static str),
 }
-
-const PACKET: &str = "packet";
-/// The words for the forms of the evidence, with the place of each among the packet's forms.
-const WORDS: [(&str, Option<usize>); 4] = [
-    ("page", Some(0)),
-    ("bank", Some(1)),
-    ("archive", Some(2)),
-    (PACKET, None),
-];
 
 /// A visit of a link.
 struct Visit {
@@ -104,7 +97,7 @@ fn wanted(
     let named = query.iter().find(|(name, _)| name == PARAMETER);
     let named = named.map(|(_, word)| word.as_str());
     if let Some(named) = named {
-        word_of(named, &WORDS)?;
+        word_of(named, &PACKET_WORDS)?;
     }
     if query.iter().filter(|(name, _)| name == PARAMETER).count() > 1 {
         return Err(Error::faults(vec![duplicate(PARAMETER)]).into());
@@ -116,8 +109,8 @@ fn wanted(
     let (allowed, default) = match place {
         Some(0) => return Ok(Wanted::Cover),
         Some(1) => return Ok(Wanted::Evidence(PACKET)),
-        Some(_) => (&WORDS[1..3], "bank"),
-        None => (&WORDS[..], "page"),
+        Some(_) => (&PACKET_WORDS[1..3], "bank"),
+        None => (&PACKET_WORDS[..], "page"),
     };
     Ok(Wanted::Evidence(word_of(
         named.unwrap_or(default),
@@ -157,12 +150,13 @@ impl Visit {
     }
 
     async fn evidence(&self, share: Share, word: &str) -> Result<Response, Error> {
-        let place = WORDS.iter().find(|(known, _)| *known == word);
+        let place = PACKET_WORDS.iter().find(|(known, _)| *known == word);
         let form = place.and_then(|(_, place)| Some(&PACKET_FORMS[(*place)?]));
+        let booking_id = share.booking_id.to_string();
         // The headers say nothing of what is made but its length, which the answer to a HEAD may omit (RFC 9110 section 9.3.2). Nor does the
         // answer tell whether it can be made now.
         if self.is_head {
-            return Ok(document(&share, form, Vec::new()));
+            return Ok(packet_response(form, &booking_id, Vec::new()));
         }
         let (app, of) = (Arc::clone(&self.app), share.clone());
         let make = move || {
@@ -178,7 +172,7 @@ impl Visit {
         };
         let made = self.app.read(&self.cost, ReadClass::Long, make).await?;
         self.record(&share, viewed(form)).await?;
-        Ok(document(&share, form, made))
+        Ok(packet_response(form, &booking_id, made))
     }
 
     /// Records the view, and waits until it is recorded. To make the evidence may have taken long, and the link may have been
@@ -200,26 +194,9 @@ fn viewed(form: Option<&AnswerForm>) -> ViewForm {
     }
 }
 
-fn document(share: &Share, form: Option<&AnswerForm>, made: Vec<u8>) -> Response {
-    let mut response = Response::from(made);
-    let headers = response.headers_mut();
-    match form {
-        Some(form) => {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type));
-            headers.extend((form.headers)(&share.booking_id.to_string()));
-        }
-        None => {
-            let name = HeaderValue::from_static("attachment; filename=\"packet.json\"");
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(media::JSON));
-            headers.insert(CONTENT_DISPOSITION, name);
-        }
-    }
-    response
-}
-
 #[cfg(test)]
 mod tests {
-    use poem::http::header::ACCEPT;
+    use poem::http::header::{ACCEPT, HeaderValue};
 
     use super::*;
 
@@ -288,7 +265,7 @@ mod tests {
         for found in ["og:", "twitter:", "<script", "style=", "{", "http"] {
             assert!(!COVER.contains(found), "{found}");
         }
-        for (word, _) in WORDS {
+        for (word, _) in PACKET_WORDS {
             assert!(
                 COVER.contains(&format!("formaction=\"?form={word}\"")),
                 "{word}"

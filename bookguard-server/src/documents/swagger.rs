@@ -7,7 +7,7 @@ use poem::endpoint::BoxEndpoint;
 use poem::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use swagger_ui_redist::{SwaggerUi, SwaggerUiStaticFile};
 
-use super::document::{POLICY_WITH_PICTURES, ServedDocument, on_demand};
+use super::document::{POLICY_WITH_PICTURES, ServedDocument, fixed, on_demand};
 use crate::pages;
 
 const BODY: &str = include_str!("pages/docs.html");
@@ -19,10 +19,7 @@ pub(super) const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
 pub(super) fn endpoints() -> [(&'static str, BoxEndpoint<'static>); 4] {
     [
         ("/docs", on_demand(page)),
-        (
-            "/docs/reference.js",
-            on_demand(|| ServedDocument::new(SCRIPT_TYPE, START)),
-        ),
+        ("/docs/reference.js", fixed(SCRIPT_TYPE, START)),
         (
             "/docs/swagger-ui.css",
             on_demand(|| ServedDocument::new(CSS_TYPE, file(SwaggerUiStaticFile::Css))),

@@ -3,9 +3,10 @@
 //! The file never leaves the browser. The verifier is the one that is published to be read, and the one that evidence pages
 //! contain.
 
+use bookguard_render::VERIFIER;
 use poem::endpoint::BoxEndpoint;
 
-use super::document::{ServedDocument, on_demand};
+use super::document::{ServedDocument, fixed, on_demand};
 use super::swagger::{CSS_TYPE, SCRIPT_TYPE};
 use crate::pages;
 
@@ -15,18 +16,14 @@ const SCRIPT: &str = include_str!("pages/verify-page.js");
 
 /// The page and the files it loads, by path.
 pub(super) fn endpoints() -> [(&'static str, BoxEndpoint<'static>); 4] {
-    let served = |kind, text: &'static str| on_demand(move || ServedDocument::new(kind, text));
     [
         (
             "/verify",
             on_demand(|| ServedDocument::new(pages::HTML, page())),
         ),
-        ("/verify/page.css", served(CSS_TYPE, STYLE)),
-        ("/verify/page.js", served(SCRIPT_TYPE, SCRIPT)),
-        (
-            "/verify/verify.js",
-            served(SCRIPT_TYPE, bookguard_render::VERIFIER),
-        ),
+        ("/verify/page.css", fixed(CSS_TYPE, STYLE)),
+        ("/verify/page.js", fixed(SCRIPT_TYPE, SCRIPT)),
+        ("/verify/verify.js", fixed(SCRIPT_TYPE, VERIFIER)),
     ]
 }
 

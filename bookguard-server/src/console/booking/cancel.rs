@@ -8,11 +8,10 @@ use bookguard_core::operation::Operation as _;
 use bookguard_core::policy::{Actor, Evaluation, EvaluationStatus, Reason};
 use maud::{Markup, html};
 
-use super::{compensation, sum, title};
-use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{fact, words};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use super::{compensation, done, head, sum};
+use crate::console::form::{choices, in_fields, is_correctable};
+use crate::console::parts::{fact, hidden, words};
+use crate::console::{Answer, Asked, Draft, Field, Kind, Page, Part, User};
 
 /// The fields of the form.
 const NAMES: [&str; 5] = [
@@ -29,25 +28,28 @@ const ASKED: [&str; 4] = ["canceledBy", "reason", "effectiveAt", "agreedRefund"]
 const SHOWN: &str = "/expected/resolutionPath";
 
 pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None, None).await
+    page(user, asked, None).await
 }
 
 /// Shows the result when asked for that, and cancels when asked to cancel.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let asked = &asked.in_utc(&["/effectiveAt"]);
+    let asked = &asked.with(asked.fields.in_utc(&["/effectiveAt"]));
     if !asked.fields.has(SHOWN) {
-        return preview(user, asked, None).await;
+        return preview(user, asked).await;
     }
-    match user.send::<CancelBooking>(asked).await {
+    let refused = match user.send::<CancelBooking>(asked).await {
         Ok(resolution) => {
             let told = format!("The booking is canceled. {}", resolution.summary);
-            Ok(Answer::done(format!("/bookings/{}", asked.id(0)), told))
+            return Ok(done(asked, told));
         }
-        Err(error) if form::is_correctable(&error) => match result_now(&error) {
-            None if error.details.is_empty() => preview(user, asked, Some(&error)).await,
-            result => page(user, asked, Some(&error), result.as_ref()).await,
-        },
-        Err(error) => Err(error),
+        Err(error) if is_correctable(&error) => error,
+        Err(error) => return Err(error),
+    };
+    let (result, is_marked) = (result_now(&refused), !refused.details.is_empty());
+    let asked = &asked.with_refusal(refused);
+    match result {
+        None if !is_marked => preview(user, asked).await,
+        result => page(user, asked, result.as_ref()).await,
     }
 }
 
@@ -60,14 +62,12 @@ fn result_now(refused: &Error) -> Option<Evaluation> {
 }
 
 /// The form, and below it the result of what was typed.
-async fn preview(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+async fn preview(user: &User, asked: &Asked) -> Result<Answer, Error> {
     // The result needs less, but only those who may cancel ask for it here.
     user.session.require(CancelBooking::ROUTE.access)?;
     match evaluated(user, asked).await {
-        Ok(result) => page(user, asked, refused, Some(&result)).await,
-        Err(error) if form::is_correctable(&error) => {
-            page(user, asked, refused.or(Some(&error)), None).await
-        }
+        Ok(result) => page(user, asked, Some(&result)).await,
+        Err(error) if is_correctable(&error) => page(user, &asked.with_refusal(error), None).await,
         Err(error) => Err(error),
     }
 }
@@ -81,86 +81,42 @@ async fn evaluated(user: &User, asked: &Asked) -> Result<Evaluation, Error> {
         let value = fields.get(&format!("/{name}"));
         (name, value.unwrap_or_default())
     });
-    let found = user
-        .read::<EvaluatePolicy>(&[asked.id(0)], &query)
-        .await
-        .map_err(in_fields)?;
-    Ok(found.evaluation)
+    let found = user.read::<EvaluatePolicy>(&[asked.id(0)], &query).await;
+    Ok(found.map_err(|error| in_fields(error, "/"))?.evaluation)
 }
 
-async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-    result: Option<&Evaluation>,
-) -> Result<Answer, Error> {
+async fn page(user: &User, asked: &Asked, result: Option<&Evaluation>) -> Result<Answer, Error> {
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let draft = asked.draft(refused);
-    let actors: Vec<_> = Actor::WORDS
-        .iter()
-        .map(|(word, _)| (*word, words(word)))
-        .collect();
-    let reasons: Vec<_> = Reason::WORDS
-        .iter()
-        .map(|(word, _)| (*word, words(word)))
-        .collect();
-    let by =
-        draft.field(&Field::new("/canceledBy", "Who cancels?", Kind::Choice(&actors)).required());
-    let reason = draft.field(&Field::new("/reason", "Why?", Kind::Choice(&reasons)));
-    let effective = draft.field(
-        &Field::new("/effectiveAt", "When was it canceled? (UTC)", Kind::Utc)
-            .about(user.told(
-                "Now if left empty. An earlier time is recorded as your statement, beside the time of receipt.",
-                "Now if left empty. An earlier time is recorded as the partner's statement, beside the time of receipt.",
-            )),
+    let draft = asked.draft();
+    let effective = user.told(
+        "Now if left empty. An earlier time is recorded as your statement, beside the time of receipt.",
+        "Now if left empty. An earlier time is recorded as the partner's statement, beside the time of receipt.",
     );
-    let agreed = draft.field(
-        &Field::new("/agreedRefund", "Agreed refund", Kind::Number)
-            .about("Only if both sides agreed on a figure (mutual)."),
-    );
-    let note = draft.field(
-        &Field::new("/note", "Note", Kind::Long)
-            .about("For the record; it is part of the evidence."),
-    );
-    let back = user.link(&format!("/bookings/{id}"));
     let address = user.link(&format!("/bookings/{id}/cancel"));
     let main = html! {
-        p.back { a href=(back) { "← Back to the booking" } }
-        div.title { h1 { "Cancel: " (title(&booking)) } }
+        (head(user, &booking, "Cancel: "))
         (draft.alert(&NAMES))
         div.narrow {
             // A note is personal, and may be longer than an address, so it is sent as a body.
             form.card method="post" action=(address) {
                 h2 { "1. Who cancels, and why" }
-                (by) (reason) (effective) (agreed) (note)
+                (draft.field(&Field::new("/canceledBy", "Who cancels?", Kind::Choice(choices(Actor::WORDS))).required()))
+                (draft.field(&Field::new("/reason", "Why?", Kind::Choice(choices(Reason::WORDS)))))
+                (draft.field(&Field::new("/effectiveAt", "When was it canceled? (UTC)", Kind::Utc).about(effective)))
+                (draft.field(&Field::new("/agreedRefund", "Agreed refund", Kind::Number).about("Only if both sides agreed on a figure (mutual).")))
+                (draft.field(&Field::new("/note", "Note", Kind::Long).about("For the record; it is part of the evidence.")))
                 button { "Show what it comes to" }
             }
             @if let Some(result) = result { (confirm(&address, &draft, result)) }
         }
     };
-    Ok(Page::new(Part::Bookings, "Cancel a booking", main).form(refused))
+    Ok(Page::new(Part::Bookings, "Cancel a booking", main).form(asked))
 }
 
 /// The cancellation that would be recorded, and the button that records it. The form holds the result as it is shown, so with any
 /// other result nothing happens.
 fn confirm(address: &str, draft: &Draft<'_>, result: &Evaluation) -> Markup {
-    let mut hidden: Vec<(&str, String)> = NAMES
-        .iter()
-        .map(|name| (*name, draft.fields.get(name).unwrap_or_default().to_owned()))
-        .collect();
-    for (name, amount) in [
-        ("/expected/refundMinorUnits", result.refund),
-        ("/expected/penaltyMinorUnits", result.penalty),
-        ("/expected/compensationMinorUnits", result.compensation),
-    ] {
-        let minor = amount.map(|amount| amount.minor().to_string());
-        hidden.push((name, minor.unwrap_or_default()));
-    }
-    hidden.push((SHOWN, result.resolution_path.word().to_owned()));
-    if let Some(policy) = &result.policy {
-        hidden.push(("/expected/policyHash", policy.policy_hash.clone()));
-    }
     if result.evaluation_status == EvaluationStatus::Closed {
         // The service would refuse it.
         return html! {
@@ -170,6 +126,11 @@ fn confirm(address: &str, draft: &Draft<'_>, result: &Evaluation) -> Markup {
             }
         };
     }
+    let amounts = [
+        ("/expected/refundMinorUnits", result.refund),
+        ("/expected/penaltyMinorUnits", result.penalty),
+        ("/expected/compensationMinorUnits", result.compensation),
+    ];
     html! {
         // It stands below the first form, so the browser is led to it.
         form.card tabindex="-1" autofocus method="post" action=(address) {
@@ -182,19 +143,12 @@ fn confirm(address: &str, draft: &Draft<'_>, result: &Evaluation) -> Markup {
                 (fact("What happens", words(result.resolution_path.word())))
             }
             p { strong { "This cannot be undone." } " The cancellation and its result are written to the ledger. No money is moved." }
-            @for (name, value) in &hidden { @if !value.is_empty() { input type="hidden" name=(name) value=(value); } }
+            (draft.hidden(&NAMES))
+            @for (name, amount) in amounts { @if let Some(amount) = amount { (hidden(name, amount.minor())) } }
+            (hidden(SHOWN, result.resolution_path.word()))
+            @if let Some(policy) = &result.policy { (hidden("/expected/policyHash", &policy.policy_hash)) }
             (draft.once())
             button.danger { "Cancel the booking" }
         }
     }
-}
-
-/// The refusal of a query, with its parameters named as the fields are.
-fn in_fields(mut error: Error) -> Error {
-    for detail in &mut error.details {
-        if let Some(name) = detail.pointer.strip_prefix('?') {
-            detail.pointer = format!("/{name}");
-        }
-    }
-    error
 }

@@ -6,11 +6,9 @@ use bookguard_core::features::cancellations::{DecideResolution, GetResolution};
 use bookguard_core::model::Scope;
 use maud::html;
 
-use super::{packet, resolved, timeline, title};
-use crate::console::form::{Field, Kind};
+use super::{done, packet, resolved, timeline, title};
 use crate::console::parts::price;
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
 const NAMES: [&str; 3] = ["/refund", "/decidedBy", "/rationale"];
 /// The field that says which resolution the form is about.
@@ -22,44 +20,21 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     // The decision makes another one the newest, but a form that is sent twice is about the same one.
     let pending = asked.fields.get(DECIDED).map(str::to_owned).or(newest);
     let pending = pending.ok_or_else(|| Error::not_found("resolution"))?;
-    let decided = user.send_to::<DecideResolution>(&[&pending], asked).await?;
-    Ok(Answer::done(
-        format!("/bookings/{}", asked.id(0)),
-        format!("Decided. {}", decided.summary),
-    ))
+    let decided = user.send_to::<DecideResolution>(pending, asked).await?;
+    Ok(done(asked, format!("Decided. {}", decided.summary)))
 }
 
-pub(in crate::console) async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
+pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let resolution = booking
-        .resolution_id
-        .ok_or_else(|| Error::not_found("resolution"))?;
-    let resolution = user
-        .read::<GetResolution>(&[&resolution.to_string()], &[])
-        .await?;
-    let draft = asked.draft(refused);
-    let paid = booking
-        .amount_paid
-        .as_ref()
-        .unwrap_or(&booking.booking_value);
-    let about = format!(
-        "{} was paid. The rest is kept.",
-        price(paid, booking.currency)
-    );
-    let refund = Field::new("/refund", "What goes back", Kind::Number)
-        .about(&about)
-        .required();
-    let by = Field::new("/decidedBy", "Who decides", Kind::Text)
-        .value(user.person().unwrap_or_default())
-        .required();
-    let why = Field::new("/rationale", "Why", Kind::Long)
-        .about("It is written to the ledger, and is in every evidence packet.")
-        .required();
+    let resolution = booking.resolution_id.map(|id| id.to_string());
+    let resolution = resolution.ok_or_else(|| Error::not_found("resolution"))?;
+    let resolution = user.read::<GetResolution>(&[&resolution], &[]).await?;
+    let draft = asked.draft();
+    let paid = booking.amount_paid.as_ref();
+    let paid = price(paid.unwrap_or(&booking.booking_value), booking.currency);
+    let about = format!("{paid} was paid. The rest is kept.");
+    let person = user.person().unwrap_or_default();
     let packet = match user.may(Scope::EvidenceRead) {
         true => Some(packet(user, id).await?),
         false => None,
@@ -70,7 +45,9 @@ pub(in crate::console) async fn page(
         (draft.alert(&NAMES))
         div.grid.top {
             form.card method="post" action=(user.link(&format!("/bookings/{id}/decide"))) {
-                (draft.field(&refund)) (draft.field(&by)) (draft.field(&why))
+                (draft.field(&Field::new("/refund", "What goes back", Kind::Number).about(&about).required()))
+                (draft.field(&Field::new("/decidedBy", "Who decides", Kind::Text).value(person).required()))
+                (draft.field(&Field::new("/rationale", "Why", Kind::Long).about("It is written to the ledger, and is in every evidence packet.").required()))
                 p { strong { "A cancellation is decided once." } " The decision cannot be changed." }
                 input type="hidden" name=(DECIDED) value=(resolution.resolution_id);
                 (draft.once())
@@ -92,5 +69,5 @@ pub(in crate::console) async fn page(
             }
         }
     };
-    Ok(Page::new(Part::Reviews, "Decide a cancellation", main).form(refused))
+    Ok(Page::new(Part::Reviews, "Decide a cancellation", main).form(asked))
 }

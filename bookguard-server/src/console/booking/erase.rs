@@ -6,102 +6,75 @@ use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::erasures::{EraseValues, ErasedParty, ErasureReport};
 use maud::{Markup, html};
 
-use super::title;
-use crate::console::form::{self, Draft, Field, Fields, Kind};
-use crate::console::parts::{count, fact, words};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use super::{done, head};
+use crate::console::form::{choices, is_correctable};
+use crate::console::parts::{count, fact, hidden, words};
+use crate::console::{Answer, Asked, Draft, Field, Fields, Kind, Page, Part, User};
 
 const NAMES: [&str; 4] = ["/party", "/fields", "/legalBasis", "/requestRef"];
 
 pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None, None).await
+    page(user, asked, None).await
 }
 
 /// Shows what would go when asked for that, and erases when asked to erase. If something else would go by then, it is shown first.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     match user.send::<EraseValues>(asked).await {
-        Ok(would) if would.dry_run => page(user, asked, None, Some(&would)).await,
-        Ok(_) => Ok(Answer::done(
-            format!("/bookings/{}", asked.id(0)),
+        Ok(would) if would.dry_run => page(user, asked, Some(&would)).await,
+        Ok(_) => Ok(done(
+            asked,
             "Erased for good. Packets made before the erasure verify, and so do those made after it.",
         )),
         Err(error) if error.code == "erasure_changed" => show_anew(user, asked, error).await,
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error), None).await,
         Err(error) => Err(error),
     }
 }
 
 /// Shows what would go by now.
 async fn show_anew(user: &User, asked: &Asked, mut changed: Error) -> Result<Answer, Error> {
-    let trial = Asked {
-        path: asked.path.clone(),
-        fields: asked.fields.with("/dryRun", "true").with(Fields::ONCE, ""),
-        now: asked.now,
-    };
+    let trial = asked.with(asked.fields.with("/dryRun", "true").with(Fields::ONCE, ""));
     match user.send::<EraseValues>(&trial).await {
         Ok(would) => {
             changed.message =
                 "Something was added, erased or released since you looked, so nothing was erased. Below is what would go now."
                     .to_owned();
-            page(user, &trial, Some(&changed), Some(&would)).await
+            page(user, &trial.with_refusal(changed), Some(&would)).await
         }
-        Err(error) if form::is_correctable(&error) => page(user, &trial, Some(&error), None).await,
+        Err(error) if is_correctable(&error) => page(user, &trial.with_refusal(error), None).await,
         Err(error) => Err(error),
     }
 }
 
-async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-    would: Option<&ErasureReport>,
-) -> Result<Answer, Error> {
+async fn page(user: &User, asked: &Asked, would: Option<&ErasureReport>) -> Result<Answer, Error> {
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let draft = asked.draft(refused);
-    let parties: Vec<_> = ErasedParty::WORDS
-        .iter()
-        .map(|(word, _)| (*word, words(word)))
-        .collect();
-    let values: Vec<_> = Erasable::WORDS
-        .iter()
-        .map(|(word, value)| (*word, words(value.in_words())))
-        .collect();
-    let bases: Vec<_> = LegalBasis::WORDS
-        .iter()
-        .map(|(word, _)| (*word, words(word)))
-        .collect();
-    let party = Field::new("/party", "Whose data?", Kind::Choice(&parties))
-        .none("Only the values chosen below");
-    let fields = Field::new("/fields", "Or which values?", Kind::Choices(&values))
-        .about("In all entries of the booking.");
-    let basis = Field::new("/legalBasis", "Why?", Kind::Choice(&bases)).required();
-    let reference = Field::new("/requestRef", "Reference of the request", Kind::Text)
-        .about("Such as a case number. The ledger records it until it is erased itself.");
+    let draft = asked.draft();
+    let values = Erasable::WORDS.iter();
+    let values = values.map(|(word, value)| (*word, words(value.in_words())));
+    let values = Kind::Choices(values.collect());
     let address = user.link(&format!("/bookings/{id}/erase"));
     let main = html! {
-        p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
-        div.title { h1 { "Erase personal data: " (title(&booking)) } }
+        (head(user, &booking, "Erase personal data: "))
         (draft.alert(&NAMES))
         div.narrow {
             form.card method="post" action=(address) {
                 h2 { "1. What to erase, and why" }
-                (draft.field(&party)) (draft.field(&fields)) (draft.field(&basis)) (draft.field(&reference))
-                input type="hidden" name="/dryRun" value="true";
+                (draft.field(&Field::new("/party", "Whose data?", Kind::Choice(choices(ErasedParty::WORDS))).none("Only the values chosen below")))
+                (draft.field(&Field::new("/fields", "Or which values?", values).about("In all entries of the booking.")))
+                (draft.field(&Field::new("/legalBasis", "Why?", Kind::Choice(choices(LegalBasis::WORDS))).required()))
+                (draft.field(&Field::new("/requestRef", "Reference of the request", Kind::Text)
+                    .about("Such as a case number. The ledger records it until it is erased itself.")))
+                (hidden("/dryRun", "true"))
                 button { "Show what would go" }
             }
             @if would.is_some() || draft.kept_key().is_some() { (confirm(&address, &draft, would)) }
         }
     };
-    Ok(Page::new(Part::Bookings, "Erase personal data", main).form(refused))
+    Ok(Page::new(Part::Bookings, "Erase personal data", main).form(asked))
 }
 
 /// The values that would be erased, and the button that erases them. On a second try, the values are no longer known.
 fn confirm(address: &str, draft: &Draft<'_>, would: Option<&ErasureReport>) -> Markup {
-    let hidden = NAMES
-        .iter()
-        .flat_map(|name| draft.fields.all(name).map(move |text| (*name, text)));
     let hash = match would {
         Some(would) => would.plan_hash.as_deref(),
         None => draft.fields.get("/expected"),
@@ -113,8 +86,8 @@ fn confirm(address: &str, draft: &Draft<'_>, would: Option<&ErasureReport>) -> M
             @if would.is_some_and(ErasureReport::is_empty) { p { "Nothing of this is left to erase." } } @else {
                 @if let Some(would) = would { (values(would)) } @else { p { "What you were shown before." } }
                 p { strong { "This cannot be undone." } " Deliveries of these events that still wait are dropped. The ledger keeps digests that nobody can open again." }
-                @for (name, text) in hidden { input type="hidden" name=(name) value=(text); }
-                @if let Some(hash) = hash { input type="hidden" name="/expected" value=(hash); }
+                (draft.hidden(&NAMES))
+                @if let Some(hash) = hash { (hidden("/expected", hash)) }
                 (draft.once())
                 button.danger { "Erase it for good" }
             }

@@ -7,11 +7,9 @@ use bookguard_core::features::holds::{ListHolds, PlaceHold, ReleaseHold};
 use bookguard_core::model::Scope;
 use maud::{Markup, html};
 
-use super::title;
-use crate::console::form::{self, Field, Kind};
+use super::{done, head};
 use crate::console::parts::{Tone, badge, records, time};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
 const NAMES: [&str; 2] = ["/reason", "/reference"];
 
@@ -25,12 +23,12 @@ pub(super) async fn of(user: &User, id: &str) -> Result<Vec<Hold>, Error> {
 pub(super) fn card(user: &User, id: &str, holds: &[Hold]) -> Markup {
     let link = |rest: &str| user.link(&format!("/bookings/{id}{rest}"));
     let may = user.may(Scope::EvidenceErase);
-    let rows: Vec<Markup> = holds.iter().map(|hold| html! {
+    let rows = holds.iter().map(|hold| html! {
         td { (hold.reason) @if let Some(reference) = &hold.reference { small { (reference) } } }
         td { (time(hold.placed_at)) small { "by the " (hold.placed_by.word()) } }
         td { @match hold.released_at { Some(at) => { "released " (time(at)) }, None => (badge(Tone::Warn, "Active")) } }
         td { @if hold.is_active() && may { a href=(link(&format!("/holds/{}/release", hold.hold_id))) { "Release" } } }
-    }).collect();
+    });
     html! {
         section.card aria-labelledby="holds" {
             h2 #holds { "Holds and erasure" }
@@ -44,75 +42,50 @@ pub(super) fn card(user: &User, id: &str, holds: &[Hold]) -> Markup {
                     a.button.danger href=(link("/erase")) { "Erase personal data" }
                 }
             }
-            @if !rows.is_empty() { (records("Legal holds of this booking", &["Hold", "Placed", "State", "Actions"], &rows)) }
+            @if !holds.is_empty() { (records("Legal holds of this booking", &["Hold", "Placed", "State", "Actions"], rows)) }
         }
     }
 }
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     user.submit::<PlaceHold>(asked).await?;
-    Ok(back(asked, "The booking is under a legal hold."))
+    Ok(done(asked, "The booking is under a legal hold."))
 }
 
-fn back(asked: &Asked, told: &str) -> Answer {
-    Answer::done(format!("/bookings/{}", asked.id(0)), told)
-}
-
-pub(in crate::console) async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
+pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let draft = asked.draft(refused);
-    let reason = Field::new("/reason", "Why?", Kind::Text)
-        .about("It is in no packet and no share: whoever is given evidence need not know of it.")
-        .required();
-    let reference = Field::new("/reference", "Reference", Kind::Text)
-        .about("What others know the matter by, such as the number of a case.");
+    let draft = asked.draft();
     let main = html! {
-        p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
-        div.title { h1 { "Place a hold: " (title(&booking)) } }
+        (head(user, &booking, "Place a hold: "))
         (draft.alert(&NAMES))
         form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/hold"))) {
             p { "Until it is released, nothing of the booking is erased, and nothing pruned because it is old." }
-            (draft.field(&reason)) (draft.field(&reference))
+            (draft.field(&Field::new("/reason", "Why?", Kind::Text).required()
+                .about("It is in no packet and no share: whoever is given evidence need not know of it.")))
+            (draft.field(&Field::new("/reference", "Reference", Kind::Text)
+                .about("What others know the matter by, such as the number of a case.")))
             (draft.once())
             button.first { "Place the hold" }
         }
     };
-    Ok(Page::new(Part::Bookings, "Place a hold", main).form(refused))
-}
-
-pub(in crate::console) async fn confirm(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    release_page(user, asked, None).await
+    Ok(Page::new(Part::Bookings, "Place a hold", main).form(asked))
 }
 
 pub(in crate::console) async fn release(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.submit::<ReleaseHold>(asked).await {
-        Ok(()) => Ok(back(asked, "The hold is released.")),
-        Err(error) if form::is_correctable(&error) => release_page(user, asked, Some(&error)).await,
-        Err(error) => Err(error),
-    }
+    user.submit::<ReleaseHold>(asked).await?;
+    Ok(done(asked, "The hold is released."))
 }
 
-async fn release_page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
+pub(in crate::console) async fn confirm(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let (id, hold_id) = (asked.id(0), asked.id(1));
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let holds = of(user, id).await?;
-    let hold = holds
-        .iter()
-        .find(|hold| hold.hold_id.to_string() == hold_id);
+    let mut holds = of(user, id).await?.into_iter();
+    let hold = holds.find(|hold| hold.hold_id.to_string() == hold_id);
     let hold = hold.ok_or_else(|| Error::not_found("hold"))?;
-    let draft = asked.draft(refused);
+    let draft = asked.draft();
     let main = html! {
-        p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
-        div.title { h1 { "Release the hold on " (title(&booking)) } }
+        (head(user, &booking, "Release the hold on "))
         (draft.alert(&[]))
         form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/holds/{hold_id}/release"))) {
             p { (hold.reason) @if let Some(reference) = &hold.reference { " " small { (reference) } } }
@@ -121,5 +94,5 @@ async fn release_page(
             button.danger { "Release the hold" }
         }
     };
-    Ok(Page::new(Part::Bookings, "Release a hold", main).form(refused))
+    Ok(Page::new(Part::Bookings, "Release a hold", main).form(asked))
 }

@@ -5,29 +5,17 @@ use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::reschedules::RescheduleBooking;
 use maud::html;
 
-use super::title;
-use crate::console::form::{self, Field, Kind};
+use super::{done, head};
 use crate::console::parts::{time, words};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
 const NAMES: [&str; 3] = ["/eventDate", "/timeZone", "/agreedBy"];
 
-pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None).await
-}
-
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.submit::<RescheduleBooking>(asked).await {
-        Ok(()) => Ok(Answer::done(
-            format!("/bookings/{}", asked.id(0)),
-            "The event has another date now; the earlier one stays in the ledger.",
-        )),
-        Err(error) if form::is_correctable(&error) => {
-            page(user, asked, Some(&as_typed(error))).await
-        }
-        Err(error) => Err(error),
-    }
+    let sent = user.submit::<RescheduleBooking>(asked).await;
+    sent.map_err(as_typed)?;
+    let told = "The event has another date now; the earlier one stays in the ledger.";
+    Ok(done(asked, told))
 }
 
 /// A refusal for somebody whose field for the date takes no offset.
@@ -42,14 +30,12 @@ fn as_typed(mut error: Error) -> Error {
     error
 }
 
-async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let draft = asked.draft(refused);
+    let draft = asked.draft();
     let sides = ["organizer", "talent", "partner"].map(|word| (word, words(word)));
-    let date = Field::new("/eventDate", "New date and time", Kind::Local)
-        .about("Where the event takes place.")
-        .required();
+    let sides = Kind::Choices(sides.into());
     let zone = match &booking.time_zone {
         Some(_) => Field::new("/timeZone", "New time zone", Kind::Text)
             .about("Such as Europe/Berlin. Stays as it is if left empty."),
@@ -57,20 +43,18 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
             .about("Such as Europe/Berlin. The booking has none yet.")
             .required(),
     };
-    let agreed = Field::new("/agreedBy", "Who agreed?", Kind::Choices(&sides))
-        .about("The organizer and the talent must both have agreed.")
-        .required();
     let main = html! {
-        p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
-        div.title { h1 { "Reschedule: " (title(&booking)) } }
+        (head(user, &booking, "Reschedule: "))
         (draft.alert(&NAMES))
         form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/reschedule"))) {
             p { "The event is on " (time(booking.event_date)) @if let Some(zone) = &booking.time_zone { " (" (zone) ")" } ". " }
-            (draft.field(&date)) (draft.field(&zone)) (draft.field(&agreed))
+            (draft.field(&Field::new("/eventDate", "New date and time", Kind::Local).about("Where the event takes place.").required()))
+            (draft.field(&zone))
+            (draft.field(&Field::new("/agreedBy", "Who agreed?", sides).about("The organizer and the talent must both have agreed.").required()))
             p.soft { "The schedule of cancellations is made anew from the same policy, and written to the ledger." }
             (draft.once())
             button.first { "Reschedule" }
         }
     };
-    Ok(Page::new(Part::Bookings, "Reschedule a booking", main).form(refused))
+    Ok(Page::new(Part::Bookings, "Reschedule a booking", main).form(asked))
 }

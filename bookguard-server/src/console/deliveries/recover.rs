@@ -7,13 +7,13 @@ use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::{EndpointId, Recovery, RecoveryStatus, Scope, Unreceived};
 use maud::{Markup, html};
 
-use crate::console::form::{self, Draft, Field, Fields, Kind};
-use crate::console::parts::{Tone, back, badge, fact, grouped, table, time, words};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::form::choices;
+use crate::console::parts::{Tone, back, badge, fact, grouped, hidden, table, time};
+use crate::console::{Answer, Asked, Draft, Field, Kind, Page, Part, User};
 
 /// The fields of the form. The end comes last, where `confirm` adds it: a request that is repeated is the same to the byte.
 const NAMES: [&str; 4] = ["/since", "/statuses", "/endpointId", "/until"];
+const TIMES: [&str; 2] = ["/since", "/until"];
 const PATH: &str = "/deliveries/recover";
 
 /// The page's address. It preselects the events of this state if they can be sent again, otherwise all that can.
@@ -30,24 +30,21 @@ pub(in crate::console) fn of_endpoint(endpoint: EndpointId) -> String {
 }
 
 pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None, None).await
+    page(user, asked, None).await
 }
 
 /// Counts when asked to count, and sends when asked to send.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let asked = &asked.in_utc(&["/since", "/until"]);
-    match user.send::<RecoverEvents>(asked).await {
-        Ok(counted) if counted.dry_run => page(user, asked, None, Some(&counted)).await,
-        Ok(begun) => {
-            let list = match user.may(Scope::WebhooksRead) {
-                true => " The list below shows how far that has got.",
-                false => "",
-            };
-            Ok(Answer::done(PATH, told(&begun) + list))
-        }
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error), None).await,
-        Err(error) => Err(error),
+    let asked = asked.with(asked.fields.in_utc(&TIMES));
+    let recovery = user.send::<RecoverEvents>(&asked).await?;
+    if recovery.dry_run {
+        return page(user, &asked, Some(&recovery)).await;
     }
+    let list = match user.may(Scope::WebhooksRead) {
+        true => " The list below shows how far that has got.",
+        false => "",
+    };
+    Ok(Answer::done(PATH, told(&recovery) + list))
 }
 
 /// The message about a recovery that has just begun.
@@ -59,47 +56,24 @@ fn told(begun: &Recovery) -> String {
     }
 }
 
-async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-    counted: Option<&Recovery>,
-) -> Result<Answer, Error> {
-    let earlier = match user.may(Scope::WebhooksRead) {
-        true => {
-            let listed = user.read::<ListRecoveries>(&[], &[("limit", "20")]);
-            listed.await?.data
-        }
-        false => Vec::new(),
-    };
-    let draft = asked.draft(refused);
+async fn page(user: &User, asked: &Asked, counted: Option<&Recovery>) -> Result<Answer, Error> {
+    let (mut earlier, mut endpoints) = (Vec::new(), Vec::new());
+    if user.may(Scope::WebhooksRead) {
+        let listed = user.read::<ListRecoveries>(&[], &[("limit", "20")]);
+        earlier = listed.await?.data;
+        let listed = user.read::<ListEndpoints>(&[], &[("limit", "100")]);
+        endpoints = listed.await?.data;
+    }
+    // What is sent next holds the instants that this page was asked for.
+    let asked = asked.with(asked.fields.in_utc(&TIMES));
+    let draft = asked.draft();
     let day_ago = asked.now.plus_ms(-DAY_MS).to_utc();
     let day_ago = day_ago.format("%Y-%m-%dT%H:%M").to_string();
-    let statuses = Unreceived::WORDS.map(|(word, _)| (word, words(word)));
-    let since = Field::new("/since", "Since (UTC)", Kind::Utc)
-        .value(&day_ago)
-        .required();
-    let until = Field::new("/until", "Until (UTC)", Kind::Utc).about("Now if left empty.");
-    let which = Field::new("/statuses", "Which events", Kind::Choices(&statuses))
-        .value("failed no_endpoints");
-    let endpoints = match user.may(Scope::WebhooksRead) {
-        true => {
-            let all = user.read::<ListEndpoints>(&[], &[("limit", "100")]).await?;
-            all.data
-        }
-        false => Vec::new(),
-    };
-    let endpoints: Vec<_> = endpoints
-        .into_iter()
-        .filter(|endpoint| endpoint.enabled)
-        .map(|endpoint| (endpoint.endpoint_id.to_string(), endpoint.url))
-        .collect();
-    let endpoints: Vec<_> = endpoints
-        .iter()
-        .map(|(id, url)| (id.as_str(), url.clone()))
-        .collect();
-    let to = Field::new("/endpointId", "To which endpoint", Kind::Choice(&endpoints)).none("All");
-    let rows: Vec<Markup> = earlier.iter().map(line).collect();
+    endpoints.retain(|endpoint| endpoint.enabled);
+    let ids = endpoints.iter().map(|to| to.endpoint_id.to_string());
+    let ids: Vec<String> = ids.collect();
+    let urls = endpoints.into_iter().map(|endpoint| endpoint.url);
+    let to: Vec<_> = ids.iter().map(String::as_str).zip(urls).collect();
     let running = earlier
         .iter()
         .any(|recovery| recovery.status == RecoveryStatus::Running);
@@ -109,34 +83,34 @@ async fn page(
         (draft.alert(&NAMES))
         form.card.narrow method="post" action=(user.link(PATH)) {
             p { "Events that no endpoint received are sent again, oldest first. First count them." }
-            (draft.field(&since)) (draft.field(&until)) (draft.field(&which))
-            @if !endpoints.is_empty() { (draft.field(&to)) }
-            input type="hidden" name="/dryRun" value="true";
+            (draft.field(&Field::new("/since", "Since (UTC)", Kind::Utc).value(&day_ago).required()))
+            (draft.field(&Field::new("/until", "Until (UTC)", Kind::Utc).about("Now if left empty.")))
+            (draft.field(&Field::new("/statuses", "Which events", Kind::Choices(choices(&Unreceived::WORDS))).value("failed no_endpoints")))
+            @if !to.is_empty() { (draft.field(&Field::new("/endpointId", "To which endpoint", Kind::Choice(to)).none("All"))) }
+            (hidden("/dryRun", "true"))
             button.first { "Count them" }
         }
-        @if counted.is_some() || must_wait(refused, &asked.fields) || draft.kept_key().is_some() { (confirm(&user.link(PATH), &draft, counted)) }
-        @if !rows.is_empty() {
+        @if counted.is_some() || must_wait(&asked) || draft.kept_key().is_some() { (confirm(&user.link(PATH), &draft, counted)) }
+        @if !earlier.is_empty() {
             section.card aria-labelledby="earlier" data-refreshed {
                 h2 #earlier { "Earlier ones" }
                 @if running { p.soft data-refresh { "This list updates itself." } }
-                (table("Earlier recoveries", &["Begun", "State", "#Events", "#Deliveries", "From", "Until"], &rows))
+                (table("Earlier recoveries", &["Begun", "State", "#Events", "#Deliveries", "From", "Until"], earlier.iter().map(line)))
             }
         }
     };
-    Ok(Page::new(Part::Deliveries, "Send many events again", main).form(refused))
+    Ok(Page::new(Part::Deliveries, "Send many events again", main).form(&asked))
 }
 
 /// Whether the counted events could not be sent yet, because another recovery runs: a long count is one itself.
-fn must_wait(refused: Option<&Error>, fields: &Fields) -> bool {
+fn must_wait(asked: &Asked) -> bool {
+    let refused = asked.refused.as_ref();
     let is_busy = refused.is_some_and(|error| error.code == "recovery_running");
-    is_busy && !fields.has("/dryRun")
+    is_busy && !asked.fields.has("/dryRun")
 }
 
 /// The counted events, and the button that sends them. On a second try, the figures are no longer known.
 fn confirm(address: &str, draft: &Draft<'_>, counted: Option<&Recovery>) -> Markup {
-    let hidden = NAMES
-        .iter()
-        .flat_map(|name| draft.fields.all(name).map(move |text| (*name, text)));
     // Events that happen from now on were not counted.
     let until = counted
         .filter(|_| draft.fields.get("/until").is_none())
@@ -148,8 +122,8 @@ fn confirm(address: &str, draft: &Draft<'_>, counted: Option<&Recovery>) -> Mark
         form.card.narrow method="post" action=(address) {
             h2 { "What would be sent" }
             @if let Some(counted) = counted { (figures(counted)) } @else { p { "What you counted before." } }
-            @for (name, text) in hidden { input type="hidden" name=(name) value=(text); }
-            @if let Some(until) = until { input type="hidden" name="/until" value=(until); }
+            (draft.hidden(&NAMES))
+            @if let Some(until) = until { (hidden("/until", until)) }
             (draft.once())
             @if is_nothing { p { "There is nothing to send." } }
             @else { button.first { "Send them again" } }
@@ -194,8 +168,11 @@ fn line(recovery: &Recovery) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use bookguard_core::model::Timestamp;
     use serde_json::json;
+
+    use super::*;
+    use crate::console::Fields;
 
     fn recovery(status: &str) -> Recovery {
         let recovery = json!({
@@ -237,10 +214,18 @@ mod tests {
         let counting = Fields::new(vec![since, count]);
         let busy = Error::conflict("recovery_running", "One is under way.");
         let other = Error::conflict("endpoint_disabled", "It is disabled.");
-        assert!(must_wait(Some(&busy), &sending));
-        assert!(!must_wait(Some(&busy), &counting));
-        assert!(!must_wait(Some(&other), &sending));
-        assert!(!must_wait(None, &sending));
+        let waits = |refused: Option<&Error>, fields: &Fields| {
+            must_wait(&Asked {
+                path: Vec::new(),
+                fields: fields.clone(),
+                now: Timestamp::from_ms(0),
+                refused: refused.cloned(),
+            })
+        };
+        assert!(waits(Some(&busy), &sending));
+        assert!(!waits(Some(&busy), &counting));
+        assert!(!waits(Some(&other), &sending));
+        assert!(!waits(None, &sending));
     }
 
     #[test]

@@ -7,13 +7,12 @@ use bookguard_core::operation::Operation as _;
 use maud::html;
 
 use super::{NAMES, address, description, rate_limit, types};
-use crate::console::form::{Field, Kind};
+use crate::console::form::labelled;
 use crate::console::parts::endpoint_badge;
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let changed = asked.changed(&NAMES);
+    let changed = asked.with(asked.fields.changed(&NAMES));
     let told = match changed.fields.body(UpdateEndpoint::ROUTE.body) == b"{}" {
         true => "Nothing was changed.",
         false => "The endpoint is changed.",
@@ -22,31 +21,18 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     Ok(Answer::done(format!("/endpoints/{}", asked.id(0)), told))
 }
 
-pub(in crate::console) async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
+pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let id = asked.id(0);
     let endpoint = user.read::<GetEndpoint>(&[id], &[]).await?;
-    let draft = asked.draft(refused);
-    let types = types();
+    let draft = asked.draft();
     let listed: Vec<&str> = endpoint.events.iter().map(|known| known.word()).collect();
     let listed = listed.join(" ");
-    let events = Field::new("/events", "What it receives", Kind::Choices(&types))
+    let events = Field::new("/events", "What it receives", Kind::Choices(types()))
         .about("Without any: booking.created, booking.protected and resolution.created.")
         .value(&listed);
-    let enabled = [
-        ("true", "Yes".to_owned()),
-        ("false", "No, it is disabled".to_owned()),
-    ];
-    // To enable a suspended endpoint is to send it all that waits, so nobody does it by saving something else.
-    let enabled = Field::new("/enabled", "Receives new events", Kind::Choice(&enabled))
-        .none("Leave it as it is")
-        .plain();
-    let limit = endpoint
-        .rate_limit_per_second
-        .map_or_else(String::new, |limit| limit.to_string());
+    let enabled = labelled(&[("true", "Yes"), ("false", "No, it is disabled")]);
+    let limit = endpoint.rate_limit_per_second;
+    let limit = limit.map_or_else(String::new, |limit| limit.to_string());
     let url = address(&endpoint.url);
     let description = description(endpoint.description.as_deref().unwrap_or_default());
     let fields = [url, events, description, rate_limit(&limit)];
@@ -58,10 +44,11 @@ pub(in crate::console) async fn page(
             @for field in &fields { (draft.field(field)) (draft.start(field)) }
             // Without this, a form with no type chosen would not name the types at all.
             input type="hidden" name="/events" value="";
-            (draft.field(&enabled))
+            // To enable a suspended endpoint is to send it all that waits, so nobody does it by saving something else.
+            (draft.field(&Field::new("/enabled", "Receives new events", Kind::Choice(enabled)).none("Leave it as it is").plain()))
             (draft.once())
             button.first { "Save" }
         }
     };
-    Ok(Page::new(Part::Endpoints, "Change an endpoint", main).form(refused))
+    Ok(Page::new(Part::Endpoints, "Change an endpoint", main).form(asked))
 }

@@ -6,10 +6,9 @@ use bookguard_core::model::Scope;
 use maud::html;
 
 use super::{NAMES, address, description, rate_limit, secret, types};
-use crate::console::form::{Field, Kind};
+use crate::console::form::labelled;
 use crate::console::parts::back;
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
 const PATH: &str = "/endpoints/new";
 
@@ -26,28 +25,23 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     })
 }
 
-pub(in crate::console) async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
-    let draft = asked.draft(refused);
-    let types = types();
-    let events = Field::new("/events", "What it receives", Kind::Choices(&types))
-        .value("booking.created booking.protected resolution.created");
-    let own = [("true", "Give it a signing secret of its own".to_owned())];
-    let own = Field::new("/ownSecret", "Signing", Kind::Choices(&own))
-        .about("Otherwise it is signed with the organization's secret.");
+pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let draft = asked.draft();
+    let own = labelled(&[("true", "Give it a signing secret of its own")]);
     let main = html! {
         (back(user, Scope::WebhooksRead, "/endpoints", "All endpoints"))
         div.title { h1 { "Add an endpoint" } }
         (draft.alert(&NAMES))
         form.card.narrow method="post" action=(user.link(PATH)) {
-            (draft.field(&address(""))) (draft.field(&events)) (draft.field(&description(""))) (draft.field(&rate_limit("")))
-            (draft.field(&own))
+            (draft.field(&address("")))
+            (draft.field(&Field::new("/events", "What it receives", Kind::Choices(types()))
+                .value("booking.created booking.protected resolution.created")))
+            (draft.field(&description("")))
+            (draft.field(&rate_limit("")))
+            (draft.field(&Field::new("/ownSecret", "Signing", Kind::Choices(own)).about("Otherwise it is signed with the organization's secret.")))
             (draft.once())
             button.first { "Add the endpoint" }
         }
     };
-    Ok(Page::new(Part::Endpoints, "Add an endpoint", main).form(refused))
+    Ok(Page::new(Part::Endpoints, "Add an endpoint", main).form(asked))
 }

@@ -4,8 +4,7 @@ use bookguard_core::error::Error;
 use bookguard_core::features::endpoints::{DeleteEndpoint, GetEndpoint};
 use maud::html;
 
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, Page, Part, User};
 
 pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let id = asked.id(0);

@@ -8,8 +8,7 @@ use maud::html;
 use super::secret;
 use crate::console::keys::overlap;
 use crate::console::parts::time;
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, Page, Part, User};
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let made = user.send::<RotateEndpointSecret>(asked).await?;
@@ -17,14 +16,10 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     Ok(secret(user, asked.id(0), &made.secret, when))
 }
 
-pub(in crate::console) async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
+pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let id = asked.id(0);
     let endpoint = user.read::<GetEndpoint>(&[id], &[]).await?;
-    let draft = asked.draft(refused);
+    let draft = asked.draft();
     let main = html! {
         p.back { a href=(user.link(&format!("/endpoints/{id}"))) { "← Back to the endpoint" } }
         div.title { h1 { "Replace the signing secret" } }
@@ -36,5 +31,5 @@ pub(in crate::console) async fn page(
             button.first { "Make a new secret" }
         }
     };
-    Ok(Page::new(Part::Endpoints, "Replace the secret", main).form(refused))
+    Ok(Page::new(Part::Endpoints, "Replace the secret", main).form(asked))
 }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::field::{Field, Kind, id_of};
 use super::fields::{Fields, start_of};
-use crate::console::parts::{once, once_with};
+use crate::console::parts::{hidden, once};
 
 /// A form being filled in: what was typed, and why it was refused.
 pub(in crate::console) struct Draft<'d> {
@@ -73,7 +73,7 @@ impl Draft<'_> {
         };
         html! {
             p { "It may have been received all the same. Send it again: it counts only once." }
-            (once_with(key))
+            (hidden(Fields::ONCE, key))
         }
     }
 
@@ -95,7 +95,14 @@ impl Draft<'_> {
             Kind::Choices(_) => field.value.split(' ').collect(),
             _ => vec![field.value],
         };
-        html! { @for text in texts { input type="hidden" name=(name) value=(text); } }
+        html! { @for text in texts { (hidden(&name, text)) } }
+    }
+
+    /// What these fields hold, in hidden ones.
+    pub(in crate::console) fn hidden(&self, names: &[&str]) -> Markup {
+        html! {
+            @for name in names { @for text in self.fields.all(name) { (hidden(name, text)) } }
+        }
     }
 
     /// A field with its label, what is in it, and its faults.
@@ -144,7 +151,7 @@ impl Draft<'_> {
                 fieldset.field aria-describedby=[described] {
                     legend { (label) (optional) }
                     (notes)
-                    @for (word, text) in *words {
+                    @for (word, text) in words {
                         label.check {
                             input type="checkbox" name=(name) value=(word) checked[chosen(word)];
                             span { (text) }
@@ -162,7 +169,7 @@ impl Draft<'_> {
                         Kind::Choice(words) => select id=(id) name=(name) required[*required] aria-describedby=[described]
                             aria-invalid=[invalid] {
                             @if !required { option value="" { (field.none) } }
-                            @for (word, text) in *words { option value=(word) selected[chosen(word)] { (text) } }
+                            @for (word, text) in words { option value=(word) selected[chosen(word)] { (text) } }
                         },
                         _ => input id=(id) name=(name) type=(kind.input(text)) inputmode=[kind.keyboard()] value=(text)
                             required[*required] autofocus[field.focused] autocomplete=[kind.completion()] aria-describedby=[described] aria-invalid=[invalid];
@@ -196,7 +203,7 @@ fn with_advice(fault: &FieldError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::form::is_correctable;
+    use crate::console::form::{is_correctable, labelled};
 
     #[test]
     fn a_fault_is_told_without_words_of_the_body() {
@@ -296,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_refused_form_keeps_what_its_fields_held_at_the_start() {
-        let words = [("a", "A".to_owned()), ("b", "B".to_owned())];
+        let words = || labelled(&[("a", "A"), ("b", "B")]);
         let error = Error::faults(vec![]);
         let sent = Fields::of(&[("start/x", "")]);
         let start = |kind, value, refused| {
@@ -308,8 +315,8 @@ mod tests {
             |text: &str| format!("<input type=\"hidden\" name=\"start/x\" value=\"{text}\">");
         assert_eq!(start(Kind::Text, "a b", None), hidden("a b"));
         let both = hidden("a") + &hidden("b");
-        assert_eq!(start(Kind::Choices(&words), "a b", None), both);
-        assert_eq!(start(Kind::Choices(&words), "", None), hidden(""));
+        assert_eq!(start(Kind::Choices(words()), "a b", None), both);
+        assert_eq!(start(Kind::Choices(words()), "", None), hidden(""));
         assert_eq!(start(Kind::Text, "a", Some(&error)), hidden(""));
     }
 
@@ -330,9 +337,9 @@ mod tests {
             url.contains("value=\"&lt;http&gt;\"") && !url.contains("is wrong"),
             "{url}"
         );
-        let words = [("a", "A".to_owned()), ("b", "B".to_owned())];
+        let words = || labelled(&[("a", "A"), ("b", "B")]);
         let events = draft
-            .field(&Field::new("/events", "Types", Kind::Choices(&words)))
+            .field(&Field::new("/events", "Types", Kind::Choices(words())))
             .into_string();
         assert!(events.contains("Is wrong. Do this."), "{events}");
         assert!(

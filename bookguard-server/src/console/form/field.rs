@@ -3,6 +3,7 @@
 use bookguard_core::model::Timestamp;
 
 use super::fields::local;
+use crate::console::parts::words;
 
 /// How a field is filled in.
 pub(in crate::console) enum Kind<'k> {
@@ -20,9 +21,23 @@ pub(in crate::console) enum Kind<'k> {
     Utc,
     Long,
     /// One of these words, each with what people read.
-    Choice(&'k [(&'k str, String)]),
+    Choice(Vec<(&'k str, String)>),
     /// Any of these words, each with what people read.
-    Choices(&'k [(&'k str, String)]),
+    Choices(Vec<(&'k str, String)>),
+}
+
+/// These words of the interface as choices.
+pub(in crate::console) fn choices<'k, T>(known: &[(&'k str, T)]) -> Vec<(&'k str, String)> {
+    let known = known.iter();
+    known.map(|(word, _)| (*word, words(word))).collect()
+}
+
+/// Choices with what people read of each.
+pub(in crate::console) fn labelled<'k>(known: &[(&'k str, &str)]) -> Vec<(&'k str, String)> {
+    let known = known.iter();
+    known
+        .map(|(word, label)| (*word, (*label).to_owned()))
+        .collect()
 }
 
 /// A field of a form.

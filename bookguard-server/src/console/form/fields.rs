@@ -64,14 +64,21 @@ impl Fields {
         pairs.map(|(name, text)| (name.as_str(), text.as_str()))
     }
 
+    /// Those of the fields whose names are wanted.
+    pub(in crate::console) fn only(&self, is_wanted: impl Fn(&str) -> bool) -> Self {
+        let wanted = self.0.iter().filter(|(name, _)| is_wanted(name));
+        Self(wanted.cloned().collect())
+    }
+
+    /// These fields, and others after them.
+    pub(in crate::console) fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
     /// The same fields, with one set to this text.
     pub(in crate::console) fn with(&self, name: &str, text: &str) -> Self {
-        let mut pairs: Vec<_> = self
-            .0
-            .iter()
-            .filter(|(known, _)| known != name)
-            .cloned()
-            .collect();
+        let Self(mut pairs) = self.only(|known| known != name);
         if !text.is_empty() {
             pairs.push((name.to_owned(), text.to_owned()));
         }
@@ -91,14 +98,7 @@ impl Fields {
     /// The same fields, without those of these names that still hold what [`Draft::start`](super::Draft::start) put beside
     /// them. So a form does not undo what somebody else changed after it was opened.
     pub(in crate::console) fn changed(&self, names: &[&str]) -> Self {
-        let same: Vec<&str> = names
-            .iter()
-            .copied()
-            .filter(|name| self.is_as_at_start(name))
-            .collect();
-        let changed = self.0.iter();
-        let changed = changed.filter(|(name, _)| !same.contains(&name.as_str()));
-        Self(changed.cloned().collect())
+        self.only(|name| !names.contains(&name) || !self.is_as_at_start(name))
     }
 
     fn is_as_at_start(&self, name: &str) -> bool {

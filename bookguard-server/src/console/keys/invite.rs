@@ -6,10 +6,8 @@ use bookguard_core::features::console::CreateConsoleLink;
 use bookguard_core::model::Scope;
 use maud::html;
 
-use super::{framed, link_page, scope_field, scopes};
-use crate::console::form::{Field, Kind};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use super::{framed, link_page, person_field, scope_field, told_apart};
+use crate::console::{Answer, Asked, Field, Kind, Part, User};
 
 const NAMES: [&str; 3] = ["/person", "/apiKeyId", "/scopes"];
 
@@ -23,54 +21,37 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     Ok(link_page(Part::Keys, shown, next))
 }
 
-pub(in crate::console) async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
-    let draft = asked.draft(refused);
+pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let draft = asked.draft();
     // Whoever has no key of the partner's names the one with which the session acts.
     let keys = match user.acting {
         Some(_) => Some(working_keys(user, asked).await?),
         None => None,
     };
-    let choices = keys.iter().flatten();
-    let choices: Vec<_> = choices
-        .map(|(id, name)| (id.as_str(), name.clone()))
-        .collect();
-    let words = scopes(user);
-    let person = Field::new("/person", "Who is it for?", Kind::Text)
-        .about("Their name: the audit shows it with everything they do.")
-        .required();
+    let scopes = scope_field(user, "What they may do");
     let scopes = match keys {
-        Some(_) => scope_field(user, &words, "What they may do")
-            .about("If nothing is chosen, everything that the key may do."),
-        None => scope_field(user, &words, "What they may do"),
+        Some(_) => scopes.about("If nothing is chosen, everything that the key may do."),
+        None => scopes,
     };
     let form = html! {
         form.card.narrow method="post" action=(user.link("/people/new")) {
-            (draft.field(&person))
-            @if keys.is_some() {
-                (draft.field(&Field::new("/apiKeyId", "With which key", Kind::Choice(&choices))
-                    .about("They are signed out when it is revoked.").required()))
+            (draft.field(&person_field()))
+            @if let Some(keys) = &keys {
+                @let keys = keys.iter().map(|(id, name)| (id.as_str(), name.clone())).collect();
+                (draft.field(&Field::new("/apiKeyId", "With which key", Kind::Choice(keys)).about("They are signed out when it is revoked.").required()))
             }
             (draft.field(&scopes))
             (draft.once())
             button.first { "Make the link" }
         }
     };
-    let main = framed(user, "Invite somebody", draft.alert(&NAMES), form);
-    Ok(Page::new(Part::Keys, "Invite somebody", main).form(refused))
+    Ok(framed(user, asked, "Invite somebody", &NAMES, form))
 }
 
 /// The partner's keys that work, of the newest, by their ids.
 async fn working_keys(user: &User, asked: &Asked) -> Result<Vec<(String, String)>, Error> {
     let keys = user.read::<ListApiKeys>(&[], &[("limit", "100")]).await?;
-    let working = keys.data.into_iter().filter(|key| key.works(asked.now));
-    Ok(working
-        .map(|key| {
-            let name = format!("{} (…{})", key.name, key.hint);
-            (key.api_key_id.to_string(), name)
-        })
-        .collect())
+    let working = keys.data.iter().filter(|key| key.works(asked.now));
+    let named = working.map(|key| (key.api_key_id.to_string(), told_apart(key)));
+    Ok(named.collect())
 }

@@ -5,20 +5,14 @@ use bookguard_core::features::api_keys::RevokeApiKey;
 use maud::html;
 
 use super::{framed, named};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, User};
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     user.submit::<RevokeApiKey>(asked).await?;
     Ok(Answer::done("/keys", "The key is revoked."))
 }
 
-pub(in crate::console) async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
-    let draft = asked.draft(refused);
+pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let name = named(user, asked).await?;
     let form = html! {
         form.card.narrow method="post" action=(user.link(&format!("/keys/{}/revoke", asked.id(0)))) {
@@ -28,6 +22,5 @@ pub(in crate::console) async fn page(
             button.danger { "Revoke the key" }
         }
     };
-    let main = framed(user, "Revoke a key", draft.alert(&[]), form);
-    Ok(Page::new(Part::Keys, "Revoke a key", main).form(refused))
+    Ok(framed(user, asked, "Revoke a key", &[], form))
 }

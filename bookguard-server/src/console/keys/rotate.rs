@@ -6,8 +6,7 @@ use maud::html;
 
 use super::{framed, key_page, named, overlap};
 use crate::console::parts::time;
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, User};
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let made = user.send::<RotateApiKey>(asked).await?;
@@ -15,12 +14,8 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     Ok(key_page(user, &made.key.api_key, what))
 }
 
-pub(in crate::console) async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
-    let draft = asked.draft(refused);
+pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let draft = asked.draft();
     let name = named(user, asked).await?;
     let form = html! {
         form.card.narrow method="post" action=(user.link(&format!("/keys/{}/rotate", asked.id(0)))) {
@@ -30,11 +25,11 @@ pub(in crate::console) async fn page(
             button.first { "Make a new key" }
         }
     };
-    let main = framed(
+    Ok(framed(
         user,
+        asked,
         "Replace a key",
-        draft.alert(&["/overlapSeconds"]),
+        &["/overlapSeconds"],
         form,
-    );
-    Ok(Page::new(Part::Keys, "Replace a key", main).form(refused))
+    ))
 }

@@ -11,10 +11,8 @@ use bookguard_core::model::{PartnerAccount, PartnerStatus, QuotaReport, QuotaUse
 use maud::{Markup, html};
 
 use super::partner_badge;
-use crate::console::form;
-use crate::console::parts::{button, copyable, fact, grouped, table, time};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::parts::{alert, button, copyable, fact, grouped, table, time};
+use crate::console::{Answer, Asked, Page, Part, User};
 
 /// The account of the partner that the page is about.
 fn account(user: &User) -> Result<&PartnerAccount, Error> {
@@ -22,22 +20,13 @@ fn account(user: &User) -> Result<&PartnerAccount, Error> {
     acting.ok_or_else(|| Error::not_found("partner"))
 }
 
-/// The partner's id, as a path has it.
-fn id(user: &User) -> Result<String, Error> {
-    Ok(account(user)?.partner.partner_id.to_string())
-}
-
-pub(super) async fn show(user: &User, _: &Asked) -> Result<Answer, Error> {
-    page(user, None)
-}
-
-fn page(user: &User, refused: Option<&Error>) -> Result<Answer, Error> {
+pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let PartnerAccount { partner, quota } = account(user)?;
     let defaults = partner.settings.default_policies.iter();
     let main = html! {
         p.back { a href=(user.console.link(super::partners::PATH)) { "← All partners" } }
         div.title { h1 { (partner.name) } (partner_badge(partner.status)) }
-        @if let Some(refused) = refused { div.alert.bad role="alert" tabindex="-1" autofocus { p { (refused.message) } } }
+        (alert(asked))
         div.actions {
             @match partner.status {
                 PartnerStatus::Pending | PartnerStatus::Approved => (button(user, "/approve", "Approve", "first")),
@@ -63,10 +52,10 @@ fn page(user: &User, refused: Option<&Error>) -> Result<Answer, Error> {
         }
         section.card aria-labelledby="quota" {
             h2 #quota { "What it uses" }
-            (table("Quota and use", &["What", "#Used", "#Quota", "#Share"], &uses(quota)))
+            (table("Quota and use", &["What", "#Used", "#Quota", "#Share"], parts(quota).map(used)))
         }
     };
-    Ok(Page::new(Part::Partners, &partner.name, main).form(refused))
+    Ok(Page::new(Part::Partners, &partner.name, main).form(asked))
 }
 
 /// Each part of a quota, by its member in the operation's body and its name.
@@ -80,20 +69,17 @@ fn parts(quota: &QuotaReport) -> [(&'static str, &'static str, QuotaUse); 5] {
     ]
 }
 
-fn uses(quota: &QuotaReport) -> Vec<Markup> {
-    let line = |(_, name, part): (&str, &str, QuotaUse)| {
-        let share = part.limit.filter(|limit| *limit > 0).map(|limit| {
-            let percent = u128::from(part.used) * 100 / u128::from(limit);
-            format!("{percent} %")
-        });
-        html! {
-            td { (name) }
-            td.amount { (grouped(&part.used.to_string())) }
-            td.amount { (limit(part)) }
-            td.amount { (share.unwrap_or_default()) }
-        }
-    };
-    parts(quota).into_iter().map(line).collect()
+fn used((_, name, part): (&str, &str, QuotaUse)) -> Markup {
+    let share = part.limit.filter(|limit| *limit > 0).map(|limit| {
+        let percent = u128::from(part.used) * 100 / u128::from(limit);
+        format!("{percent} %")
+    });
+    html! {
+        td { (name) }
+        td.amount { (grouped(&part.used.to_string())) }
+        td.amount { (limit(part)) }
+        td.amount { (share.unwrap_or_default()) }
+    }
 }
 
 fn limit(part: QuotaUse) -> String {
@@ -102,11 +88,8 @@ fn limit(part: QuotaUse) -> String {
 }
 
 pub(super) async fn approve(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user.send_to::<ApprovePartner>(&[&id(user)?], asked).await {
-        Ok(approved) => Ok(credentials(user, &approved)),
-        Err(error) if form::is_correctable(&error) => page(user, Some(&error)),
-        Err(error) => Err(error),
-    }
+    let approved = user.send::<ApprovePartner>(asked).await?;
+    Ok(credentials(user, &approved))
 }
 
 /// The page that shows a partner's first key and its signing secret once.
@@ -128,14 +111,8 @@ fn credentials(user: &User, approved: &Registration) -> Answer {
 }
 
 pub(super) async fn reinstate(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    match user
-        .submit_to::<ReinstatePartner>(&[&id(user)?], asked)
-        .await
-    {
-        Ok(()) => Ok(done("The partner is reinstated.")),
-        Err(error) if form::is_correctable(&error) => page(user, Some(&error)),
-        Err(error) => Err(error),
-    }
+    user.submit::<ReinstatePartner>(asked).await?;
+    Ok(done("The partner is reinstated."))
 }
 
 /// Back to the account, with what was done.
@@ -143,13 +120,20 @@ fn done(what: &str) -> Answer {
     Answer::done("", what)
 }
 
-/// A page below the account.
-fn framed(user: &User, title: &str, alert: Markup, form: Markup) -> Result<Markup, Error> {
+/// A page below the account with this form, which has fields of these names.
+fn framed(
+    user: &User,
+    asked: &Asked,
+    title: &str,
+    names: &[&str],
+    form: Markup,
+) -> Result<Answer, Error> {
     let name = &account(user)?.partner.name;
-    Ok(html! {
+    let main = html! {
         p.back { a href=(user.link("")) { "← " (name) } }
         div.title { h1 { (title) } }
-        (alert)
+        (asked.draft().alert(names))
         (form)
-    })
+    };
+    Ok(Page::new(Part::Partners, title, main).form(asked))
 }

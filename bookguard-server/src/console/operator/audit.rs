@@ -6,22 +6,18 @@ use maud::{Markup, html};
 
 use super::{Names, names_of, partner_link};
 use crate::console::audit::{cells, find};
-use crate::console::user::User;
-use crate::console::{Answer, Asked};
+use crate::console::{Answer, Asked, User};
 
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let found = find(user, asked).await?;
     let records = &found.records.data;
     let names = names_of(user, records.iter().filter_map(|record| record.partner_id)).await?;
-    let rows: Vec<Markup> = records
-        .iter()
-        .map(|record| line(user, &names, record))
-        .collect();
+    let rows = records.iter().map(|record| line(user, &names, record));
     let main = html! {
         div.title { h1 { "Audit" } }
         p.lead { "Every action of the operator that changed something, and each change that a partner made to its keys, secrets, endpoints \
             and policies." }
-        (found.shown(user, asked, &rows))
+        (found.shown(user, rows))
     };
     Ok(found.page(main))
 }

@@ -9,8 +9,7 @@ use maud::{Markup, html};
 
 use super::{about, partner_badge, system};
 use crate::console::parts::{ago, empty, endpoint_badge, time};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, Page, Part, User};
 
 /// How many of a kind are named.
 const NAMED: &str = "10";

@@ -6,10 +6,9 @@ use bookguard_core::model::{Partner, PartnerStatus};
 use maud::{Markup, html};
 
 use super::{about, partner_badge};
-use crate::console::form::{self, Field, Kind};
-use crate::console::parts::{empty, next_page, records, time, words};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::form::{self, choices};
+use crate::console::parts::{empty, next_page, nothing_yet, records, time};
+use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
 /// Rows of a page.
 const ROWS: &str = "100";
@@ -25,28 +24,24 @@ pub(in crate::console) async fn list(user: &User, asked: &Asked) -> Result<Answe
         ("cursor", text("cursor")),
         ("limit", ROWS),
     ];
-    let (found, refused) = form::filtered(user.read::<ListPartners>(&[], &query).await)?;
-    let draft = asked.draft(refused.as_ref());
-    let statuses: Vec<_> = PartnerStatus::WORDS
-        .iter()
-        .map(|(word, _)| (*word, words(word)))
-        .collect();
+    let (found, asked) = form::filtered(asked, user.read::<ListPartners>(&[], &query).await)?;
+    let draft = asked.draft();
     let main = html! {
         div.title { h1 { "Partners" } }
         (draft.alert_of_filter(&["search", "status"]))
         form.filter role="search" action=(user.link(PATH)) {
             (draft.field(&Field::new("search", "Search", Kind::Search).plain()))
-            (draft.field(&Field::new("status", "Status", Kind::Choice(&statuses)).plain()))
+            (draft.field(&Field::new("status", "Status", Kind::Choice(choices(PartnerStatus::WORDS))).plain()))
             button.first { "Show" }
         }
         p.soft { "Searches ids, names, kinds of business, contacts and sites." }
         @if let Some(found) = &found {
-            @let lines: Vec<Markup> = found.data.iter().map(|partner| line(user, partner)).collect();
+            @let lines = found.data.iter().map(|partner| line(user, partner));
             @let next = found.next_cursor.as_deref();
-            @if !lines.is_empty() {
-                section.card { (records("Partners, newest first", &["Name", "Status", "Business", "Contact", "Since"], &lines)) }
+            @if !found.data.is_empty() {
+                section.card { (records("Partners, newest first", &["Name", "Status", "Business", "Contact", "Since"], lines)) }
             } @else if next.is_some() {
-                (empty("Nothing found among the newest partners.", "A search covers one part at a time: go on to search older ones."))
+                (nothing_yet("partners"))
             } @else {
                 (empty("No partner matches.", html! {
                     "Partners register themselves, or you register one with " code { "bookguard partners register" } "."
@@ -55,7 +50,7 @@ pub(in crate::console) async fn list(user: &User, asked: &Asked) -> Result<Answe
             (next_page(user, PATH, fields, "cursor", next, "Older partners"))
         }
     };
-    Ok(Page::new(Part::Partners, "Partners", main).form(refused.as_ref()))
+    Ok(Page::new(Part::Partners, "Partners", main).form(&asked))
 }
 
 fn line(user: &User, partner: &Partner) -> Markup {

@@ -7,17 +7,14 @@ use bookguard_core::features::operator_sessions::{
 use bookguard_core::model::{OperatorSession, Timestamp};
 use maud::{Markup, html};
 
-use crate::console::form::{self, Field, Kind};
-use crate::console::keys::{SignIn, link_page, sign_in_line};
+use crate::console::keys::{SignIn, link_page, person_field, sign_in_line};
 use crate::console::parts::{empty, next_page, records};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, Page, Part, User, form};
 
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let cursor = asked.fields.get("cursor").unwrap_or_default();
     let people = user.read::<ListOperatorSessions>(&[], &[("limit", "100"), ("cursor", cursor)]);
-    let (people, refused) = form::filtered(people.await)?;
-    let draft = asked.draft(refused.as_ref());
+    let (people, asked) = form::filtered(asked, people.await)?;
     let main = html! {
         div.title {
             h1 { "People" }
@@ -25,15 +22,15 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         p.lead { "Who signed in here with an operator key or by a link. The keys themselves are made and revoked on the database only, with "
             code { "bookguard operator-keys" } "." }
-        (draft.alert_of_filter(&[]))
+        (asked.draft().alert_of_filter(&[]))
         @if let Some(people) = &people {
-            @let rows: Vec<Markup> = people.data.iter().map(|session| line(user, session, asked.now)).collect();
-            @if rows.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link.")) }
-            @else { section.card { (records("Sign-ins and links, newest first", &["Who", "State", "Until", "Actions"], &rows)) } }
+            @let rows = people.data.iter().map(|session| line(user, session, asked.now));
+            @if people.data.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link.")) }
+            @else { section.card { (records("Sign-ins and links, newest first", &["Who", "State", "Until", "Actions"], rows)) } }
             (next_page(user, "/people", &asked.fields, "cursor", people.next_cursor.as_deref(), "Older ones"))
         }
     };
-    Ok(Page::new(Part::People, "People", main).form(refused.as_ref()))
+    Ok(Page::new(Part::People, "People", main).form(&asked))
 }
 
 fn line(user: &User, session: &OperatorSession, now: Timestamp) -> Markup {
@@ -61,25 +58,18 @@ pub(super) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     Ok(link_page(Part::People, shown, next))
 }
 
-pub(super) async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
-    let draft = asked.draft(refused);
-    let person = Field::new("/person", "Who is it for?", Kind::Text)
-        .about("Their name: the audit shows it with everything they do.")
-        .required();
+pub(super) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let draft = asked.draft();
     let main = html! {
         p.back { a href=(user.link("/people")) { "← People" } }
         div.title { h1 { "Invite somebody" } }
         (draft.alert(&["/person"]))
         form.card.narrow method="post" action=(user.link("/people/new")) {
             p { "They may do here whatever you may, for twelve hours at most, and are signed out when your operator key is revoked." }
-            (draft.field(&person))
+            (draft.field(&person_field()))
             (draft.once())
             button.first { "Make the link" }
         }
     };
-    Ok(Page::new(Part::People, "Invite somebody", main).form(refused))
+    Ok(Page::new(Part::People, "Invite somebody", main).form(asked))
 }

@@ -8,8 +8,7 @@ use bookguard_core::model::Timestamp;
 use maud::{Markup, html};
 
 use crate::console::parts::{Tone, ago, badge, copyable, fact, grouped, records, time};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, Page, Part, User};
 
 const MIB: u64 = 1024 * 1024;
 const TEN_GIB: u64 = 10 * 1024 * MIB;
@@ -17,13 +16,9 @@ const TEN_GIB: u64 = 10 * 1024 * MIB;
 pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let system = user.read::<GetSystem>(&[], &[]).await?;
     let troubles = troubles(&system, asked.now);
-    let settings: Vec<Markup> = system
-        .settings
-        .iter()
-        .map(|setting| {
-            html! { td { code { (setting.name) } } td { (setting.value) } td { (setting.from) } }
-        })
-        .collect();
+    let settings = system.settings.iter().map(|setting| {
+        html! { td { code { (setting.name) } } td { (setting.value) } td { (setting.from) } }
+    });
     let main = html! {
         div.title { h1 { "System" } }
         @for trouble in &troubles { p.alert.bad { (trouble) } }
@@ -54,7 +49,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
         section.card aria-labelledby="settings" {
             h2 #settings { "Settings of this node" }
             p.soft { "As they were when it started. " code { "bookguard doctor" } " checks them." }
-            (records("Settings in force and where each came from", &["Setting", "Value", "From"], &settings))
+            (records("Settings in force and where each came from", &["Setting", "Value", "From"], settings))
         }
     };
     Ok(Page::new(Part::System, "System", main).ok())
@@ -156,12 +151,11 @@ fn nodes(listed: &[NodeState], now: Timestamp) -> Markup {
             td { (node.address.as_deref().unwrap_or("not known")) }
         }
     };
-    let rows: Vec<Markup> = listed.iter().map(line).collect();
     html! {
         section.card aria-labelledby="nodes" {
             h2 #nodes { "Nodes" }
-            @if rows.is_empty() { p { "No node is connected to the database at this moment." } }
-            @else { (records("Nodes on the database, longest connected first", &["Node", "Connected since", "Last seen", "Version", "Address"], &rows)) }
+            @if listed.is_empty() { p { "No node is connected to the database at this moment." } }
+            @else { (records("Nodes on the database, longest connected first", &["Node", "Connected since", "Last seen", "Version", "Address"], listed.iter().map(line))) }
             p.soft { "Lines of the log name a node by its number. A node that ends, or loses its connection, leaves the list." }
         }
     }
@@ -192,11 +186,10 @@ fn witnesses(system: &System, now: Timestamp) -> Markup {
             td { @match witness.cosigned_at { Some(at) => (ago(at, now)), None => span.soft { "never" } } }
         }
     };
-    let rows: Vec<Markup> = system.witnesses.iter().map(line).collect();
     records(
         "Witnesses of the log",
         &["Witness", "State", "Entries cosigned", "Last cosigned"],
-        &rows,
+        system.witnesses.iter().map(line),
     )
 }
 

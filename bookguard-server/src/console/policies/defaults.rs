@@ -8,10 +8,8 @@ use bookguard_core::operation::Request;
 use maud::{Markup, html};
 
 use super::{Defaults, EVERY, defaults_of, event_type, show};
-use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::records;
-use crate::console::user::User;
-use crate::console::{Answer, Asked};
+use crate::console::parts::{hidden, records};
+use crate::console::{Answer, Asked, Draft, Field, Kind, User};
 
 /// The event type that a form is about.
 const TYPE: &str = "eventType";
@@ -19,30 +17,27 @@ const TYPE: &str = "eventType";
 /// All defaults, with a button that removes each.
 pub(super) fn card(user: &User, defaults: &Defaults) -> Markup {
     let may_write = user.may(Scope::PoliciesWrite);
-    let rows: Vec<Markup> = defaults
-        .iter()
-        .map(|(word, id)| {
-            let link = user.link(&format!("/policies/{id}"));
-            html! {
-                td { (event_type(word)) }
-                td { a href=(link) { (id) } }
-                td { @if may_write {
-                    form method="post" action={ (link) "/default" } {
-                        input type="hidden" name=(TYPE) value=(word);
-                        input type="hidden" name="remove" value="true";
-                        button.plain aria-label={ "Remove the default for " (event_type(word)) } { "Remove" }
-                    }
-                } }
-            }
-        })
-        .collect();
+    let rows = defaults.iter().map(|(word, id)| {
+        let link = user.link(&format!("/policies/{id}"));
+        html! {
+            td { (event_type(word)) }
+            td { a href=(link) { (id) } }
+            td { @if may_write {
+                form method="post" action={ (link) "/default" } {
+                    (hidden(TYPE, word))
+                    (hidden("remove", "true"))
+                    button.plain aria-label={ "Remove the default for " (event_type(word)) } { "Remove" }
+                }
+            } }
+        }
+    });
     html! {
         section.card aria-labelledby="defaults" {
             h2 #defaults { "Defaults" }
             p { "A booking that names no policy takes " (user.told("your", "the partner's")) " default for its event type, else the one for \
                 every other event type, else the library's." }
-            @if rows.is_empty() { p.soft { (user.told("You have", "The partner has")) " chosen none. Open a policy to make it one." } }
-            @else { (records("Default policies", &["Event type", "Policy", "Actions"], &rows)) }
+            @if defaults.is_empty() { p.soft { (user.told("You have", "The partner has")) " chosen none. Open a policy to make it one." } }
+            @else { (records("Default policies", &["Event type", "Policy", "Actions"], rows)) }
         }
     }
 }
@@ -50,17 +45,14 @@ pub(super) fn card(user: &User, defaults: &Defaults) -> Markup {
 /// The forms that make a policy a default.
 pub(super) fn forms(user: &User, id: &str, draft: &Draft<'_>) -> Markup {
     let action = user.link(&format!("/policies/{id}/default"));
-    let word = Field::new(TYPE, "Event type", Kind::Text)
-        .about("Such as concert. Case, spaces and hyphens do not matter.")
-        .required();
     html! {
         div.grid {
             form method="post" action=(action) {
-                (draft.field(&word))
+                (draft.field(&Field::new(TYPE, "Event type", Kind::Text).about("Such as concert. Case, spaces and hyphens do not matter.").required()))
                 button { "Make it the default for this type" }
             }
             form method="post" action=(action) {
-                input type="hidden" name=(TYPE) value=(EVERY);
+                (hidden(TYPE, EVERY))
                 p { "Bookings whose event type has no default of its own:" }
                 button { "Make it the default for every other type" }
             }
@@ -74,31 +66,29 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     let word = asked.fields.get(TYPE).unwrap_or_default();
     let is_removal = asked.fields.get("remove").is_some();
     if is_removal && let Some(refused) = other_by_now(&defaults_of(user).await?, word, id) {
-        return show::page(user, asked, Some(&refused)).await;
+        return Err(refused);
     }
-    let policy = if is_removal {
-        "null".to_owned()
-    } else {
-        quoted(id)
+    let policy = match is_removal {
+        true => "null".to_owned(),
+        false => quoted(id),
     };
     let request = Request {
         body: format!("{{\"defaultPolicies\":{{{}:{policy}}}}}", quoted(word)).into_bytes(),
         ..Request::default()
     };
-    match user.perform::<UpdatePartner>(request).await {
-        Ok(_) if is_removal => {
-            let told = format!("There is no default for {} any more.", event_type(word));
-            Ok(Answer::Go("/policies".to_owned(), Some(told)))
-        }
-        Ok(_) => {
-            let told = format!("It is now the default for {}.", event_type(word));
-            Ok(Answer::Go(format!("/policies/{id}"), Some(told)))
-        }
-        Err(error) if form::is_correctable(&error) => {
-            show::page(user, asked, Some(&at_type(error))).await
-        }
-        Err(error) => Err(error),
-    }
+    let set = user.perform::<UpdatePartner>(request).await;
+    set.map_err(at_type)?;
+    let what = event_type(word);
+    Ok(match is_removal {
+        true => Answer::done(
+            "/policies",
+            format!("There is no default for {what} any more."),
+        ),
+        false => Answer::done(
+            format!("/policies/{id}"),
+            format!("It is now the default for {what}."),
+        ),
+    })
 }
 
 /// The refusal to remove a default that somebody has changed since the page was made. The interface removes whatever is the default,

@@ -4,7 +4,7 @@ use bookguard_core::input::Json;
 use bookguard_core::policy::Policy;
 use maud::{Markup, html};
 
-use super::fields::{leaves, ordered};
+use super::fields::{leaves, member, ordered};
 use crate::console::parts::records;
 
 /// One of two versions.
@@ -86,13 +86,12 @@ fn members(before: &Json, after: &Json) -> Vec<(String, Option<String>, Option<S
 
 /// The text of the leaf at a pointer.
 fn value(policy: &Json, pointer: &str) -> Option<String> {
-    let mut path = pointer.split('/').skip(1);
-    let found = path.try_fold(policy, |within, name| match within {
-        Json::Array(items) => items.get(name.parse::<usize>().ok()?),
-        within => within.get(name),
-    })?;
-    let is_leaf = !matches!(found, Json::Object(members) if !members.is_empty());
-    let is_leaf = is_leaf && !matches!(found, Json::Array(items) if !items.is_empty());
+    let found = member(policy, pointer)?;
+    let is_leaf = match found {
+        Json::Object(members) => members.is_empty(),
+        Json::Array(items) => items.is_empty(),
+        Json::Leaf(_) => true,
+    };
     is_leaf.then(|| found.to_string())
 }
 
@@ -110,7 +109,6 @@ pub(super) fn shown(before: &Side<'_>, after: &Side<'_>) -> Markup {
         td data-head={ (after_name) ":" } { @match after { Some(text) => code { (text) }, None => span.soft { "not there" } } }
         td { @match (before, after) { (None, _) => "Added", (_, None) => "Removed", _ => "Changed" } }
     });
-    let rows: Vec<Markup> = rows.collect();
     html! {
         ul.changes {
             @for (fate, sentence) in &sentences {
@@ -122,7 +120,7 @@ pub(super) fn shown(before: &Side<'_>, after: &Side<'_>) -> Markup {
             }
         }
         h3 { "Members" }
-        (records("Members that differ", &["Member", before_name, after_name, "Change"], &rows))
+        (records("Members that differ", &["Member", before_name, after_name, "Change"], rows))
     }
 }
 

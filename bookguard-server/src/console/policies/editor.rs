@@ -7,7 +7,7 @@ pub(super) mod draft;
 mod form;
 mod preview;
 
-use bookguard_core::error::{Error, FieldError};
+use bookguard_core::error::{Error, FieldError, Kind};
 use bookguard_core::features::policies::{
     GetPolicy, ListPolicyTemplates, PolicyVersion, PutPolicy,
 };
@@ -21,9 +21,8 @@ use poem::http::StatusCode;
 use super::example::{self, Checked};
 use super::show::PolicyPage;
 use super::{difference, fields};
-use crate::console::form::{self as forms, Fields};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::form as forms;
+use crate::console::{Answer, Asked, Fields, Page, Part, User, parts};
 use draft::{Mode, Typed};
 
 /// A policy for somebody who begins with nothing.
@@ -55,6 +54,19 @@ struct Editing<'e> {
     focus: Option<String>,
 }
 
+impl<'e> Editing<'e> {
+    fn of(changed: Option<&'e PolicyPage>, typed: Typed) -> Self {
+        Self {
+            changed,
+            typed,
+            checked: None,
+            refused: None,
+            note: None,
+            focus: None,
+        }
+    }
+}
+
 pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let changed = changed(user, asked).await?;
     let mut policy = match (&changed, asked.fields.get("from")) {
@@ -71,14 +83,8 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
     };
     let typed = Typed::of(&mut policy, asked.now);
     let checked = example::check(user, &typed.text(), &typed.fields).await?;
-    let editing = Editing {
-        changed: changed.as_ref(),
-        typed,
-        checked: Some(checked),
-        refused: None,
-        note: None,
-        focus: None,
-    };
+    let mut editing = Editing::of(changed.as_ref(), typed);
+    editing.checked = Some(checked);
     Ok(page(user, asked, &editing, StatusCode::OK))
 }
 
@@ -95,14 +101,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     // A check needs less, but only those who may put a policy write one.
     user.session.require(Access::Scope(Scope::PoliciesWrite))?;
     let changed = changed(user, asked).await?;
-    let mut editing = Editing {
-        changed: changed.as_ref(),
-        typed: Typed::read(&asked.fields),
-        checked: None,
-        refused: None,
-        note: None,
-        focus: None,
-    };
+    let mut editing = Editing::of(changed.as_ref(), Typed::read(&asked.fields));
     let action = asked.fields.get(DO).unwrap_or_default();
     match action {
         "add" => editing.focus = editing.typed.add_step(),
@@ -132,7 +131,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
         _ => false,
     };
     match action {
-        "preview" => Ok(preview::answer(user, asked, &editing)),
+        "preview" => Ok(preview::answer(asked, &editing)),
         "review" if !is_refused => Ok(preview::review(user, asked, &editing)),
         "put" if !is_refused => put(user, asked, editing).await,
         _ => {
@@ -180,31 +179,22 @@ async fn taken(user: &User, asked: &Asked, id: &str) -> Result<Option<FieldError
     if asked.fields.get(DO) == Some("put") {
         return Ok(None);
     }
-    let own = match user.read::<GetPolicy>(&[id], &[]).await {
-        Ok(_) => Some(FieldError::new(
-            "/policyId",
-            "not_allowed",
-            format!(
-                "\"{id}\" is {} already",
-                user.told("one of your policies", "a policy of the partner's")
-            ),
-            "Choose another id, or change that policy.",
-        )),
-        Err(error) if error.kind == bookguard_core::error::Kind::NotFound => None,
+    match user.read::<GetPolicy>(&[id], &[]).await {
+        Ok(_) => {
+            let whose = user.told("one of your policies", "a policy of the partner's");
+            let why = format!("\"{id}\" is {whose} already");
+            let fix = "Choose another id, or change that policy.";
+            return Ok(Some(FieldError::new("/policyId", "not_allowed", why, fix)));
+        }
+        Err(error) if error.kind == Kind::NotFound => {}
         Err(error) => return Err(error),
-    };
-    if own.is_some() {
-        return Ok(own);
     }
     let library = user.read::<ListPolicyTemplates>(&[], &[]).await?;
-    let reserved = library.data.iter().any(|template| template.policy_id == id);
-    Ok(reserved.then(|| {
-        FieldError::new(
-            "/policyId",
-            "policy_id_reserved",
-            format!("\"{id}\" is a policy of the library"),
-            format!("Choose another id, such as my-{id}."),
-        )
+    let is_reserved = library.data.iter().any(|template| template.policy_id == id);
+    Ok(is_reserved.then(|| {
+        let why = format!("\"{id}\" is a policy of the library");
+        let fix = format!("Choose another id, such as my-{id}.");
+        FieldError::new("/policyId", "policy_id_reserved", why, fix)
     }))
 }
 
@@ -242,17 +232,14 @@ async fn put(user: &User, asked: &Asked, mut editing: Editing<'_>) -> Result<Ans
 }
 
 fn done(editing: &Editing<'_>, put: &PolicyVersion) -> Answer {
-    let told = match editing.typed.version() == Some(put.version) {
-        true => format!(
-            "It says the same as version {}, so there is no new version.",
-            put.version
-        ),
-        false => format!(
-            "Version {} is saved. It applies to bookings recorded from now on.",
-            put.version
-        ),
+    let version = put.version;
+    let told = match editing.typed.version() == Some(version) {
+        true => format!("It says the same as version {version}, so there is no new version."),
+        false => {
+            format!("Version {version} is saved. It applies to bookings recorded from now on.")
+        }
     };
-    Answer::Go(format!("/policies/{}", put.policy_id), Some(told))
+    Answer::done(format!("/policies/{}", put.policy_id), told)
 }
 
 /// What to do when somebody else put a version in the meantime.
@@ -311,6 +298,6 @@ fn action(user: &User, editing: &Editing<'_>) -> String {
 /// What was typed, in hidden fields.
 fn hidden(fields: &Fields) -> Markup {
     html! {
-        @for (name, text) in fields.pairs() { input type="hidden" name=(name) value=(text); }
+        @for (name, text) in fields.pairs() { (parts::hidden(name, text)) }
     }
 }

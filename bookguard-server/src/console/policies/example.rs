@@ -8,9 +8,10 @@ use bookguard_core::operation::Request;
 use bookguard_core::policy::{Document, Segment};
 use maud::{Markup, html};
 
-use crate::console::form::{Draft, Field, Fields, Kind};
+use crate::console::form::in_fields;
+use crate::console::parts::money;
 use crate::console::schedule::schedule;
-use crate::console::user::User;
+use crate::console::{Draft, Field, Fields, Kind, User};
 
 /// The fields of an example, which are the parameters of the operation.
 pub(super) const NAMES: [&str; 3] = ["eventDate", "bookingValue", "currency"];
@@ -46,57 +47,38 @@ pub(super) struct Checked {
 /// # Errors
 /// Those of the operation, except faults of the example.
 pub(super) async fn check(user: &User, policy: &str, fields: &Fields) -> Result<Checked, Error> {
-    let query = NAMES
-        .iter()
-        .filter_map(|name| Some((*name, fields.get(name)?)));
-    let query: Vec<_> = query
-        .map(|(name, text)| (name.to_owned(), text.to_owned()))
-        .collect();
+    let typed = NAMES.iter();
+    let typed = typed.filter_map(|name| Some(((*name).to_owned(), fields.get(name)?.to_owned())));
     let request = |query| Request {
         body: policy.as_bytes().to_vec(),
         query,
         ..Request::default()
     };
-    let refused = match user.perform::<ValidatePolicy>(request(query)).await {
+    let checked = user.perform::<ValidatePolicy>(request(typed.collect()));
+    let is_example = |fault: &FieldError| fault.pointer.starts_with('?');
+    let mut refused = match checked.await {
         Ok(check) => {
-            return Ok(Checked {
-                check,
-                faults: Vec::new(),
-            });
+            let faults = Vec::new();
+            return Ok(Checked { check, faults });
         }
         Err(error) => error,
     };
-    let is_example = |fault: &FieldError| fault.pointer.starts_with('?');
     if refused.kind != ErrorKind::Invalid || !refused.details.iter().any(is_example) {
         return Err(refused);
     }
-    let faults = refused
-        .details
-        .into_iter()
-        .filter(is_example)
-        .map(|fault| FieldError {
-            pointer: fault.pointer.trim_start_matches('?').to_owned(),
-            ..fault
-        });
+    refused.details.retain(is_example);
+    let faults = in_fields(refused, "").details;
     let check = user.perform::<ValidatePolicy>(request(Vec::new())).await?;
-    Ok(Checked {
-        check,
-        faults: faults.collect(),
-    })
+    Ok(Checked { check, faults })
 }
 
 /// The fields with which people describe the example.
 pub(super) fn inputs(draft: &Draft<'_>, about: &str) -> Markup {
-    let date = Field::new("eventDate", "Date of the event", Kind::Text)
-        .about(about)
-        .plain();
-    let value = Field::new("bookingValue", "Value", Kind::Number)
-        .about("1000 if empty.")
-        .plain();
-    let currency = Field::new("currency", "Currency", Kind::Text)
-        .about("The policy's, or USD, if empty.")
-        .plain();
-    html! { (draft.field(&date)) (draft.field(&value)) (draft.field(&currency)) }
+    html! {
+        (draft.field(&Field::new("eventDate", "Date of the event", Kind::Text).about(about).plain()))
+        (draft.field(&Field::new("bookingValue", "Value", Kind::Number).about("1000 if empty.").plain()))
+        (draft.field(&Field::new("currency", "Currency", Kind::Text).about("The policy's, or USD, if empty.").plain()))
+    }
 }
 
 /// The value of the booking with this schedule, in minor units.
@@ -117,7 +99,7 @@ pub(super) fn shown(check: &PolicyCheck, now: Timestamp) -> Markup {
             Some(segments) => {
                 @let value = value_of(segments);
                 @if let Some(sum) = segments.iter().find_map(|segment| segment.refund).and_then(|sum| Amount::from_minor(value, sum.currency()).ok()) {
-                    p { "A booking of " (crate::console::parts::money(sum)) ", recorded now:" }
+                    p { "A booking of " (money(sum)) ", recorded now:" }
                 } @else { p { "A booking recorded now:" } }
                 (schedule(segments, value, now))
             },

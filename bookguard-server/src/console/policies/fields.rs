@@ -8,7 +8,7 @@ use bookguard_core::input::{Json, cut};
 use bookguard_core::limits::POLICY_TIERS;
 use serde_json::Value;
 
-use crate::console::form::Fields;
+use crate::console::Fields;
 
 /// The steps of the organizer's schedule.
 pub(super) const STEPS: &str = "/organizer/tiers";
@@ -22,7 +22,7 @@ pub(super) const OUTCOMES: [&str; 6] = [
     "/forceMajeure/outcome",
 ];
 /// The members that are text, or one of some words.
-const TEXTS: [&str; 7] = [
+pub(super) const TEXTS: [&str; 7] = [
     "/policyId",
     "/name",
     "/timeZone",
@@ -32,16 +32,16 @@ const TEXTS: [&str; 7] = [
     "/rounding",
 ];
 /// The members that are true or false.
-const FLAGS: [&str; 2] = ["/deposit/nonRefundable", "/forceMajeure/requiresEvidence"];
+pub(super) const FLAGS: [&str; 2] = ["/deposit/nonRefundable", "/forceMajeure/requiresEvidence"];
 /// The durations beside those of the steps.
-const DURATIONS: [&str; 4] = [
+pub(super) const DURATIONS: [&str; 4] = [
     "/grace/within",
     "/grace/minNotice",
     "/claimWindow",
     "/backdateTolerance",
 ];
 /// The units of durations: their letters, as the word of the field `…/unit`.
-const UNITS: [(&str, &str, &str); 4] = [
+pub(super) const UNITS: [(&str, &str, &str); 4] = [
     ("days", "P", "D"),
     ("hours", "PT", "H"),
     ("weeks", "P", "W"),
@@ -101,18 +101,12 @@ pub(super) fn steps(fields: &Fields) -> Vec<Vec<(String, String)>> {
 
 /// The same fields with these steps.
 pub(super) fn with_steps(fields: &Fields, steps: &[Vec<(String, String)>]) -> Fields {
-    let others = fields.pairs().filter(|(name, _)| !name.starts_with(STEPS));
-    let mut pairs: Vec<(String, String)> = others
-        .map(|(name, text)| (name.to_owned(), text.to_owned()))
-        .collect();
-    for (number, step) in steps.iter().enumerate() {
-        let named = step.iter().map(|(name, text)| {
-            let name = format!("{STEPS}/{number}/{name}");
-            (name, text.clone())
-        });
-        pairs.extend(named);
-    }
-    Fields::new(pairs)
+    let numbered = steps.iter().enumerate().flat_map(|(number, step)| {
+        let named = step.iter();
+        named.map(move |(name, text)| (format!("{STEPS}/{number}/{name}"), text.clone()))
+    });
+    let others = fields.only(|name| !name.starts_with(STEPS));
+    others.and(Fields::new(numbered.collect()))
 }
 
 /// The policy that the fields describe. Text typed where a number belongs stays text, so that the check of the policy refuses it.
@@ -438,9 +432,13 @@ impl Rest {
     }
 }
 
-fn member<'j>(within: &'j Json, pointer: &str) -> Option<&'j Json> {
+/// The value at a pointer.
+pub(super) fn member<'j>(within: &'j Json, pointer: &str) -> Option<&'j Json> {
     let mut path = pointer.split('/').skip(1);
-    path.try_fold(within, |within, name| within.get(name))
+    path.try_fold(within, |within, name| match within {
+        Json::Array(items) => items.get(name.parse::<usize>().ok()?),
+        within => within.get(name),
+    })
 }
 
 /// Removes one member, and the objects that have nothing left.
@@ -464,44 +462,31 @@ fn remove(within: &mut Json, pointer: &str) {
 
 /// The pointers of a value's leaves, up to `most` of them. What is at one of `wholes` is a leaf, whatever it holds.
 pub(super) fn leaves(value: &Json, wholes: &[&str], most: usize) -> Vec<String> {
-    let mut leaves = Leaves {
-        wholes,
-        most,
-        found: Vec::new(),
-    };
-    leaves.collect("", value);
-    leaves.found
+    let mut found = Vec::new();
+    collect("", value, wholes, most, &mut found);
+    found
 }
 
-/// The pointers of leaves that are being collected.
-struct Leaves<'w> {
-    wholes: &'w [&'w str],
-    most: usize,
-    found: Vec<String>,
-}
-
-impl Leaves<'_> {
-    fn collect(&mut self, at: &str, value: &Json) {
-        match value {
-            _ if self.wholes.contains(&at) => self.found.push(at.to_owned()),
-            Json::Object(members) if !members.is_empty() => {
-                for (name, value) in members {
-                    self.collect_below(at, name, value);
-                }
-            }
-            Json::Array(items) if !items.is_empty() => {
-                for (number, value) in items.iter().enumerate() {
-                    self.collect_below(at, &number.to_string(), value);
-                }
-            }
-            _ => self.found.push(at.to_owned()),
+fn collect(at: &str, value: &Json, wholes: &[&str], most: usize, found: &mut Vec<String>) {
+    let below: Vec<(String, &Json)> = match value {
+        _ if wholes.contains(&at) => Vec::new(),
+        Json::Object(members) => {
+            let members = members.iter();
+            members.map(|(name, value)| (name.clone(), value)).collect()
         }
+        Json::Array(items) => {
+            let numbered = items.iter().enumerate();
+            numbered.map(|(n, item)| (n.to_string(), item)).collect()
+        }
+        Json::Leaf(_) => Vec::new(),
+    };
+    if below.is_empty() {
+        found.push(at.to_owned());
     }
-
-    fn collect_below(&mut self, at: &str, name: &str, value: &Json) {
-        if self.found.len() < self.most {
-            let name = cut(name, NAME_CHARS).replace('~', "~0").replace('/', "~1");
-            self.collect(&format!("{at}/{name}"), value);
+    for (name, value) in below {
+        if found.len() < most {
+            let name = cut(&name, NAME_CHARS).replace('~', "~0").replace('/', "~1");
+            collect(&format!("{at}/{name}"), value, wholes, most, found);
         }
     }
 }

@@ -11,10 +11,8 @@ use maud::{Markup, html};
 use super::difference::{self, Side};
 use super::editor::draft::{beside, place};
 use super::{Defaults, default_for, defaults, defaults_of, example, library, text};
-use crate::console::form::{Draft, Fields};
-use crate::console::parts::{Tone, badge, copyable, fact, next_page, records, time};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::parts::{Tone, badge, copyable, fact, hidden, next_page, records, time};
+use crate::console::{Answer, Asked, Draft, Fields, Page, Part, User, form};
 
 /// A policy as its page shows it: the partner's own, or one of the library.
 pub(super) struct PolicyPage {
@@ -77,22 +75,20 @@ impl PolicyPage {
         self.policy.document().name.as_deref().unwrap_or(&self.id)
     }
 
+    /// It as one of two versions that are compared.
+    pub(super) fn side(&self) -> Side<'_> {
+        let version = self.version.unwrap_or_default();
+        Side::new(format!("Version {version}"), &self.english, &self.policy)
+    }
+
     /// Its text, as people write it.
     pub(super) fn text(&self) -> String {
         text::text(&difference::json(&self.policy))
     }
 }
 
-pub(in crate::console) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None).await
-}
-
 /// The page of a policy, with the refusal of what was just tried.
-pub(super) async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
+pub(in crate::console) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let id = asked.id(0);
     let wanted = asked.fields.get("version");
     let shown = PolicyPage::of(user, asked, id, wanted).await?;
@@ -106,7 +102,7 @@ pub(super) async fn page(
     };
     let defaults = defaults_of(user).await?;
     let (example, faults) = example_card(user, asked, &shown).await?;
-    let draft = asked.draft(refused);
+    let draft = asked.draft();
     let main = html! {
         p.back { a href=(user.link("/policies")) { "← All policies" } }
         (head(user, &shown, wanted.is_some()))
@@ -129,7 +125,11 @@ pub(super) async fn page(
         @if let Some(versions) = &versions { (versions_card(user, asked, &shown, versions)) }
         details.card { summary { "The policy as JSON" } pre { (shown.text()) } }
     };
-    Ok(Page::new(Part::Policies, shown.name(), main).form(refused.or(faults.as_ref())))
+    let status = form::status(asked.refused.as_ref().or(faults.as_ref()));
+    Ok(Answer::Page(
+        status,
+        Page::new(Part::Policies, shown.name(), main),
+    ))
 }
 
 fn head(user: &User, shown: &PolicyPage, is_asked: bool) -> Markup {
@@ -201,7 +201,7 @@ async fn example_card(
             h2 #example { "An example" }
             (draft.alert(&example::NAMES))
             form.filter action=(user.link(&format!("/policies/{}", shown.id))) {
-                @for (name, text) in kept { @if let Some(text) = text { input type="hidden" name=(name) value=(text); } }
+                @for (name, text) in kept { @if let Some(text) = text { (hidden(name, text)) } }
                 (example::inputs(&draft, "Such as 2027-06-20T19:00."))
                 button { "Show" }
             }
@@ -213,7 +213,8 @@ async fn example_card(
 
 async fn versions_of(user: &User, asked: &Asked) -> Result<ListPage<PolicyListing>, Error> {
     let cursor = asked.fields.get("cursor").unwrap_or_default();
-    user.read::<ListPolicyVersions>(&[asked.id(0)], &[("limit", "25"), ("cursor", cursor)])
+    let query = [("limit", "25"), ("cursor", cursor)];
+    user.read::<ListPolicyVersions>(&[asked.id(0)], &query)
         .await
 }
 
@@ -239,13 +240,12 @@ fn versions_card(
             } }
         }
     });
-    let rows: Vec<Markup> = rows.collect();
     let filter = Fields::default();
     html! {
         section.card aria-labelledby="versions" {
             h2 #versions { "Versions" }
             p { "A version never changes, and none is removed. A booking keeps the one that it was recorded with." }
-            (records("Versions, newest first", &["Version", "Saved", "Change", "Compare"], &rows))
+            (records("Versions, newest first", &["Version", "Saved", "Change", "Compare"], rows))
             (next_page(user, &path, &filter, "cursor", versions.next_cursor.as_deref(), "Older versions"))
             @if asked.fields.get("cursor").is_some() { p { a href=(user.link(&path)) { "Newest versions" } } }
         }
@@ -255,18 +255,10 @@ fn versions_card(
 fn differing(against: &PolicyPage, shown: &PolicyPage) -> Markup {
     let number = |of: &PolicyPage| of.version.unwrap_or_default();
     let (before, after) = (number(against), number(shown));
-    let sides = (
-        Side::new(
-            format!("Version {before}"),
-            &against.english,
-            &against.policy,
-        ),
-        Side::new(format!("Version {after}"), &shown.english, &shown.policy),
-    );
     html! {
         section.card aria-labelledby="difference" {
             h2 #difference { "From version " (before) " to version " (after) }
-            (difference::shown(&sides.0, &sides.1))
+            (difference::shown(&against.side(), &shown.side()))
         }
     }
 }

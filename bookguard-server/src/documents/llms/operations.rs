@@ -104,17 +104,13 @@ fn describe(
 fn parameters(text: &mut String, document: &Value, operation: &Value) {
     let parameters = operation["parameters"].as_array().into_iter().flatten();
     for parameter in parameters.map(|parameter| followed(document, parameter)) {
-        let required = if parameter["required"] == true {
-            ", required"
-        } else {
-            ""
-        };
         let _ = writeln!(
             text,
-            "- {} `{}` ({}{required}): {}",
+            "- {} `{}` ({}{}): {}",
             word(&parameter["in"]),
             word(&parameter["name"]),
             kind(&parameter["schema"]),
+            required(parameter),
             one_line(&parameter["description"])
         );
     }
@@ -123,12 +119,15 @@ fn parameters(text: &mut String, document: &Value, operation: &Value) {
         .as_object()
         .and_then(|content| content.values().next())
     {
-        let required = if body["required"] == true {
-            ", required"
-        } else {
-            ""
-        };
-        let _ = writeln!(text, "- body ({}{required})", kind(&content["schema"]));
+        let kind = kind(&content["schema"]);
+        let _ = writeln!(text, "- body ({kind}{})", required(body));
+    }
+}
+
+fn required(asked: &Value) -> &'static str {
+    match asked["required"] == true {
+        true => ", required",
+        false => "",
     }
 }
 

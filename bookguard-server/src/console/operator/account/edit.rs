@@ -5,30 +5,23 @@ use bookguard_core::features::partners::account::EditPartner;
 use bookguard_core::operation::Operation as _;
 use maud::html;
 
-use super::{account, done, framed, id};
-use crate::console::form::{Field, Kind};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use super::{account, done, framed};
+use crate::console::{Answer, Asked, Field, Kind, User};
 
 const NAMES: [&str; 3] = ["/name", "/contactEmail", "/website"];
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let changed = asked.changed(&NAMES);
+    let changed = asked.with(asked.fields.changed(&NAMES));
     let told = match changed.fields.body(EditPartner::ROUTE.body) == b"{}" {
         true => "Nothing was changed.",
         false => "The partner is changed.",
     };
-    let sent = user.submit_to::<EditPartner>(&[&id(user)?], &changed);
-    sent.await?;
+    user.submit::<EditPartner>(&changed).await?;
     Ok(done(told))
 }
 
-pub(in crate::console) async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
-    let draft = asked.draft(refused);
+pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let draft = asked.draft();
     let partner = &account(user)?.partner;
     let site = partner.website.as_deref().unwrap_or_default();
     let fields = [
@@ -47,6 +40,5 @@ pub(in crate::console) async fn page(
             button.first { "Save" }
         }
     };
-    let main = framed(user, "Edit the partner", draft.alert(&NAMES), form)?;
-    Ok(Page::new(Part::Partners, "Edit the partner", main).form(refused))
+    framed(user, asked, "Edit the partner", &NAMES, form)
 }

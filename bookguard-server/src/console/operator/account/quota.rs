@@ -7,32 +7,24 @@ use bookguard_core::features::partners::SetQuota;
 use bookguard_core::model::QuotaUse;
 use maud::{Markup, html};
 
-use super::{account, done, framed, id, limit, parts};
-use crate::console::form::{Draft, Field, Fields, Kind};
+use super::{account, done, framed, limit, parts};
 use crate::console::parts::grouped;
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, Draft, Field, Fields, Kind, User};
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let sent = user.submit_to::<SetQuota>(&[&id(user)?], asked);
-    sent.await?;
+    user.submit::<SetQuota>(asked).await?;
     Ok(done("The quota is changed."))
 }
 
-pub(in crate::console) async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
+pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let parts = parts(&account(user)?.quota);
-    let draft = asked.draft(refused);
+    let draft = asked.draft();
     let names = parts.map(|(name, ..)| name);
     let forms = html! {
         p.lead { "Beyond its quota, a partner can add nothing new. Existing bookings are protected, canceled and delivered as before." }
         div.grid { @for part in parts { (part_form(user, &draft, part)) } }
     };
-    let main = framed(user, "Change the quota", draft.alert(&names), forms)?;
-    Ok(Page::new(Part::Partners, "Change the quota", main).form(refused))
+    framed(user, asked, "Change the quota", &names, forms)
 }
 
 fn part_form(

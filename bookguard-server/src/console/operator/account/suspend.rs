@@ -4,31 +4,23 @@ use bookguard_core::error::Error;
 use bookguard_core::features::partners::account::SuspendPartner;
 use maud::html;
 
-use super::{account, done, framed, id};
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use super::{account, done, framed};
+use crate::console::{Answer, Asked, User};
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let sent = user.submit_to::<SuspendPartner>(&[&id(user)?], asked);
-    sent.await?;
+    user.submit::<SuspendPartner>(asked).await?;
     Ok(done("The partner is suspended."))
 }
 
-pub(in crate::console) async fn page(
-    user: &User,
-    asked: &Asked,
-    refused: Option<&Error>,
-) -> Result<Answer, Error> {
-    let draft = asked.draft(refused);
+pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let form = html! {
         form.card.narrow method="post" action=(user.link("/suspend")) {
             p { "Within five seconds, the keys of " strong { (account(user)?.partner.name) } " can only read: whatever its programs and people ask for \
                 beyond that is refused." }
             p { "Its bookings, evidence and links stay, its webhooks go on, and you can still act for it. You can reinstate it." }
-            (draft.once())
+            (asked.draft().once())
             button.danger { "Suspend the partner" }
         }
     };
-    let main = framed(user, "Suspend the partner", draft.alert(&[]), form)?;
-    Ok(Page::new(Part::Partners, "Suspend the partner", main).form(refused))
+    framed(user, asked, "Suspend the partner", &[], form)
 }

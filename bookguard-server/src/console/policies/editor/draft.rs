@@ -7,7 +7,7 @@ use bookguard_core::model::Timestamp;
 use bookguard_core::policy::Policy;
 
 use super::fields::{self, OUTCOMES, STEPS};
-use crate::console::form::Fields;
+use crate::console::Fields;
 use crate::console::parts::words;
 use crate::console::policies::{example, text};
 
@@ -47,17 +47,11 @@ impl Typed {
             Some("json") => Mode::Json,
             _ => Mode::Fields,
         };
-        let is_kept = |name: &str| match mode {
+        let kept = all.only(|name| match mode {
+            _ if example::NAMES.contains(&name) => true,
             Mode::Fields => fields::is_field(name),
             Mode::Json => name == TEXT || name == VERSION,
-        };
-        let kept = all
-            .pairs()
-            .filter(|(name, _)| is_kept(name) || example::NAMES.contains(name));
-        let kept = Fields::new(
-            kept.map(|(name, text)| (name.to_owned(), text.to_owned()))
-                .collect(),
-        );
+        });
         let steps = fields::steps(&kept);
         Self {
             mode,
@@ -177,8 +171,7 @@ impl Typed {
     /// Goes from fields to the text, unless that would lose a figure: it then stays in fields.
     pub(super) fn become_text(&mut self) {
         if self.mode == Mode::Fields && fields::unused_figures(&self.fields).is_empty() {
-            let text = text_of(&fields::policy(&self.fields));
-            self.replace(Mode::Json, &text);
+            self.replace(Mode::Json, text_of(&fields::policy(&self.fields)));
         }
     }
 
@@ -192,25 +185,17 @@ impl Typed {
         }
         let policy = serde_json::from_str::<Json>(self.typed_text());
         let said = fields::fields(&policy.map_err(|_| vec![String::new()])?)?;
-        self.replace(Mode::Fields, &said);
+        self.replace(Mode::Fields, said);
         Ok(())
     }
 
     /// Replaces the policy; the example and the version that is changed stay.
-    fn replace(&mut self, mode: Mode, policy: &Fields) {
-        let mut pairs: Vec<(String, String)> = policy
-            .pairs()
-            .map(|(name, text)| (name.to_owned(), text.to_owned()))
-            .collect();
+    fn replace(&mut self, mode: Mode, policy: Fields) {
         let says_version = policy.get(VERSION).is_some();
         let stays =
             |name: &str| example::NAMES.contains(&name) || (name == VERSION && !says_version);
-        let others = self.fields.pairs().filter(|(name, _)| stays(name));
-        pairs.extend(others.map(|(name, text)| (name.to_owned(), text.to_owned())));
-        *self = Self {
-            mode,
-            fields: Fields::new(pairs),
-        };
+        let fields = policy.and(self.fields.only(stays));
+        *self = Self { mode, fields };
     }
 }
 

@@ -6,16 +6,14 @@ use maud::{Markup, html};
 use poem::http::StatusCode;
 
 use super::draft::{Mode, PLACES, TEXT, beside};
-use super::fields::{self, OUTCOMES, STEPS};
+use super::fields::{self, DURATIONS, FLAGS, OUTCOMES, STEPS, TEXTS, UNITS};
 use super::{DO, Editing, action, example, preview};
-use crate::console::Asked;
-use crate::console::form::{Draft, Field, Fields, Kind};
-use crate::console::user::User;
-
-type Words<'w> = &'w [(&'w str, &'w str)];
+use crate::console::form::labelled;
+use crate::console::parts::hidden;
+use crate::console::{Asked, Draft, Field, Fields, Kind, User};
 
 /// What a rule can say.
-const KINDS: Words<'_> = &[
+const KINDS: [(&str, &str); 4] = [
     ("refundBps", "A share goes back"),
     ("keepDeposit", "The deposit is kept, the rest goes back"),
     (
@@ -24,13 +22,8 @@ const KINDS: Words<'_> = &[
     ),
     ("manual", "A person decides"),
 ];
-const UNITS: Words<'_> = &[
-    ("days", "days"),
-    ("hours", "hours"),
-    ("weeks", "weeks"),
-    ("minutes", "minutes"),
-];
-const EXACT_UNITS: Words<'_> = &[("hours", "hours"), ("minutes", "minutes")];
+/// The units that are not days of a calendar.
+const EXACT_UNITS: [&str; 2] = ["hours", "minutes"];
 /// What applies if no outcome is chosen; `None` where one must be.
 const NONE: [Option<&str>; 6] = [
     None,
@@ -83,8 +76,8 @@ pub(super) fn editor(
             div {
                 @if is_text { (sheet.draft.alert(&example::NAMES)) } @else { (sheet.draft.alert(&names)) }
                 @if let Some(note) = &editing.note { div.alert.warn role="status" { (note) } }
-                input type="hidden" name="mode" value=(all.raw("mode").unwrap_or_default());
-                @if let Some(version) = all.get("/version") { input type="hidden" name="/version" value=(version); }
+                (hidden("mode", all.raw("mode").unwrap_or_default()))
+                @if let Some(version) = all.get("/version") { (hidden("/version", version)) }
                 // The first button is the one that the Enter key uses, so it changes nothing.
                 div.actions {
                     button name=(DO) value="check" { "Check" }
@@ -95,46 +88,26 @@ pub(super) fn editor(
                 div.actions { button.first name=(DO) value="review" { "Go on" } }
                 p.soft { "The next page shows what the policy means. Nothing is saved before then." }
             }
-            (preview::pane(user, asked, editing, &sheet.draft))
+            (preview::pane(asked, editing, &sheet.draft))
         }
     }
 }
 
 /// The fields that the form has.
 fn names(typed: &Fields) -> Vec<String> {
-    let mut names: Vec<String> = [
-        "/policyId",
-        "/name",
-        "/timeZone",
-        "/currency",
-        "/anchorTime",
-        "/reschedule/floor",
-        "/rounding",
-        "/claimWindow",
-        "/backdateTolerance",
-        "/grace/within",
-        "/grace/minNotice",
-        "/deposit/kind",
-        "/deposit/figure",
-        "/deposit/nonRefundable",
-        "/forceMajeure/requiresEvidence",
-    ]
-    .map(str::to_owned)
-    .into();
-    for name in OUTCOMES {
+    let plain = TEXTS.iter().chain(&DURATIONS).chain(&FLAGS);
+    let plain = plain.chain(&example::NAMES);
+    let mut names: Vec<String> = plain.map(|name| (*name).to_owned()).collect();
+    for name in OUTCOMES.into_iter().chain(["/deposit"]) {
         names.extend([format!("{name}/kind"), format!("{name}/figure")]);
     }
     let steps = fields::steps(typed).len();
     names.extend((0..steps).map(|number| format!("{STEPS}/{number}/")));
-    names.extend(example::NAMES.map(str::to_owned));
     names
 }
 
-fn words(words: Words<'_>) -> Vec<(&str, String)> {
-    words
-        .iter()
-        .map(|(word, text)| (*word, (*text).to_owned()))
-        .collect()
+fn all_units() -> [&'static str; 4] {
+    UNITS.map(|(word, ..)| word)
 }
 
 impl Sheet<'_> {
@@ -165,7 +138,7 @@ impl Sheet<'_> {
                 @match editing.changed {
                     Some(changed) => {
                         p { "Id: " code { (changed.id) } }
-                        input type="hidden" name="/policyId" value=(changed.id);
+                        (hidden("/policyId", &changed.id))
                     },
                     None => (self.field(Field::new("/policyId", "Id", Kind::Text).required()
                         .about("Bookings and programs name the policy by this id, which cannot change. Lower-case letters, digits, - and _."))),
@@ -196,8 +169,8 @@ impl Sheet<'_> {
                 h2 #force { "Force majeure" }
                 p { "What nobody could prevent, whoever cancels." }
                 (self.outcome(5))
-                @let words = words(&[("true", "Yes: without it a person decides"), ("false", "No")]);
-                (self.field(Field::new("/forceMajeure/requiresEvidence", "Evidence is needed", Kind::Choice(&words)).required()))
+                @let words = labelled(&[("true", "Yes: without it a person decides"), ("false", "No")]);
+                (self.field(Field::new("/forceMajeure/requiresEvidence", "Evidence is needed", Kind::Choice(words)).required()))
             }
             (self.more())
         }
@@ -210,7 +183,7 @@ impl Sheet<'_> {
             fieldset.step {
                 legend { "Step " (number + 1) }
                 div.filter {
-                    (self.duration(&before, "How long before the event", "", UNITS, true))
+                    (self.duration(&before, "How long before the event", "", &all_units(), true))
                     (self.field(Field::new(&cutoff, "Time of that day", Kind::Text).about("The event's own if empty.").plain()))
                 }
                 (self.rule(&at("outcome"), "What happens then", None))
@@ -226,19 +199,16 @@ impl Sheet<'_> {
 
     fn rule(&self, at: &str, title: &str, none: Option<&str>) -> Markup {
         let (kind, figure) = (format!("{at}/kind"), format!("{at}/figure"));
-        let words = words(KINDS);
-        let choice = Field::new(&kind, title, Kind::Choice(&words))
-            .none(none.unwrap_or("—"))
-            .plain();
-        let choice = if none.is_none() {
-            choice.required()
-        } else {
-            choice
+        let choice = Field {
+            required: none.is_none(),
+            ..Field::new(&kind, title, Kind::Choice(labelled(&KINDS)))
         };
-        let figure = Field::new(&figure, "How much", Kind::Number)
-            .about("Percent back, or amount kept.")
-            .plain();
-        html! { div.filter { (self.field(choice)) (self.field(figure)) } }
+        html! {
+            div.filter {
+                (self.field(choice.none(none.unwrap_or("—")).plain()))
+                (self.field(Field::new(&figure, "How much", Kind::Number).about("Percent back, or amount kept.").plain()))
+            }
+        }
     }
 
     fn duration(
@@ -246,19 +216,19 @@ impl Sheet<'_> {
         name: &str,
         title: &str,
         about: &str,
-        units: Words<'_>,
+        units: &[&str],
         required: bool,
     ) -> Markup {
         let unit = format!("{name}/unit");
-        let words = words(units);
+        let units = units.iter().map(|unit| (*unit, (*unit).to_owned()));
         let number = Field {
             required,
+            plain: !required,
             ..Field::new(name, title, Kind::Number).about(about)
         };
-        let number = if required { number } else { number.plain() };
         html! {
             (self.field(number))
-            (self.field(Field::new(&unit, "Unit", Kind::Choice(&words)).required()))
+            (self.field(Field::new(&unit, "Unit", Kind::Choice(units.collect())).required()))
         }
     }
 
@@ -267,18 +237,18 @@ impl Sheet<'_> {
             section.card aria-labelledby="grace" {
                 h2 #grace { "Grace period" }
                 p { "For a while after booking, the organizer can cancel for free. Leave it empty for none." }
-                div.filter { (self.duration("/grace/within", "Free for how long after booking", "", UNITS, false)) }
-                div.filter { (self.duration("/grace/minNotice", "If the event is at least this far away", "", UNITS, false)) }
+                div.filter { (self.duration("/grace/within", "Free for how long after booking", "", &all_units(), false)) }
+                div.filter { (self.duration("/grace/minNotice", "If the event is at least this far away", "", &all_units(), false)) }
             }
         }
     }
 
     fn deposit(&self) -> Markup {
-        let kinds = words(&[
+        let kinds = labelled(&[
             ("bps", "A share of the value, in percent"),
             ("amount", "A fixed amount"),
         ]);
-        let kept = words(&[(
+        let kept = labelled(&[(
             "true",
             "Kept whenever the organizer cancels, except in the grace period",
         )]);
@@ -286,20 +256,20 @@ impl Sheet<'_> {
             section.card aria-labelledby="deposit" {
                 h2 #deposit { "Deposit" }
                 div.filter {
-                    (self.field(Field::new("/deposit/kind", "How it is given", Kind::Choice(&kinds)).none("No deposit").plain()))
+                    (self.field(Field::new("/deposit/kind", "How it is given", Kind::Choice(kinds)).none("No deposit").plain()))
                     (self.field(Field::new("/deposit/figure", "Amount or percentage", Kind::Number).plain()))
                 }
-                (self.field(Field::new("/deposit/nonRefundable", "Whether it goes back", Kind::Choices(&kept)).plain()))
+                (self.field(Field::new("/deposit/nonRefundable", "Whether it goes back", Kind::Choices(kept)).plain()))
             }
         }
     }
 
     fn more(&self) -> Markup {
-        let floors = words(&[
+        let floors = labelled(&[
             ("keep_reached_tier", "A step that was reached still counts"),
             ("reset", "The steps start anew"),
         ]);
-        let roundings = words(&[
+        let roundings = labelled(&[
             ("half_up", "To the nearest, halves up"),
             ("half_even", "To the nearest, halves to the even one"),
             ("down", "Down"),
@@ -308,13 +278,13 @@ impl Sheet<'_> {
         html! {
             section.card aria-labelledby="more" {
                 h2 #more { "Everything else" }
-                (self.field(Field::new("/reschedule/floor", "When the event is moved", Kind::Choice(&floors)).required()))
-                (self.field(Field::new("/rounding", "Fractions of the smallest unit of money are rounded", Kind::Choice(&roundings)).required()))
+                (self.field(Field::new("/reschedule/floor", "When the event is moved", Kind::Choice(floors)).required()))
+                (self.field(Field::new("/rounding", "Fractions of the smallest unit of money are rounded", Kind::Choice(roundings)).required()))
                 div.filter {
-                    (self.duration("/claimWindow", "How long after the start a cancellation can be claimed", "14 days if empty.", UNITS, false))
+                    (self.duration("/claimWindow", "How long after the start a cancellation can be claimed", "14 days if empty.", &all_units(), false))
                 }
                 div.filter {
-                    (self.duration("/backdateTolerance", "How far a cancellation may be backdated", "1 hour if empty; beyond it a person decides.", EXACT_UNITS, false))
+                    (self.duration("/backdateTolerance", "How far a cancellation may be backdated", "1 hour if empty; beyond it a person decides.", &EXACT_UNITS, false))
                 }
             }
         }

@@ -8,13 +8,12 @@ use super::super::difference::{self, Side};
 use super::super::show::warned;
 use super::draft::{Mode, beside, place};
 use super::{DO, Editing, action, example, hidden};
-use crate::console::form::{Draft, id_of};
+use crate::console::form::id_of;
 use crate::console::parts::count;
-use crate::console::user::User;
-use crate::console::{Answer, Asked, Page, Part};
+use crate::console::{Answer, Asked, Draft, Page, Part, User};
 
 /// The part beside the form. The script renews what is marked, and the verdict is read out when it changes.
-pub(super) fn pane(_: &User, asked: &Asked, editing: &Editing<'_>, draft: &Draft<'_>) -> Markup {
+pub(super) fn pane(asked: &Asked, editing: &Editing<'_>, draft: &Draft<'_>) -> Markup {
     html! {
         aside.card.preview aria-labelledby="preview" {
             h2 #preview { "What it means" }
@@ -27,13 +26,13 @@ pub(super) fn pane(_: &User, asked: &Asked, editing: &Editing<'_>, draft: &Draft
 }
 
 /// Nothing but the part that the script renews. Whatever is wrong, the check itself went well.
-pub(super) fn answer(user: &User, asked: &Asked, editing: &Editing<'_>) -> Answer {
+pub(super) fn answer(asked: &Asked, editing: &Editing<'_>) -> Answer {
     let all = editing.typed.all();
     let draft = Draft {
         fields: &all,
         refused: None,
     };
-    let main = html! { h1 { "Preview" } (pane(user, asked, editing, &draft)) };
+    let main = html! { h1 { "Preview" } (pane(asked, editing, &draft)) };
     Page::new(Part::Policies, "Preview", main).ok()
 }
 
@@ -124,9 +123,8 @@ pub(super) fn review(user: &User, asked: &Asked, editing: &Editing<'_>) -> Answe
             }
         }
         @if let (Some(changed), Some(policy), Some(check)) = (editing.changed, policy, check) {
-            @let before = Side::new(format!("Version {}", changed.version.unwrap_or_default()), &changed.english, &changed.policy);
             @let after = Side::new("Yours".to_owned(), &check.english, policy);
-            section.card aria-labelledby="difference" { h2 #difference { "What changes" } (difference::shown(&before, &after)) }
+            section.card aria-labelledby="difference" { h2 #difference { "What changes" } (difference::shown(&changed.side(), &after)) }
         }
         form.card method="post" action=(action(user, editing)) {
             p { strong { "A version is never removed." } " It applies to bookings recorded from now on; those that exist keep theirs." }
