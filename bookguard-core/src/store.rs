@@ -221,7 +221,7 @@ impl Store {
             #[cfg(feature = "sqlite")]
             Database::File(path) => Arc::new(sqlite::File::look(path)?),
             #[cfg(feature = "postgres")]
-            Database::Postgres(url) => Arc::new(postgres::Server::look(url)?),
+            Database::Postgres(url) => Arc::new(postgres::Server::open(url, false)?),
             #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
             other => return Err(no_engine(other)),
         };
@@ -313,18 +313,12 @@ impl Store {
         vkey: &str,
         checkpoint: &str,
     ) -> Result<(), StoreError> {
-        let mut conn = self.writer()?;
-        conn.begin(&[])?;
         let root = EMPTY_ROOT;
-        let begun = conn.commit(&[Statement::new(
+        self.writer()?.write(&[Statement::new(
             "INSERT INTO head (id, origin, vkey, size, root, checkpoint) VALUES (1, $1, $2, 0, $3, $4) \
              ON CONFLICT (id) DO NOTHING",
             vec![origin.into(), vkey.into(), root.as_bytes().into(), checkpoint.into()],
-        )]);
-        if begun.is_err() {
-            conn.rollback();
-        }
-        begun.map(drop)
+        )])
     }
 }
 

@@ -37,11 +37,34 @@ pub(crate) trait Conn: Send {
         Ok(true)
     }
 
+    /// Runs the statements in a transaction of their own. After an error nothing of them is kept, as for [`Self::commit`].
+    fn write(&mut self, statements: &[Statement<'_>]) -> Result<(), StoreError> {
+        self.begin(&[])?;
+        let written = self.commit(statements).map(drop);
+        if written.is_err() {
+            self.rollback();
+        }
+        written
+    }
+
     /// Runs one statement.
     fn one(&mut self, statement: Statement<'_>) -> Result<Rows, StoreError> {
         let mut results = self.run(std::slice::from_ref(&statement))?;
         Ok(results.pop().unwrap_or_default())
     }
+}
+
+/// Does `work` in a transaction of its own. After an error nothing of it is kept, as for [`Conn::commit`].
+pub(super) fn in_transaction<C: Conn, T>(
+    conn: &mut C,
+    work: impl FnOnce(&mut C) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    conn.begin(&[])?;
+    let done = work(conn).and_then(|done| conn.commit(&[]).map(|_| done));
+    if done.is_err() {
+        conn.rollback();
+    }
+    done
 }
 
 /// One statement with its arguments `$1…$n`, whose first uses must ascend.

@@ -132,12 +132,7 @@ pub(super) fn used(conn: &mut dyn Conn, uses: &[(ApiKeyId, Timestamp)]) -> Resul
             )
         })
         .collect();
-    conn.begin(&[])?;
-    let noted = conn.commit(&statements);
-    if noted.is_err() {
-        conn.rollback();
-    }
-    noted.map(drop)
+    conn.write(&statements)
 }
 
 /// The part of a row that Bookguard did not write, if any. The row has the columns of [`keys_where`].

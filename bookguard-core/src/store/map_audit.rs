@@ -167,11 +167,7 @@ impl AuditFile {
                 fault.as_deref().map_or(Arg::Null, Into::into),
             ],
         ));
-        self.conn.begin(&[])?;
-        if let Err(why) = self.conn.commit(&statements) {
-            self.conn.rollback();
-            return Err(why);
-        }
+        self.conn.write(&statements)?;
         note.clone_into(&mut self.note);
         (self.to, self.root, self.fault) = (to, root, fault);
         Ok(audited.err())

@@ -97,6 +97,17 @@ pub struct Upgraded {
     pub copy: Option<PathBuf>,
 }
 
+impl Upgraded {
+    /// There was nothing to do.
+    pub(super) fn already(version: i64) -> Self {
+        Self {
+            from: version,
+            to: version,
+            copy: None,
+        }
+    }
+}
+
 impl fmt::Display for Upgraded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { from, to, copy } = self;
@@ -157,12 +168,7 @@ pub fn upgrade_by(
     };
     if found.version >= to {
         found.require(to)?;
-        let (from, copy) = (found.version, None);
-        return Ok(Some(Upgraded {
-            from,
-            to: from,
-            copy,
-        }));
+        return Ok(Some(Upgraded::already(found.version)));
     }
     let upgraded = match database {
         #[cfg(feature = "sqlite")]
