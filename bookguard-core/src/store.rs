@@ -51,8 +51,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use conn::StoreError;
 use conn::{Arg, Conn, Rows, Statement};
+pub use conn::{StoreError, args};
 pub use database::Database;
 #[cfg(feature = "sqlite")]
 pub use sqlite::may_not_write;
@@ -317,7 +317,7 @@ impl Store {
         self.writer()?.write(&[Statement::new(
             "INSERT INTO head (id, origin, vkey, size, root, checkpoint) VALUES (1, $1, $2, 0, $3, $4) \
              ON CONFLICT (id) DO NOTHING",
-            vec![origin.into(), vkey.into(), root.as_bytes().into(), checkpoint.into()],
+            args![origin, vkey, root.as_bytes(), checkpoint],
         )])
     }
 }

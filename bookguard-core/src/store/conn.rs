@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use crate::model::Id;
 use crate::model::id::Noun;
+use crate::model::{Id, Timestamp};
 
 /// One connection to a database.
 pub(crate) trait Conn: Send {
@@ -107,6 +107,14 @@ pub(crate) enum Arg<'a> {
     Blob(Cow<'a, [u8]>),
 }
 
+/// The arguments of a statement, each of whatever type the store has as an argument.
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => {
+        vec![$($crate::store::conn::Arg::from($arg)),*]
+    };
+}
+pub(super) use args;
+
 impl Arg<'_> {
     /// The same value without borrows.
     pub fn into_owned(self) -> Arg<'static> {
@@ -142,9 +150,28 @@ impl From<i64> for Arg<'_> {
     }
 }
 
-impl From<Option<i64>> for Arg<'_> {
-    fn from(n: Option<i64>) -> Self {
-        n.map_or(Self::Null, Self::Int)
+impl From<u32> for Arg<'_> {
+    fn from(n: u32) -> Self {
+        Self::Int(n.into())
+    }
+}
+
+impl From<u64> for Arg<'_> {
+    /// Counts are of rows and bytes, far below 2^63.
+    fn from(n: u64) -> Self {
+        Self::Int(i64::try_from(n).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<Timestamp> for Arg<'_> {
+    fn from(at: Timestamp) -> Self {
+        Self::Int(at.ms())
+    }
+}
+
+impl<'a, T: Into<Arg<'a>>> From<Option<T>> for Arg<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
     }
 }
 
@@ -175,6 +202,18 @@ impl<'a, const N: usize> From<&'a [u8; N]> for Arg<'a> {
 impl From<Vec<u8>> for Arg<'_> {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Blob(Cow::Owned(bytes))
+    }
+}
+
+impl<const N: usize> From<[u8; N]> for Arg<'_> {
+    fn from(bytes: [u8; N]) -> Self {
+        bytes.to_vec().into()
+    }
+}
+
+impl<N: Noun> From<Id<N>> for Arg<'_> {
+    fn from(id: Id<N>) -> Self {
+        (*id.as_bytes()).into()
     }
 }
 

@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
-use super::conn::{Arg, Conn, Row, Statement, StoreError};
+use super::conn::{Arg, Conn, Row, Statement, StoreError, args};
 use super::sqlite::with_end;
 use super::{Database, Store};
 use crate::key_file::LedgerKey;
@@ -247,7 +247,7 @@ impl TamperedRows<'_> {
     fn first_leaf(&mut self) -> Result<Vec<u8>, StoreError> {
         let booking = self.scene.booking;
         let sql = "SELECT leaf FROM entry WHERE booking_id = $1 AND seq = 0";
-        Ok(self.row(sql, vec![(&booking).into()])?.blob(0)?.to_vec())
+        Ok(self.row(sql, args![&booking])?.blob(0)?.to_vec())
     }
 }
 

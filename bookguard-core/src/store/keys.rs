@@ -6,7 +6,7 @@
 //! put back in an earlier state is genuine. No code protects against that; only care for old copies does.
 
 use super::commit::json;
-use super::conn::{Conn, Row, Statement, StoreError};
+use super::conn::{Conn, Row, Statement, StoreError, args};
 use super::read::{KeyNotice, Read, Reader};
 use crate::engine::batch::KeyState;
 use crate::engine::change::KeyStanding;
@@ -80,12 +80,7 @@ impl Reader<'_> {
         let (since, key) = after.map_or((i64::MIN, ApiKeyId::from_bytes([0; 16])), |after| {
             (after.0.ms(), after.1)
         });
-        let args = vec![
-            since.into(),
-            (&key).into(),
-            now.ms().into(),
-            i64::from(rows).into(),
-        ];
+        let args = args![since, &key, now, rows];
         let rows = self.all(NOTICES, args)?;
         rows.iter()
             .map(|row| Ok((Timestamp::from_ms(row.int(0)?), row.id(1)?, row.id(2)?)))
@@ -97,7 +92,7 @@ impl Reader<'_> {
 pub(super) fn notice_sent(api_key_id: &ApiKeyId) -> Statement<'static> {
     Statement::new(
         "UPDATE api_key SET notice_ms = NULL WHERE id = $1",
-        vec![api_key_id.as_bytes().to_vec().into()],
+        args![*api_key_id],
     )
 }
 
@@ -108,12 +103,7 @@ pub(super) fn stands(seal: &Seal, api_key_id: &ApiKeyId, key: KeyStanding) -> St
     let code = standing(seal, api_key_id.as_bytes(), revoked_ms, expires_ms);
     Statement::new(
         "UPDATE api_key SET revoked_ms = $1, expires_ms = $2, standing = $3, notice_ms = NULL WHERE id = $4",
-        vec![
-            revoked_ms.into(),
-            expires_ms.into(),
-            code.to_vec().into(),
-            api_key_id.as_bytes().to_vec().into(),
-        ],
+        args![revoked_ms, expires_ms, code, *api_key_id],
     )
 }
 
@@ -121,16 +111,7 @@ pub(super) fn stands(seal: &Seal, api_key_id: &ApiKeyId, key: KeyStanding) -> St
 pub(super) fn used(conn: &mut dyn Conn, uses: &[(ApiKeyId, Timestamp)]) -> Result<(), StoreError> {
     let statements: Vec<_> = uses
         .iter()
-        .map(|(id, at)| {
-            Statement::new(
-                USED,
-                vec![
-                    at.ms().into(),
-                    id.into(),
-                    (at.ms() + KEY_USE_AHEAD_MS).into(),
-                ],
-            )
-        })
+        .map(|(id, at)| Statement::new(USED, args![*at, id, at.ms() + KEY_USE_AHEAD_MS]))
         .collect();
     conn.write(&statements)
 }

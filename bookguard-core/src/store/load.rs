@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
+use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, args, select_in};
 use super::console_sessions::{self, read_console_session};
 use super::cosignatures::{self, read_witness};
 use super::endpoints::{self, read_of_partner, read_receiver, read_term};
@@ -187,7 +187,7 @@ fn ask_partners(needs: &Needs, now: i64, asked: &mut Asked) {
     asked.keyed(endpoints::TERMS, &needs.secret_owners, read_term);
     asked.keyed(LASTING_KEYS, &needs.key_owners, read_key);
     for owner in &needs.key_owners {
-        let args = vec![owner.as_bytes().to_vec().into(), now.into()];
+        let args = args![*owner, now];
         asked.one(EXPIRING_KEYS, args, read_key);
     }
     asked.keyed(
@@ -213,12 +213,12 @@ fn ask_credentials(needs: &Needs, now: i64, asked: &mut Asked) {
         read_console_session,
     );
     for owner in &needs.console_owners {
-        let args = vec![owner.as_bytes().to_vec().into(), now.into()];
+        let args = args![*owner, now];
         asked.one(console_sessions::UNEXPIRED, args, read_console_session);
     }
     if needs.unexpired_operator_sessions {
         let sql = console_sessions::UNEXPIRED_OPERATORS;
-        asked.one(sql, vec![now.into()], read_console_session);
+        asked.one(sql, args![now], read_console_session);
     }
 }
 
@@ -249,10 +249,10 @@ fn ask_events(needs: &Needs, now: i64, asked: &mut Asked) {
     asked.keyed(endpoints::HEALTH, &needs.health, read_receiver);
     asked.keyed(recoveries::SOME, &needs.recoveries, read_recovery);
     for (partner_id, at) in &needs.recovering {
-        let partner = || Arg::from(partner_id.as_bytes().to_vec());
+        let partner = || Arg::from(*partner_id);
         asked.one(recoveries::RUNNING, vec![partner()], read_recovery);
         let since = recoveries::first_id(at.plus_ms(-RECOVERIES_MS));
-        let since = Arg::from(since.as_bytes().to_vec());
+        let since = Arg::from(since);
         asked.one(recoveries::SINCE, vec![partner(), since], read_recovery);
     }
     for (partner_id, after) in &needs.log {
@@ -262,7 +262,7 @@ fn ask_events(needs: &Needs, now: i64, asked: &mut Asked) {
     }
     asked.keyed(TO_DELETED, &needs.deleted, read_deleted);
     for (endpoint_id, room) in &needs.due {
-        let endpoint_id = Arg::from(endpoint_id.as_bytes().to_vec());
+        let endpoint_id = Arg::from(*endpoint_id);
         let room = i64::try_from(*room).unwrap_or(i64::MAX);
         let args = [endpoint_id, now.into(), room.into()];
         asked.damageable(DUE.map(|sql| Statement::new(sql, args.to_vec())), read_due);
@@ -427,10 +427,10 @@ const HELD_AHEAD: &str = readable!("lease IS NOT NULL AND due_ms > $1 ORDER BY d
 fn ask_reclaimed(from: Reclaim, now: i64, asked: &mut Asked) {
     let most = i64::try_from(RECLAIMED).unwrap_or(i64::MAX);
     let (sqls, args): (_, Vec<Arg<'static>>) = match from {
-        Reclaim::EndedBy(ended) => (ENDED, vec![ended.ms().into(), most.into()]),
+        Reclaim::EndedBy(ended) => (ENDED, args![ended, most]),
         Reclaim::Gone(node) => {
             let (first, last) = node.leases().into_inner();
-            (OF_NODE, vec![first.into(), last.into(), most.into()])
+            (OF_NODE, args![first, last, most])
         }
         Reclaim::Ahead => {
             for (statement, read) in ahead(now, most) {
@@ -448,8 +448,8 @@ fn ask_reclaimed(from: Reclaim, now: i64, asked: &mut Asked) {
 pub(super) fn ahead(now: i64, most: i64) -> [(Statement<'static>, RowLoader); 4] {
     let latest = now.saturating_add(LEASE_SKEW_MS);
     let held = latest.saturating_add(LEASE_MS);
-    let waiting = Statement::new(AHEAD, vec![latest.into(), most.into()]);
-    let held = Statement::new(HELD_AHEAD, vec![held.into(), most.into()]);
+    let waiting = Statement::new(AHEAD, args![latest, most]);
+    let held = Statement::new(HELD_AHEAD, args![held, most]);
     [
         (waiting, read_lapsed),
         (held, read_lapsed),
@@ -528,7 +528,7 @@ pub(crate) fn usage(row: &Row, from: usize) -> Result<Usage, StoreError> {
     })
 }
 
-fn read_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let state = PartnerState {
         partner: partner(row, 1, 5, 6)?,
         events: row.size(2)?,
@@ -542,7 +542,7 @@ fn read_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(),
     Ok(())
 }
 
-fn read_key(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_key(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Read<()> {
     if let Some(state) = keys::state(row, loading.seal)? {
         work.keys.insert(state.key.api_key_id, state);
     }
@@ -586,7 +586,7 @@ fn place(row: &Row, index: usize, leaf: usize) -> Result<LeafPlace, StoreError> 
     })
 }
 
-fn read_booking(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_booking(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     work.bookings.insert(row.id(0)?, booking(row)?.into());
     read_chain(work, row, 1)
 }
@@ -603,7 +603,7 @@ fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Result<(), Store
 }
 
 /// Reads an acceptance of a booking that was read before.
-fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let Some(booking) = work.bookings.get_mut(&row.id(0)?) else {
         return Ok(());
     };
@@ -617,7 +617,7 @@ fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<
 }
 
 /// Reads an evidence item of a booking that was read before.
-fn read_item(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_item(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     match work.bookings.get_mut(&row.id(0)?) {
         Some(booking) => add_logged(&mut Arc::make_mut(booking).state.items, row),
         None => Ok(()),
@@ -644,11 +644,11 @@ pub(crate) fn event_type(number: i64) -> Result<EventType, StoreError> {
         .ok_or_else(|| StoreError::Corrupt(format!("an event has type {number}")))
 }
 
-fn read_event(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_event(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     add_event(work, row.id(0)?, row, 1)
 }
 
-fn read_deleted(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_deleted(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     work.deleted.insert(row.id(0)?);
     Ok(())
 }
@@ -709,7 +709,7 @@ pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreErr
     })
 }
 
-fn read_delivery(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_delivery(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let (event_id, endpoint_id) = (row.id(0)?, row.id(1)?);
     if let Some(event) = work.events.get_mut(&event_id) {
         event.endpoints.push(endpoint_id);
@@ -719,7 +719,7 @@ fn read_delivery(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<()
     Ok(())
 }
 
-fn read_due(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_due(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let read = add_due(work, row);
     unless_damaged(work, row, read)
 }
@@ -742,7 +742,7 @@ fn add_due(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn read_lapsed(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_lapsed(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let read = add_lapsed(work, row);
     unless_damaged(work, row, read)
 }
@@ -754,7 +754,7 @@ fn add_lapsed(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn read_dropped(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_dropped(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let read = add_dropped(work, row);
     unless_damaged(work, row, read)
 }
@@ -783,7 +783,7 @@ fn unless_damaged(
     Ok(())
 }
 
-fn read_answer(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_answer(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Read<()> {
     // It may have expired even though housekeeping has not deleted it yet.
     if row.int(3)? < loading.now - IDEMPOTENCY_TTL_MS {
         return Ok(());

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::Database;
-use super::conn::{Conn, Rows, Statement, StoreError};
+use super::conn::{Conn, Rows, Statement, StoreError, args};
 #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
 use super::no_engine;
 #[cfg(feature = "postgres")]
@@ -283,10 +283,10 @@ pub(super) fn apply<C: Conn>(
         // Version 1 was made before there were others.
         let row = if version == 1 {
             let sql = "INSERT INTO schema_version (version) VALUES ($1)";
-            Statement::new(sql, vec![version.into()])
+            Statement::new(sql, args![version])
         } else {
             let sql = "INSERT INTO schema_version (version, oldest_reader) VALUES ($1, $2)";
-            Statement::new(sql, vec![version.into(), step.oldest_reader.into()])
+            Statement::new(sql, args![version, step.oldest_reader])
         };
         if version == 2 {
             let sql = "ALTER TABLE schema_version ADD COLUMN oldest_reader INTEGER";

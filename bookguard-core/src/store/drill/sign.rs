@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::conn::{Conn, Statement, StoreError, insert};
+use super::super::conn::{Conn, Statement, StoreError, args, insert};
 use super::super::head;
 use crate::key_file::LedgerKey;
 use crate::ledger::event::{Opening, salts, seal};
@@ -27,7 +27,7 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
     loop {
         let rows = conn.one(Statement::new(
             "SELECT idx, booking_id, leaf, kind, seed, facts FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
-            vec![next.into(), PAGE.into()],
+            args![next, PAGE],
         ))?;
         let Some(last) = rows.rows.last() else { break };
         next = last.int(0)? + 1;
@@ -50,7 +50,7 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
             tip.0 = leaf.hash().map_err(fault)?;
             let bytes = leaf.encode().map_err(fault)?;
             if bytes != old {
-                let args = vec![row.int(0)?.into(), (&bytes).into()];
+                let args = args![row.int(0)?, &bytes];
                 // Arguments must first be used in ascending order.
                 let sql = "UPDATE entry SET idx = $1, leaf = $2 WHERE idx = $1";
                 conn.run(&[Statement::new(sql, args)])?;
@@ -73,7 +73,7 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
         let Some(booking) = booking else { continue };
         conn.run(&[Statement::new(
             "UPDATE booking SET tip = $1 WHERE id = $2 AND tip <> $1",
-            vec![tip.as_bytes().into(), booking.as_slice().into()],
+            args![tip.as_bytes(), booking.as_slice()],
         )])?;
     }
     let note = Checkpoint::sign(&signer, tree.size(), tree.root());
@@ -83,11 +83,11 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
     conn.run(&[
         Statement::new(
             "DELETE FROM checkpoint WHERE size > $1",
-            vec![size.into()],
+            args![size],
         ),
         Statement::new(
             "UPDATE head SET size = $1, root = $2, checkpoint = $3, vkey = $4, written_ms = $5 WHERE id = 1",
-            vec![size.into(), root.as_bytes().into(), note.as_str().into(), vkey.as_str().into(), written.into()],
+            args![size, root.as_bytes(), note.as_str(), vkey.as_str(), written],
         ),
     ])
     .map(drop)
@@ -98,7 +98,7 @@ fn sign(conn: &mut dyn Conn, signer: &Signer, tree: &Tree) -> Result<(), StoreEr
     let size = i64::try_from(tree.size()).map_err(fault)?;
     conn.run(&[Statement::new(
         "UPDATE checkpoint SET note = $1 WHERE size = $2",
-        vec![note.as_str().into(), size.into()],
+        args![note.as_str(), size],
     )])
     .map(drop)
 }

@@ -1,5 +1,6 @@
 //! The list of ways. To add one, add a value.
 
+use crate::store::conn::args;
 use std::collections::BTreeMap;
 
 use super::super::epochs;
@@ -105,7 +106,7 @@ pub const WAYS: &[Way] = &[
             let booking = rows.scene.booking;
             let sql = "UPDATE booking SET body = REPLACE(body, '1200.5', '9200.5') \
                        WHERE id = $1 AND body LIKE '%1200.5%' RETURNING 1";
-            rows.change(sql, vec![(&booking).into()])
+            rows.change(sql, args![&booking])
         })],
         &[Verify, Packet],
     ),
@@ -117,7 +118,7 @@ pub const WAYS: &[Way] = &[
             let (ours, theirs) = (rows.scene.partner, rows.scene.other_partner);
             let sql = "UPDATE booking SET partner_id = CASE partner_id WHEN $1 THEN $2 ELSE $1 END \
                        WHERE partner_id IN ($1, $2) RETURNING 1";
-            rows.change(sql, vec![(&ours).into(), (&theirs).into()])
+            rows.change(sql, args![&ours, &theirs])
         })],
         &[Verify, Packet],
     ),
@@ -129,7 +130,7 @@ pub const WAYS: &[Way] = &[
             let booking = rows.scene.booking;
             let sql = "UPDATE booking SET terms = REPLACE(terms, '120050', '20050') \
                        WHERE id = $1 AND terms LIKE '%120050%' RETURNING 1";
-            rows.change(sql, vec![(&booking).into()])
+            rows.change(sql, args![&booking])
         })],
         &[Verify, Packet],
     ),
@@ -141,7 +142,7 @@ pub const WAYS: &[Way] = &[
             let booking = rows.scene.booking;
             let sql = "UPDATE policy SET body = REPLACE(body, '10000', '9000') \
                        WHERE hash = (SELECT policy_hash FROM booking WHERE id = $1) AND body LIKE '%10000%' RETURNING 1";
-            rows.change(sql, vec![(&booking).into()])
+            rows.change(sql, args![&booking])
         })],
         &[Verify, Packet],
     ),
@@ -181,7 +182,7 @@ pub const WAYS: &[Way] = &[
             let booking = rows.scene.other_booking;
             let sql =
                 "DELETE FROM entry WHERE booking_id = $1 AND kind = 'webhook.settled' RETURNING 1";
-            rows.change(sql, vec![(&booking).into()])
+            rows.change(sql, args![&booking])
         })],
         &[Verify, Packet, Mirror, TimeStamp],
     ),
@@ -192,9 +193,9 @@ pub const WAYS: &[Way] = &[
         &[Change(|rows| {
             let first = first(rows)?;
             let swap = "UPDATE entry SET idx = CASE idx WHEN $1 THEN -9 ELSE -8 END WHERE idx IN ($1, $1 + 1) RETURNING 1";
-            rows.change(swap, vec![first.into()])?;
+            rows.change(swap, args![first])?;
             let back = "UPDATE entry SET idx = CASE idx WHEN -9 THEN $1 + 1 ELSE $1 END WHERE idx IN (-9, -8) RETURNING 1";
-            rows.change(back, vec![first.into()])
+            rows.change(back, args![first])
         })],
         &[Verify, Packet, Mirror, TimeStamp],
     ),
@@ -205,12 +206,12 @@ pub const WAYS: &[Way] = &[
         &[Change(|rows| {
             let first = first(rows)?;
             let away = "UPDATE entry SET idx = -idx WHERE idx > $1 RETURNING 1";
-            rows.change(away, vec![first.into()])?;
+            rows.change(away, args![first])?;
             let back = "UPDATE entry SET idx = 1 - idx WHERE idx < 0 RETURNING 1";
             rows.change(back, vec![])?;
             let sql = "INSERT INTO entry (idx, booking_id, seq, leaf, kind, seed, facts) \
                        SELECT idx + 1, booking_id, 1000, leaf, kind, seed, facts FROM entry WHERE idx = $1 RETURNING 1";
-            rows.change(sql, vec![first.into()])
+            rows.change(sql, args![first])
         })],
         &[Verify, Server, Packet, Mirror, TimeStamp],
     ),
@@ -221,7 +222,7 @@ pub const WAYS: &[Way] = &[
         &[Change(|rows| {
             let sql = "UPDATE tile SET hashes = ZEROBLOB(LENGTH(hashes)) WHERE level = 0 AND idx = $1 / 256 RETURNING 1";
             let first = first(rows)?;
-            rows.change(sql, vec![first.into()])
+            rows.change(sql, args![first])
         })],
         &[Verify, Server, Packet, Mirror, TimeStamp],
     ),
@@ -276,7 +277,7 @@ pub const WAYS: &[Way] = &[
             &[Change(|rows| {
                 let (key, other) = (rows.scene.reading_key, rows.scene.other_partner);
                 let sql = "UPDATE api_key SET partner_id = $1 WHERE id = $2 RETURNING 1";
-                rows.change(sql, vec![(&other).into(), (&key).into()])
+                rows.change(sql, args![&other, &key])
             })],
             &[Verify, Server],
         ),
@@ -291,7 +292,7 @@ pub const WAYS: &[Way] = &[
                 let key = rows.scene.reading_key;
                 let sql = "UPDATE api_key SET body = REPLACE(body, 'bookings:read', 'bookings:write') \
                            WHERE id = $1 AND body LIKE '%bookings:read%' RETURNING 1";
-                rows.change(sql, vec![(&key).into()])
+                rows.change(sql, args![&key])
             })],
             &[Verify, Server],
         ),
@@ -305,7 +306,7 @@ pub const WAYS: &[Way] = &[
             &[Change(|rows| {
                 let key = rows.scene.revoked_key;
                 let sql = "UPDATE api_key SET revoked_ms = NULL WHERE id = $1 RETURNING 1";
-                rows.change(sql, vec![(&key).into()])
+                rows.change(sql, args![&key])
             })],
             &[Verify, Server],
         ),
@@ -318,7 +319,7 @@ pub const WAYS: &[Way] = &[
             let booking = rows.scene.other_booking;
             let sql = "UPDATE event SET body = CAST(REPLACE(CAST(body AS TEXT), '1200.5', '9200.5') AS BLOB) \
                        WHERE booking_id = $1 AND CAST(body AS TEXT) LIKE '%1200.5%' RETURNING 1";
-            rows.change(sql, vec![(&booking).into()])
+            rows.change(sql, args![&booking])
         })],
         &[Verify],
     ),
@@ -329,7 +330,7 @@ pub const WAYS: &[Way] = &[
         &[Change(|rows| {
             let endpoint = rows.scene.endpoint;
             let sql = "UPDATE delivery SET phase = 0, attempts = 0, settled_leaf = NULL WHERE endpoint_id = $1 RETURNING 1";
-            rows.change(sql, vec![(&endpoint).into()])
+            rows.change(sql, args![&endpoint])
         })],
         &[Verify, Packet],
     ),
@@ -341,7 +342,7 @@ pub const WAYS: &[Way] = &[
             let partner = rows.scene.partner;
             let sql = "UPDATE file_part SET bytes = CAST(REPLACE(CAST(bytes AS TEXT), 'two', 'ten') AS BLOB) \
                        WHERE SUBSTR(file_id, 1, 16) = $1 RETURNING 1";
-            rows.change(sql, vec![(&partner).into()])
+            rows.change(sql, args![&partner])
         })],
         &[Verify],
     ),
@@ -495,7 +496,7 @@ pub const WAYS: &[Way] = &[
             let endpoint = rows.scene.endpoint;
             let sql = "UPDATE endpoint SET body = REPLACE(body, 'receiver.example', 'attacker.example') \
                        WHERE id = $1 AND body LIKE '%receiver.example%' RETURNING 1";
-            rows.change(sql, vec![(&endpoint).into()])
+            rows.change(sql, args![&endpoint])
         })],
         &[],
     ),
@@ -507,7 +508,7 @@ pub const WAYS: &[Way] = &[
             let partner = rows.scene.partner;
             let sql = "UPDATE partner SET body = REPLACE(body, 'drill.example', 'attacker.example') \
                        WHERE id = $1 AND body LIKE '%drill.example%' RETURNING 1";
-            rows.change(sql, vec![(&partner).into()])
+            rows.change(sql, args![&partner])
         })],
         &[],
     ),
@@ -518,7 +519,7 @@ pub const WAYS: &[Way] = &[
         &[Change(|rows| {
             let partner = rows.scene.partner;
             let sql = "DELETE FROM audit WHERE partner_id = $1 RETURNING 1";
-            rows.change(sql, vec![(&partner).into()])
+            rows.change(sql, args![&partner])
         })],
         &[],
     ),
@@ -542,23 +543,23 @@ fn rename(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let booking = rows.scene.booking;
     let sql = "UPDATE entry SET facts = REPLACE(facts, $1, $2) \
                WHERE booking_id = $3 AND seq = 0 AND facts LIKE '%' || $1 || '%' RETURNING 1";
-    rows.change(sql, vec![NAME.into(), OTHER_NAME.into(), (&booking).into()])
+    rows.change(sql, args![NAME, OTHER_NAME, &booking])
 }
 
 /// Changes it everywhere else.
 fn rename_copies(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let booking = rows.scene.booking;
     let sql = "UPDATE booking SET body = REPLACE(body, $1, $2) WHERE id = $3 RETURNING 1";
-    rows.change(sql, vec![NAME.into(), OTHER_NAME.into(), (&booking).into()])?;
+    rows.change(sql, args![NAME, OTHER_NAME, &booking])?;
     let sql = "UPDATE event SET body = CAST(REPLACE(CAST(body AS TEXT), $1, $2) AS BLOB) WHERE booking_id = $3 RETURNING 1";
-    rows.change(sql, vec![NAME.into(), OTHER_NAME.into(), (&booking).into()])
+    rows.change(sql, args![NAME, OTHER_NAME, &booking])
 }
 
 /// Makes the leaf of the booking's first entry commit to what is stored.
 fn commit(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let booking = rows.scene.booking;
     let sql = "SELECT leaf, kind, seed, facts FROM entry WHERE booking_id = $1 AND seq = 0";
-    let row = rows.row(sql, vec![(&booking).into()])?;
+    let row = rows.row(sql, args![&booking])?;
     let fault = |why: String| StoreError::Failed(why);
     let mut leaf = Leaf::parse(row.blob(0)?).map_err(|e| fault(e.to_string()))?;
     let kind = row.text(1)?.parse().map_err(|e| fault(format!("{e}")))?;
@@ -567,7 +568,7 @@ fn commit(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let bytes = leaf.encode().map_err(|e| fault(e.to_string()))?;
     let sql =
         "UPDATE entry SET leaf = $1 WHERE booking_id = $2 AND seq = 0 AND leaf <> $1 RETURNING 1";
-    rows.change(sql, vec![bytes.into(), (&booking).into()])
+    rows.change(sql, args![bytes, &booking])
 }
 
 /// Puts the hash of the booking's first leaf into the lowest tile.
@@ -576,7 +577,7 @@ fn hash_into_tile(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let hash = leaf_hash(&rows.first_leaf()?);
     let sql = "UPDATE tile SET hashes = CAST(SUBSTR(hashes, 1, ($1 % 256) * 32) || $2 || SUBSTR(hashes, ($1 % 256) * 32 + 33) AS BLOB) \
                WHERE level = 0 AND idx = $1 / 256 RETURNING 1";
-    rows.change(sql, vec![first.into(), hash.as_bytes().into()])
+    rows.change(sql, args![first, hash.as_bytes()])
 }
 
 /// Appends a map that lacks the last entry of a booking, and puts its pages in the place of the true ones.
@@ -586,7 +587,7 @@ fn hide(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let (mut size, mut written, mut hidden) = (0_i64, 0, None);
     loop {
         let sql = "SELECT leaf, booking_id FROM entry WHERE idx >= $1 ORDER BY idx LIMIT 1000";
-        let some = rows.ask(sql, vec![size.into()])?;
+        let some = rows.ask(sql, args![size])?;
         if some.is_empty() {
             break;
         }
@@ -626,13 +627,7 @@ fn hide(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let sql = "INSERT INTO entry (idx, booking_id, seq, leaf, kind, seed, facts) \
                VALUES ($1, NULL, $2, $3, 'log.mapped', $4, $5) RETURNING 1";
     let seq = i64::try_from(seq).map_err(|e| fault(&e))?;
-    let args = vec![
-        size.into(),
-        seq.into(),
-        bytes.into(),
-        (&sealed.seed).into(),
-        sealed.members.as_str().into(),
-    ];
+    let args = args![size, seq, bytes, &sealed.seed, sealed.members.as_str()];
     rows.change(sql, args)?;
     rows.ask("DELETE FROM map_page", vec![])?;
     let pages: Vec<(Vec<u8>, Vec<u8>)> = pages
@@ -649,14 +644,14 @@ fn hide(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
 fn first(rows: &mut TamperedRows<'_>) -> Result<i64, StoreError> {
     let booking = rows.scene.booking;
     let sql = "SELECT idx FROM entry WHERE booking_id = $1 AND seq = 0";
-    rows.row(sql, vec![(&booking).into()])?.int(0)
+    rows.row(sql, args![&booking])?.int(0)
 }
 
 /// Deletes the booking's last entry, which is the log's last.
 fn drop_last(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let booking = rows.scene.booking;
     let sql = "DELETE FROM entry WHERE booking_id = $1 AND idx = (SELECT MAX(idx) FROM entry) RETURNING 1";
-    rows.change(sql, vec![(&booking).into()])?;
+    rows.change(sql, args![&booking])?;
     let sql = "UPDATE booking SET entries = entries - 1 WHERE id = $1 RETURNING 1";
-    rows.change(sql, vec![(&booking).into()])
+    rows.change(sql, args![&booking])
 }

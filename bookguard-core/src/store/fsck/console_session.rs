@@ -4,7 +4,7 @@ use super::others::{MISSPELLED, identity};
 use super::{Check, spelled};
 use crate::limits::{CONSOLE_LINK_MS, CONSOLE_SESSION_MS};
 use crate::model::{ConsoleSessionId, Timestamp};
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, Statement, StoreError, args};
 use crate::store::console_sessions::{self, Stored};
 
 /// What both kinds of sessions tell of themselves.
@@ -73,10 +73,7 @@ fn told(row: &Row, stored: &Stored) -> Told {
             is_spelled: spelled(row, 7, &stored.session),
             has_key: Statement::new(
                 "SELECT COUNT(*) FROM api_key WHERE id = $1 AND partner_id = $2",
-                vec![
-                    stored.session.api_key_id.as_bytes().to_vec().into(),
-                    stored.partner_id.as_bytes().to_vec().into(),
-                ],
+                args![stored.session.api_key_id, stored.partner_id],
             ),
         },
         Stored::Operator(stored) => Told {
@@ -88,7 +85,7 @@ fn told(row: &Row, stored: &Stored) -> Told {
             is_spelled: spelled(row, 7, &stored.session),
             has_key: Statement::new(
                 "SELECT COUNT(*) FROM operator_key WHERE id = $1",
-                vec![stored.session.operator_key_id.as_bytes().to_vec().into()],
+                args![stored.session.operator_key_id],
             ),
         },
     }

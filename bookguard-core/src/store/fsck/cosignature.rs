@@ -6,7 +6,7 @@ use super::{Check, PAGE, spelled};
 use crate::ledger::Checkpoint;
 use crate::ledger::cosignature::CosignerKey;
 use crate::model::StoredCosignature;
-use crate::store::conn::{Arg, Row, Statement, StoreError};
+use crate::store::conn::{Row, Statement, StoreError, args};
 use crate::store::{cosignatures, head, tree};
 
 impl Check<'_> {
@@ -28,7 +28,7 @@ impl Check<'_> {
         // Every witnessed checkpoint has entries, so every size is above 0.
         let (mut size, mut witness) = (0, Vec::new());
         loop {
-            let args = vec![size.into(), Arg::from(witness.as_slice()), PAGE.into()];
+            let args = args![size, witness.as_slice(), PAGE];
             let rows = self.rows(Statement::new(cosignatures::COSIGNATURES, args))?;
             let Some(last) = rows.last() else { break };
             for row in &rows {

@@ -12,7 +12,7 @@ use crate::ledger::map::pages::{MapPage, PageError, PageId, Pages, WAITING_DIGIT
 use crate::ledger::map::{MapValue, empty_root, key_of, map_leaf};
 use crate::ledger::{Hash, Leaf, LeafKind, leaf_hash};
 use crate::model::Timestamp;
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, Statement, StoreError, args};
 use crate::store::epochs;
 
 /// A page with this many digits is checked in memory in one go with all pages below it: a 256th of the map.
@@ -60,7 +60,7 @@ impl Check<'_> {
         let mut latest: Option<LoggedEpoch> = None;
         let mut after = -1;
         loop {
-            let args = vec![after.into(), PAGE.into()];
+            let args = args![after, PAGE];
             let rows = self.rows(Statement::new(epochs::ALL, args))?;
             let Some(last) = rows.last() else { break };
             after = last.int(0)?;

@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Check;
 use crate::model::FileState;
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, Statement, StoreError, args};
 use crate::store::files;
 
 /// The files after an id, in pages.
@@ -76,7 +76,7 @@ impl Check<'_> {
         for number in 0..file.parts {
             let rows = self.rows(Statement::new(
                 files::PART,
-                vec![file.file_id.as_bytes().into(), i64::from(number).into()],
+                args![file.file_id.as_bytes(), number],
             ))?;
             let Some(row) = rows.first() else { break };
             let bytes = row.blob(0)?;

@@ -3,7 +3,7 @@
 use super::others::{MISSPELLED, identity};
 use super::{Check, spelled};
 use crate::model::HoldId;
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, Statement, StoreError, args};
 use crate::store::holds;
 
 impl Check<'_> {
@@ -30,7 +30,7 @@ impl Check<'_> {
         self.not_before("hold", &id, "released_ms", hold.released_at, hold.placed_at);
         let bookings = self.rows(Statement::new(
             "SELECT COUNT(*) FROM booking WHERE id = $1 AND partner_id = $2",
-            vec![(&hold.booking_id).into(), (&stored.partner_id).into()],
+            args![&hold.booking_id, &stored.partner_id],
         ))?;
         if bookings.first().map_or(Ok(0), |row| row.int(0))? == 0 {
             let detail = "the booking does not exist, or is another partner's";

@@ -9,7 +9,7 @@ use crate::evidence::LoggedEpoch;
 use crate::guard::known_from;
 use crate::ledger::tile::TILE_BYTES;
 use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
-use crate::store::conn::{Statement, StoreError};
+use crate::store::conn::{Statement, StoreError, args};
 use crate::store::tree::read_tile;
 use crate::store::{StoredHead, head};
 
@@ -72,7 +72,7 @@ impl Check<'_> {
         loop {
             let rows = self.rows(Statement::new(
                 "SELECT idx, leaf FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
-                vec![next.into(), PAGE.into()],
+                args![next, PAGE],
             ))?;
             let Some(last) = rows.last() else { break };
             next = last.int(0)?.saturating_add(1);
@@ -218,7 +218,7 @@ impl Check<'_> {
         };
         let rows = self.rows(Statement::new(
             "SELECT size, at_ms, note FROM checkpoint WHERE size > $1 ORDER BY size LIMIT $2",
-            vec![after.into(), PAGE.into()],
+            args![after, PAGE],
         ))?;
         walk.fetched = match rows.last() {
             Some(row) => Some(row.int(0)?),

@@ -16,8 +16,7 @@ use crate::model::{
     day_begins,
 };
 use crate::policy::Policy;
-use crate::store::commit::int;
-use crate::store::conn::{Arg, Row, Statement, StoreError};
+use crate::store::conn::{Arg, Row, Statement, StoreError, args};
 use crate::store::keys::keys_where;
 use crate::store::terms::policy_hash;
 use crate::store::{
@@ -91,10 +90,7 @@ impl Check<'_> {
         let mut after = Vec::new();
         let mut met = 0;
         loop {
-            let rows = self.rows(Statement::new(
-                sql,
-                vec![Arg::from(after.as_slice()), PAGE.into()],
-            ))?;
+            let rows = self.rows(Statement::new(sql, args![after.as_slice(), PAGE]))?;
             let Some(last) = rows.last() else { break };
             met += rows.len() as u64;
             for row in &rows {
@@ -263,7 +259,7 @@ impl Check<'_> {
         }
         let before = events.saturating_sub(day_events);
         let of_three = "SELECT seq, id FROM event WHERE partner_id = $1 AND seq IN ($2, $3, $4)";
-        let args = vec![id.into(), int(before), int(before + 1), int(events)];
+        let args = args![id, before, before + 1, events];
         let mut days = BTreeMap::new();
         for row in &self.rows(Statement::new(of_three, args))? {
             let event_id: EventId = row.id(1)?;
@@ -283,11 +279,11 @@ impl Check<'_> {
         let end = Timestamp::from_ms((1 << 48) - 1);
         let since = |day: u64| {
             let begins = EventId::earliest(day_begins(day).min(end));
-            Arg::from(begins.as_bytes().to_vec())
+            Arg::from(begins)
         };
         let (earlier, later) = (since(said.day.saturating_sub(1)), since(said.day + 1));
         let strays = "SELECT COALESCE(MIN(seq), 0) FROM event WHERE partner_id = $1 AND seq > $2 AND (id < $3 OR id >= $4)";
-        let args = vec![id.into(), int(before), earlier, later];
+        let args = args![id, before, earlier, later];
         let rows = self.rows(Statement::new(strays, args))?;
         let stray = rows.first().map_or(Ok(0), |row| row.size(0))?;
         let begins = day_of(before + 1) == Some(said.day) && day_of(before) != Some(said.day);
@@ -297,7 +293,7 @@ impl Check<'_> {
         let mut first_since = |day: u64| {
             let first =
                 "SELECT COALESCE(MIN(seq), 0) FROM event WHERE partner_id = $1 AND id >= $2";
-            let rows = self.rows(Statement::new(first, vec![id.into(), since(day)]))?;
+            let rows = self.rows(Statement::new(first, args![id, since(day)]))?;
             rows.first().map_or(Ok(0), |row| row.size(0))
         };
         let (first, later) = (first_since(said.day)?, first_since(said.day + 1)?);
@@ -361,7 +357,7 @@ impl Check<'_> {
         let erasures = self.rows(Statement::new(
             "SELECT 1 FROM entry WHERE booking_id = $1 AND kind = 'evidence.erased' UNION SELECT 1 FROM share WHERE booking_id = $1 \
              UNION SELECT 1 FROM hold WHERE booking_id = $1 UNION SELECT 1 FROM partner WHERE id = $1",
-            vec![(&booking_id).into()],
+            args![&booking_id],
         ))?;
         Ok(!erasures.is_empty())
     }
@@ -370,7 +366,7 @@ impl Check<'_> {
     pub(super) fn secrets_of(&mut self, owner: &[u8; 16]) -> Result<Vec<SecretTerm>, StoreError> {
         let rows = self.rows(Statement::new(
             "SELECT made_ms, from_ms, sealed FROM secret WHERE owner = $1 ORDER BY made_ms",
-            vec![owner.into()],
+            args![owner],
         ))?;
         let mut terms = Vec::with_capacity(rows.len());
         for row in &rows {
@@ -444,7 +440,7 @@ impl Check<'_> {
         loop {
             let rows = self.rows(Statement::new(
                 "SELECT hash, body FROM policy WHERE hash > $1 ORDER BY hash LIMIT $2",
-                vec![after.as_slice().into(), PAGE.into()],
+                args![after.as_slice(), PAGE],
             ))?;
             let Some(last) = rows.last() else { break };
             met += rows.len() as u64;
@@ -472,7 +468,7 @@ impl Check<'_> {
         sql: &'static str,
         id: &PartnerId,
     ) -> Result<u64, StoreError> {
-        let rows = self.rows(Statement::new(sql, vec![id.into()]))?;
+        let rows = self.rows(Statement::new(sql, args![id]))?;
         rows.first().map_or(Ok(0), |row| row.size(0))
     }
 

@@ -13,7 +13,7 @@ use crate::model::{
     ApiKeyId, EndpointId, EndpointStatus, EventId, EventType, PartnerId, Recovery, Timestamp,
 };
 use crate::policy::Policy;
-use crate::store::conn::{Conn, Row, Statement, StoreError};
+use crate::store::conn::{Conn, Row, Statement, StoreError, args};
 use crate::store::events::events_where;
 use crate::store::load::deliveries;
 use crate::store::read::entries_where;
@@ -264,13 +264,13 @@ fn read_page(
     let bookings = ask(
         "SELECT id, partner_id, stream, body, entries, tip, status, event_ms, protected_leaf, rescheduled_leaf, moves, \
          resolution_leaf, review_leaf, terms, policy_hash FROM booking WHERE id > $1 ORDER BY id LIMIT $2",
-        vec![after.as_slice().into(), BOOKINGS.into()],
+        args![after.as_slice(), BOOKINGS],
     )?;
     let Some(last) = bookings.last() else {
         return Ok(None);
     };
     let last = last.blob(0)?.to_vec();
-    let range = || vec![after.as_slice().into(), last.as_slice().into()];
+    let range = || args![after.as_slice(), last.as_slice()];
     let entries = ask(
         entries_where!("booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, seq"),
         range(),
@@ -325,13 +325,13 @@ fn read_events_without_booking(
     let mut ask = |sql, args| Ok::<_, StoreError>(conn.one(Statement::new(sql, args))?.rows);
     let events = ask(
         events_where!("booking_id IS NULL AND id > $1 ORDER BY id LIMIT $2"),
-        vec![after.as_slice().into(), BOOKINGS.into()],
+        args![after.as_slice(), BOOKINGS],
     )?;
     let Some(last) = events.last() else {
         return Ok(None);
     };
     let last = last.blob(0)?.to_vec();
-    let range = || vec![after.as_slice().into(), last.as_slice().into()];
+    let range = || args![after.as_slice(), last.as_slice()];
     let deliveries = ask(
         deliveries!(
             "FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.booking_id IS NULL AND e.id > $1 AND e.id <= $2"
@@ -365,7 +365,7 @@ fn expiring_keys(
     for id in events.iter().filter_map(event::expiring_key) {
         let sql =
             "SELECT partner_id, expires_ms FROM api_key WHERE id = $1 AND expires_ms IS NOT NULL";
-        for row in conn.one(Statement::new(sql, vec![(&id).into()]))?.rows {
+        for row in conn.one(Statement::new(sql, args![&id]))?.rows {
             let key = ExpiringKey {
                 partner_id: row.id(0)?,
                 expires_at: Timestamp::from_ms(row.int(1)?),
@@ -412,7 +412,7 @@ fn theirs(
     }
     let rows = conn.one(Statement::new(
         "SELECT status, failures, failing_ms, probe_ms, unverified_ms, body, deleted_ms, since_ms FROM endpoint WHERE partner_id = $1 ORDER BY id",
-        vec![(&partner_id).into()],
+        args![&partner_id],
     ))?;
     let read = |row: &Row| -> Result<Receiver, StoreError> {
         let endpoint = endpoints::read(row, 0)?;
@@ -428,10 +428,7 @@ fn theirs(
     };
     // An unreadable endpoint is reported with its own table.
     let receivers = rows.rows.iter().filter_map(|row| read(row).ok()).collect();
-    let rows = conn.one(Statement::new(
-        recoveries::OF_PARTNER,
-        vec![(&partner_id).into()],
-    ))?;
+    let rows = conn.one(Statement::new(recoveries::OF_PARTNER, args![&partner_id]))?;
     let recoveries = rows
         .rows
         .iter()

@@ -4,7 +4,7 @@
 use super::{CLOCK_SLACK_MS, Check, PAGE};
 use crate::model::{PartnerId, PartnerSettings, Timestamp};
 use crate::policy::{EVERY_EVENT_TYPE, Policy, Zone, normalise_event_type};
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, Statement, StoreError, args};
 
 /// The part of a `policy_version` row that the next row is checked against.
 struct Before {
@@ -33,12 +33,7 @@ impl Check<'_> {
                 "SELECT v.partner_id, v.policy_id, v.version, v.made_ms, v.latest, p.body FROM policy_version v \
                  LEFT JOIN policy p ON p.hash = v.hash WHERE (v.partner_id, v.policy_id, v.version) > ($1, $2, $3) \
                  ORDER BY v.partner_id, v.policy_id, v.version LIMIT $4",
-                vec![
-                    partner_id.into(),
-                    policy_id.into(),
-                    version.into(),
-                    PAGE.into(),
-                ],
+                args![partner_id, policy_id, version, PAGE],
             ))?;
             if rows.is_empty() {
                 break;
@@ -132,7 +127,7 @@ impl Check<'_> {
         )?;
         let last = self.rows(Statement::new(
             "SELECT made_ms FROM policy_version WHERE partner_id = $1 AND latest = 1 AND made_ms = $2 LIMIT 1",
-            vec![id.into(), put_ms.into()],
+            args![id, put_ms],
         ))?;
         if versions != found {
             let place = format!("partner {id} field policies");
@@ -164,7 +159,7 @@ impl Check<'_> {
             }
             let own = self.rows(Statement::new(
                 "SELECT version FROM policy_version WHERE partner_id = $1 AND policy_id = $2 LIMIT 1",
-                vec![id.into(), policy_id.as_str().into()],
+                args![id, policy_id.as_str()],
             ))?;
             if own.is_empty() && Policy::template(policy_id).is_none() {
                 faults.push(format!("there is no policy \"{policy_id}\""));

@@ -5,8 +5,7 @@ use super::others::identity;
 use super::{CLOCK_SLACK_MS, Check, spelled};
 use crate::limits::ENDPOINTS_PER_PARTNER;
 use crate::model::{EndpointId, EventId, PartnerId, Recovery, RecoveryStatus};
-use crate::store::commit::int;
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, Statement, StoreError, args};
 use crate::store::recoveries;
 
 impl Check<'_> {
@@ -82,7 +81,7 @@ impl Check<'_> {
         }
         let next = self.rows(Statement::new(
             "SELECT id FROM event WHERE partner_id = $1 AND seq = $2",
-            vec![owner.into(), int(reached_seq + 1)],
+            args![owner, reached_seq + 1],
         ))?;
         let next: Option<EventId> = next.first().map(|row| row.id(0)).transpose()?;
         let over = reached_seq == through_seq || next.is_some_and(|id| recovery.is_past(&id));
@@ -109,13 +108,7 @@ impl Check<'_> {
         let beyond = EventId::new(recovery.until.plus_ms(1), [0; 10]);
         let rows = self.rows(Statement::new(
             "SELECT COUNT(*) FROM event WHERE partner_id = $1 AND seq > $2 AND seq <= $3 AND id >= $4 AND id < $5",
-            vec![
-                owner.into(),
-                int(recovery.after_seq),
-                int(recovery.reached_seq),
-                (&first).into(),
-                (&beyond).into(),
-            ],
+            args![owner, recovery.after_seq, recovery.reached_seq, &first, &beyond],
         ))?;
         rows.first().map_or(Ok(0), |row| row.size(0))
     }
@@ -127,7 +120,7 @@ impl Check<'_> {
     ) -> Result<bool, StoreError> {
         let rows = self.rows(Statement::new(
             "SELECT COUNT(*) FROM endpoint WHERE id = $1 AND partner_id = $2",
-            vec![endpoint_id.into(), owner.into()],
+            args![endpoint_id, owner],
         ))?;
         rows.first().map_or(Ok(false), |row| Ok(row.int(0)? > 0))
     }

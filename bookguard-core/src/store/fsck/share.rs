@@ -4,7 +4,7 @@ use super::others::{MISSPELLED, identity};
 use super::{Check, spelled};
 use crate::limits::{DAY_MS, SHARE_DAYS, SHARE_VIEWS};
 use crate::model::ShareId;
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, Statement, StoreError, args};
 use crate::store::shares;
 
 impl Check<'_> {
@@ -44,7 +44,7 @@ impl Check<'_> {
         );
         let bookings = self.rows(Statement::new(
             "SELECT COUNT(*) FROM booking WHERE id = $1",
-            vec![(&share.booking_id).into()],
+            args![&share.booking_id],
         ))?;
         if bookings.first().map_or(Ok(0), |row| row.int(0))? == 0 {
             let detail = "the booking does not exist";

@@ -10,7 +10,7 @@ use super::{Check, PAGE};
 use crate::engine::change::StoredStamp;
 use crate::evidence::Anchor;
 use crate::ledger::{Checkpoint, LeafKind};
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, Statement, StoreError, args};
 use crate::store::read::entries_where;
 use crate::store::{stamps, tree};
 
@@ -19,7 +19,7 @@ impl Check<'_> {
     pub(super) fn stamps(&mut self, names: &Names, head: &str) -> Result<(), StoreError> {
         let mut after = -1;
         loop {
-            let args = vec![after.into(), PAGE.into()];
+            let args = args![after, PAGE];
             let rows = self.rows(Statement::new(stamps::ALL, args))?;
             let Some(last) = rows.last() else { break };
             after = last.int(0)?;
@@ -53,7 +53,7 @@ impl Check<'_> {
     ) -> Result<Result<(), String>, StoreError> {
         let rows = self.rows(Statement::new(
             entries_where!("idx = $1"),
-            vec![i64::try_from(stamp.leaf).unwrap_or(i64::MAX).into()],
+            args![stamp.leaf],
         ))?;
         let Some(row) = rows.first() else {
             return Ok(Err("the entry that commits to it is missing".to_owned()));

@@ -12,7 +12,7 @@ use super::address::Address;
 use super::{Conn, Postgres, Role};
 use crate::engine::lease::Node;
 use crate::model::Timestamp;
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, Statement, StoreError, args};
 use crate::store::{LiveNode, NodeRegistry};
 
 /// The class of these locks among all that programs take on the same database.
@@ -51,7 +51,7 @@ impl NodeRegistry for Locks {
     fn call(&mut self, own: Node) -> Result<BTreeSet<Node>, StoreError> {
         let mut present = self.present()?;
         if !present.contains(&own) {
-            let lock = vec![NODES.into(), i64::from(own.number()).into()];
+            let lock = args![NODES, own.number()];
             self.0.one(Statement::new(TAKE, lock))?;
             // Read again, so that this node knows only what the others can see too.
             present = self.present()?;
@@ -62,7 +62,7 @@ impl NodeRegistry for Locks {
     fn nodes(&mut self) -> Result<Vec<LiveNode>, StoreError> {
         let rows = self
             .0
-            .one(Statement::new(NODES_WITH_SESSIONS, vec![NODES.into()]))?;
+            .one(Statement::new(NODES_WITH_SESSIONS, args![NODES]))?;
         let nodes = rows.rows.iter().map(live_node);
         nodes.filter_map(Result::transpose).collect()
     }
@@ -70,7 +70,7 @@ impl NodeRegistry for Locks {
 
 impl Locks {
     fn present(&mut self) -> Result<BTreeSet<Node>, StoreError> {
-        let rows = self.0.one(Statement::new(PRESENT, vec![NODES.into()]))?;
+        let rows = self.0.one(Statement::new(PRESENT, args![NODES]))?;
         let numbers = rows.rows.iter().map(|row| row.int(0));
         numbers
             .filter_map(|number| number.map(Node::of).transpose())

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the tables and columns are those of the schema, except `LEFT_BEHIND`. A test compares them.
 
-use crate::store::conn::{Arg, Cell, Conn, Row, Statement, StoreError, insert};
+use crate::store::conn::{Arg, Cell, Conn, Row, Statement, StoreError, args, insert};
 
 /// The rows of one page: some ten megabytes with the largest documents allowed.
 const PAGE: i64 = 500;
@@ -126,7 +126,7 @@ impl Table {
     /// # Errors
     /// If the database cannot be read.
     pub fn is_empty(&self, conn: &mut dyn Conn) -> Result<bool, StoreError> {
-        let one = conn.one(Statement::new(self.first, vec![Arg::Int(1)]))?;
+        let one = conn.one(Statement::new(self.first, args![1_i64]))?;
         Ok(one.rows.is_empty())
     }
 
