@@ -365,7 +365,7 @@ fn read_head(rows: &Rows) -> Result<Option<StoredHead>, StoreError> {
         },
         checkpoint: row.text(4)?.to_owned(),
         moved_to: row.maybe_text(5)?.map(str::to_owned),
-        written: Timestamp::from_ms(row.int(6)?),
+        written: row.time(6)?,
         lacking: row.maybe_text(7)?.map_or(Ok(Vec::new()), read_lacking)?,
     }))
 }

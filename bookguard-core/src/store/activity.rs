@@ -51,16 +51,8 @@ impl Reader<'_> {
         (from, until): (Timestamp, Timestamp),
         most: u32,
     ) -> Read<u64> {
-        let row = self.first(
-            BOOKINGS,
-            args![
-                partner_id,
-                BookingId::earliest(from),
-                BookingId::earliest(until),
-                most,
-            ],
-        )?;
-        row.map_or(Ok(0), |row| row.size(0))
+        let [from, until] = [from, until].map(BookingId::earliest);
+        self.count(BOOKINGS, args![partner_id, from, until, most])
     }
 
     /// A partner's events, newest first, back to `since` or until [`DELIVERIES_EXAMINED`] deliveries were examined. `live`
@@ -121,8 +113,7 @@ impl Reader<'_> {
     /// The number of deliveries to an endpoint that wait for an attempt, `most` at most. The index alone has it; whether they
     /// failed before is in their rows, which lie all over the table.
     pub fn waiting_for(&mut self, endpoint_id: &EndpointId, most: u32) -> Read<u64> {
-        let row = self.first(WAITING, args![endpoint_id, most])?;
-        row.map_or(Ok(0), |row| row.size(0))
+        self.count(WAITING, args![endpoint_id, most])
     }
 
     /// The number of a partner's keys about whose expiry it must be warned. A key whose end was moved does not count: whoever

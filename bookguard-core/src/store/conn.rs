@@ -52,6 +52,21 @@ pub(crate) trait Conn: Send {
         let mut results = self.run(std::slice::from_ref(&statement))?;
         Ok(results.pop().unwrap_or_default())
     }
+
+    /// The rows of a query.
+    fn all(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Result<Vec<Row>, StoreError> {
+        Ok(self.one(Statement::new(sql, args))?.rows)
+    }
+
+    /// The first row of a query, if it has any.
+    fn first(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Result<Option<Row>, StoreError> {
+        Ok(self.all(sql, args)?.into_iter().next())
+    }
+
+    /// The number that a query counts.
+    fn count(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Result<u64, StoreError> {
+        self.first(sql, args)?.map_or(Ok(0), |row| row.size(0))
+    }
 }
 
 /// Does `work` in a transaction of its own. After an error nothing of it is kept, as for [`Conn::commit`].
@@ -274,6 +289,22 @@ impl Row {
             Some(Cell::Null) => Ok(None),
             _ => self.int(column).map(Some),
         }
+    }
+
+    /// The time in a column, which holds its milliseconds.
+    ///
+    /// # Errors
+    /// As [`Self::int`].
+    pub fn time(&self, column: usize) -> Result<Timestamp, StoreError> {
+        self.int(column).map(Timestamp::from_ms)
+    }
+
+    /// The time in a column; `None` for null.
+    ///
+    /// # Errors
+    /// As [`Self::maybe_int`].
+    pub fn maybe_time(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.maybe_int(column)?.map(Timestamp::from_ms))
     }
 
     pub fn is_null(&self, column: usize) -> bool {

@@ -58,15 +58,26 @@ pub(super) enum Stored {
 
 /// What the columns of a session hold.
 pub(super) struct Columns {
-    id: ConsoleSessionId,
+    pub id: ConsoleSessionId,
     /// None if it is the operator's.
-    partner_id: Option<PartnerId>,
-    key_id: Vec<u8>,
+    pub partner_id: Option<PartnerId>,
+    pub key_id: Vec<u8>,
     hash: [u8; 32],
-    started_at: Option<Timestamp>,
-    expires_at: Timestamp,
-    ended_at: Option<Timestamp>,
-    body: String,
+    /// As the id has it, so without a column.
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub expires_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    pub body: String,
+}
+
+impl Stored {
+    pub(super) fn columns(&self) -> Columns {
+        match self {
+            Self::Partner(stored) => stored.into(),
+            Self::Operator(stored) => stored.into(),
+        }
+    }
 }
 
 impl From<&StoredConsoleSession> for Columns {
@@ -77,6 +88,7 @@ impl From<&StoredConsoleSession> for Columns {
             partner_id: Some(stored.partner_id),
             key_id: session.api_key_id.as_bytes().to_vec(),
             hash: stored.hash,
+            created_at: session.created_at,
             started_at: session.started_at,
             expires_at: session.expires_at,
             ended_at: session.ended_at,
@@ -93,6 +105,7 @@ impl From<&StoredOperatorSession> for Columns {
             partner_id: None,
             key_id: session.operator_key_id.as_bytes().to_vec(),
             hash: stored.hash,
+            created_at: session.created_at,
             started_at: session.started_at,
             expires_at: session.expires_at,
             ended_at: session.ended_at,
@@ -179,15 +192,12 @@ pub(super) fn document(row: &Row, seal: &Seal) -> Result<(Stored, bool), StoreEr
             hash: row.bytes(3)?,
         }),
     };
-    let columns = match &stored {
-        Stored::Partner(stored) => Columns::from(stored),
-        Stored::Operator(stored) => Columns::from(stored),
-    };
+    let columns = stored.columns();
     let genuine = columns.id == row.id(0)?
         && columns.key_id == row.blob(2)?
-        && columns.started_at.map(Timestamp::ms) == row.maybe_int(4)?
-        && columns.expires_at.ms() == row.int(5)?
-        && columns.ended_at.map(Timestamp::ms) == row.maybe_int(6)?
+        && columns.started_at == row.maybe_time(4)?
+        && columns.expires_at == row.time(5)?
+        && columns.ended_at == row.maybe_time(6)?
         && mac(seal, &columns, row.text(7)?)[..] == *row.blob(8)?;
     Ok((stored, genuine))
 }

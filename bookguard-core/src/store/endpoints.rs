@@ -109,9 +109,9 @@ pub(crate) fn health(row: &Row, from: usize) -> Result<EndpointHealth, StoreErro
             *status
         },
         failures,
-        failing_since: row.maybe_int(from + 2)?.map(Timestamp::from_ms),
-        probe_at: row.maybe_int(from + 3)?.map(Timestamp::from_ms),
-        unverified_since: row.maybe_int(from + 4)?.map(Timestamp::from_ms),
+        failing_since: row.maybe_time(from + 2)?,
+        probe_at: row.maybe_time(from + 3)?,
+        unverified_since: row.maybe_time(from + 4)?,
     })
 }
 
@@ -157,7 +157,7 @@ pub(super) fn read_unverified_deleted(
     _: &Loading<'_>,
     row: &Row,
 ) -> Read<()> {
-    let deleted = Timestamp::from_ms(row.int(1)?);
+    let deleted = row.time(1)?;
     let last = work.unverified_deleted.entry(row.id(0)?).or_insert(deleted);
     *last = deleted.max(*last);
     Ok(())
@@ -187,8 +187,8 @@ pub(super) fn read_of_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row)
 /// The term of a secret, from the columns made and from, which begin at `from`.
 pub(crate) fn term(row: &Row, from: usize) -> Result<SecretTerm, StoreError> {
     Ok(SecretTerm {
-        made: Timestamp::from_ms(row.int(from)?),
-        from: Timestamp::from_ms(row.int(from + 1)?),
+        made: row.time(from)?,
+        from: row.time(from + 1)?,
     })
 }
 

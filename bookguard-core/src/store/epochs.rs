@@ -42,14 +42,12 @@ impl Store {
     /// As listed by [`StoreError`].
     pub fn mapping(&self) -> Result<Mapping, StoreError> {
         let mut conn = self.reader()?;
-        let latest = conn.one(Statement::new(LATEST, vec![]))?.rows;
-        let latest = latest.first().map(epoch).transpose()?;
+        let latest = conn.first(LATEST, vec![])?;
+        let latest = latest.as_ref().map(epoch).transpose()?;
         let covered = latest.map_or(0, |latest| latest.epoch.tree_size);
-        let waiting = conn.one(Statement::new(FIRST, args![covered]))?.rows;
-        Ok(Mapping {
-            covered,
-            waiting: waiting.first().map_or(Ok(None), written)?,
-        })
+        let waiting = conn.first(FIRST, args![covered])?;
+        let waiting = waiting.as_ref().map_or(Ok(None), written)?;
+        Ok(Mapping { covered, waiting })
     }
 }
 

@@ -306,11 +306,8 @@ impl Reader<'_> {
 
     /// The number of a partner's latest event; 0 if it has none.
     pub fn last_event(&mut self, partner_id: &PartnerId) -> Read<u64> {
-        let row = self.first(
-            "SELECT events FROM partner WHERE id = $1",
-            args![partner_id],
-        )?;
-        row.map_or(Ok(0), |row| row.size(0))
+        let sql = "SELECT events FROM partner WHERE id = $1";
+        self.count(sql, args![partner_id])
     }
 
     fn log_piece(

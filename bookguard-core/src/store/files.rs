@@ -53,7 +53,7 @@ pub(super) fn state(row: &Row) -> Result<FileState, StoreError> {
             .ok_or_else(|| StoreError::Corrupt(format!("a file has media type {media}")))?,
         crc: number(3)?,
         parts: number(4)?,
-        at: Timestamp::from_ms(row.int(5)?),
+        at: row.time(5)?,
     })
 }
 
@@ -154,30 +154,26 @@ pub(crate) fn list_erasures(conn: &mut dyn Conn, list: &ErasureList) -> Result<b
 
 /// Whether the ledger has the entry that records this erasure.
 pub(super) fn records(conn: &mut dyn Conn, listed: &ListedErasure) -> Read<bool> {
-    let entry = Statement::new("SELECT leaf FROM entry WHERE idx = $1", args![listed.index]);
-    let rows = conn.one(entry)?.rows;
-    let leaf = rows.first().map(|row| row.blob(0)).transpose()?;
+    let sql = "SELECT leaf FROM entry WHERE idx = $1";
+    let row = conn.first(sql, args![listed.index])?;
+    let leaf = row.as_ref().map(|row| row.blob(0)).transpose()?;
     Ok(leaf.is_some_and(|leaf| leaf_hash(leaf).to_string() == listed.leaf))
 }
 
 /// Erasures that the ledger records after this place in it, oldest first, a page of them.
 fn recorded_erasures(conn: &mut dyn Conn, after: Option<u64>) -> Read<Vec<ListedErasure>> {
-    let page = Statement::new(
+    let rows = conn.all(
         "SELECT e.idx, e.booking_id, e.leaf, e.facts, b.partner_id, (SELECT origin FROM head WHERE id = 1) FROM entry e \
          JOIN booking b ON b.id = e.booking_id WHERE e.kind = 'evidence.erased' AND e.idx > $1 ORDER BY e.idx LIMIT 100",
         args![after.map_or(Arg::Int(-1), Arg::from)],
-    );
-    let rows = conn.one(page)?.rows;
+    )?;
     let mut listed = Vec::new();
     for row in &rows {
         let erasure: Erasure = row.json(3)?;
         let booking_id: BookingId = row.id(1)?;
-        let entries = Statement::new(
-            "SELECT seq, leaf FROM entry WHERE booking_id = $1 ORDER BY seq",
-            args![&booking_id],
-        );
+        let sql = "SELECT seq, leaf FROM entry WHERE booking_id = $1 ORDER BY seq";
         let mut leaves = HashMap::new();
-        for entry in &conn.one(entries)?.rows {
+        for entry in &conn.all(sql, args![&booking_id])? {
             leaves.insert(entry.size(0)?, leaf_hash(entry.blob(1)?).to_string());
         }
         let values = erasure.values.iter();

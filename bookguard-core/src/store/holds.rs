@@ -10,7 +10,7 @@ use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
 use crate::evidence::{Hold, StoredHold};
 use crate::limits;
-use crate::model::{BookingId, HoldId, PartnerId, Timestamp};
+use crate::model::{BookingId, HoldId, PartnerId};
 use crate::seal::Seal;
 
 /// A query for holds with the columns that [`document`] takes.
@@ -83,7 +83,7 @@ pub(super) fn document(row: &Row, seal: &Seal) -> Result<(StoredHold, bool), Sto
     };
     let hold = &stored.hold;
     let genuine = (hold.hold_id, hold.booking_id) == (row.id(0)?, row.id(1)?)
-        && hold.released_at.map(Timestamp::ms) == row.maybe_int(3)?
+        && hold.released_at == row.maybe_time(3)?
         && mac(seal, &stored, row.text(4)?)[..] == *row.blob(5)?;
     Ok((stored, genuine))
 }

@@ -83,7 +83,7 @@ impl Reader<'_> {
         let args = args![since, &key, now, rows];
         let rows = self.all(NOTICES, args)?;
         rows.iter()
-            .map(|row| Ok((Timestamp::from_ms(row.int(0)?), row.id(1)?, row.id(2)?)))
+            .map(|row| Ok((row.time(0)?, row.id(1)?, row.id(2)?)))
             .collect()
     }
 }
@@ -147,15 +147,15 @@ pub(super) fn state(row: &Row, seal: &Seal) -> Result<Option<KeyState>, StoreErr
         partner_id,
         key,
         lives_ms: made.lives_ms(),
-        notice_at: row.maybe_int(9)?.map(Timestamp::from_ms),
+        notice_at: row.maybe_time(9)?,
     }))
 }
 
 /// The key as its row describes it, whether the row is genuine or not.
 pub(super) fn document(row: &Row) -> Result<ApiKey, StoreError> {
     let mut key: ApiKey = row.json(4)?;
-    key.revoked_at = row.maybe_int(3)?.map(Timestamp::from_ms);
-    key.expires_at = row.maybe_int(7)?.map(Timestamp::from_ms);
-    key.last_used_at = row.maybe_int(8)?.map(Timestamp::from_ms);
+    key.revoked_at = row.maybe_time(3)?;
+    key.expires_at = row.maybe_time(7)?;
+    key.last_used_at = row.maybe_time(8)?;
     Ok(key)
 }

@@ -14,6 +14,7 @@ use super::files::{self, read_arriving, read_file};
 use super::holds::{self, read_held_event, read_hold};
 use super::keys::{self, keys_where};
 use super::operator_keys::{self, read_operator_key};
+use super::read::Read;
 use super::recoveries::{self, read_recovery};
 use super::shares::{self, read_share};
 use super::{
@@ -102,15 +103,21 @@ fn read_all(
     found: &[Rows],
     loading: &Loading<'_>,
     work: &mut BatchState,
-) -> Result<(), StoreError> {
+) -> Read<()> {
     let mut again = Asked::default();
-    for (Reading { reader, readable }, rows) in readings.into_iter().zip(found) {
+    for (reading, rows) in readings.into_iter().zip(found) {
+        let reader = reading.reader;
         let before = work.left_out.len();
         for row in &rows.rows {
-            reader(work, loading, row)?;
+            let read = reader(work, loading, row);
+            match reading.leaves_out {
+                true => unless_damaged(work, row, read)?,
+                false => read?,
+            }
         }
+        let readable = reading.readable;
         if let Some(readable) = readable.filter(|_| work.left_out.len() > before) {
-            again.add(readable, reader);
+            again.push(readable, reader, true, None);
         }
     }
     if again.statements.is_empty() {
@@ -130,27 +137,36 @@ struct Asked {
 /// How the rows of a statement are read.
 struct Reading {
     reader: RowLoader,
+    /// Whether rows that cannot be read are left out.
+    leaves_out: bool,
     /// The same statement without unreadable rows, which is asked only if there are some: they stay as they are, and would otherwise
     /// take the places of others in every batch.
     readable: Option<Statement<'static>>,
 }
 
 impl Asked {
-    fn add(&mut self, statement: Statement<'static>, reader: RowLoader) {
+    fn push(
+        &mut self,
+        statement: Statement<'static>,
+        reader: RowLoader,
+        leaves_out: bool,
+        readable: Option<Statement<'static>>,
+    ) {
         self.statements.push(statement);
         self.readings.push(Reading {
             reader,
-            readable: None,
+            leaves_out,
+            readable,
         });
+    }
+
+    fn add(&mut self, statement: Statement<'static>, reader: RowLoader) {
+        self.push(statement, reader, false, None);
     }
 
     /// Asks for rows of which some may be unreadable.
     fn damageable(&mut self, [all, readable]: [Statement<'static>; 2], reader: RowLoader) {
-        self.statements.push(all);
-        self.readings.push(Reading {
-            reader,
-            readable: Some(readable),
-        });
+        self.push(all, reader, true, Some(readable));
     }
 
     fn one(&mut self, sql: &'static str, args: Vec<Arg<'static>>, read: RowLoader) {
@@ -306,7 +322,7 @@ impl Loading<'_> {
     }
 }
 
-pub(super) type RowLoader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), StoreError>;
+pub(super) type RowLoader = fn(&mut BatchState, &Loading<'_>, &Row) -> Read<()>;
 
 const PARTNERS: &str = "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, file_bytes, quota FROM partner WHERE id IN ({})";
 
@@ -363,7 +379,7 @@ macro_rules! deliveries {
     };
 }
 
-/// A query for deliveries with their events and endpoints, as [`add_due`] takes them, and the same without unreadable rows.
+/// A query for deliveries with their events and endpoints, as [`read_due`] takes them, and the same without unreadable rows.
 macro_rules! due {
     ($where:literal) => {
         [
@@ -592,7 +608,7 @@ fn read_booking(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
 }
 
 /// Reads the state of a booking's chain, from the columns stream, entries and tip, which begin at `from`.
-fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Result<(), StoreError> {
+fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Read<()> {
     let chain = ChainState {
         stream: row.bytes(from)?,
         entries: row.size(from + 1)?,
@@ -625,10 +641,7 @@ fn read_item(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
 }
 
 /// Adds the fact of an entry, in the order of the ledger.
-fn add_logged<T: DeserializeOwned>(
-    known: &mut Vec<Logged<T>>,
-    row: &Row,
-) -> Result<(), StoreError> {
+fn add_logged<T: DeserializeOwned>(known: &mut Vec<Logged<T>>, row: &Row) -> Read<()> {
     let place = place(row, 1, 2)?;
     let after = known.partition_point(|known| known.place.index < place.index);
     let fact = row.json(3)?;
@@ -655,12 +668,7 @@ fn read_deleted(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
 
 /// Adds an event, from the columns partner, type, retries, body, pruned, digest, number and booking, which begin at
 /// `from`.
-fn add_event(
-    work: &mut BatchState,
-    event_id: EventId,
-    row: &Row,
-    from: usize,
-) -> Result<(), StoreError> {
+fn add_event(work: &mut BatchState, event_id: EventId, row: &Row, from: usize) -> Read<()> {
     let state = EventState {
         partner_id: row.id(from)?,
         event_type: event_type(row.int(from + 1)?)?,
@@ -698,14 +706,14 @@ pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreErr
             .ok_or_else(|| StoreError::Corrupt(format!("a delivery has phase {phase}")))?,
         attempts: u32::try_from(row.size(from + 1)?).unwrap_or(u32::MAX),
         counted_attempts: u32::try_from(row.size(from + 2)?).unwrap_or(u32::MAX),
-        due: row.maybe_int(from + 3)?.map(Timestamp::from_ms),
+        due: row.maybe_time(from + 3)?,
         lease: row.maybe_int(from + 4)?,
         settled_leaf: match row.maybe_int(from + 5)? {
             Some(_) => Some(row.size(from + 5)?),
             None => None,
         },
-        begun: row.maybe_int(from + 6)?.map(Timestamp::from_ms),
-        since: row.maybe_int(from + 7)?.map(Timestamp::from_ms),
+        begun: row.maybe_time(from + 6)?,
+        since: row.maybe_time(from + 7)?,
     })
 }
 
@@ -720,11 +728,6 @@ fn read_delivery(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> 
 }
 
 fn read_due(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
-    let read = add_due(work, row);
-    unless_damaged(work, row, read)
-}
-
-fn add_due(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
     let (event_id, endpoint_id): (EventId, EndpointId) = (row.id(0)?, row.id(1)?);
     let state = delivery(row, 2)?;
     add_event(work, event_id, row, 10)?;
@@ -743,11 +746,6 @@ fn add_due(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
 }
 
 fn read_lapsed(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
-    let read = add_lapsed(work, row);
-    unless_damaged(work, row, read)
-}
-
-fn add_lapsed(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
     let name = (row.id(0)?, row.id(1)?);
     work.deliveries.insert(name, delivery(row, 2)?);
     work.lapsed.insert(name);
@@ -755,11 +753,6 @@ fn add_lapsed(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
 }
 
 fn read_dropped(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
-    let read = add_dropped(work, row);
-    unless_damaged(work, row, read)
-}
-
-fn add_dropped(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
     let name: (EventId, EndpointId) = (row.id(0)?, row.id(1)?);
     work.deliveries.insert(name, delivery(row, 2)?);
     work.deleted.insert(name.1);
@@ -767,11 +760,7 @@ fn add_dropped(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
 }
 
 /// Leaves out a delivery that cannot be read. No command names it, and the others must not wait for its repair.
-fn unless_damaged(
-    work: &mut BatchState,
-    row: &Row,
-    read: Result<(), StoreError>,
-) -> Result<(), StoreError> {
+fn unless_damaged(work: &mut BatchState, row: &Row, read: Read<()>) -> Read<()> {
     let Err(StoreError::Corrupt(why)) = read else {
         return read;
     };

@@ -10,7 +10,7 @@ use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
 use crate::engine::command::NewOperatorKey;
-use crate::model::{OperatorKey, OperatorKeyId, Timestamp};
+use crate::model::{OperatorKey, OperatorKeyId};
 use crate::seal::Seal;
 
 /// A query for operator keys with the columns that [`document`] takes. The argument follows the table's name.
@@ -87,7 +87,7 @@ pub(super) fn document(row: &Row, seal: &Seal) -> Result<(NewOperatorKey, bool),
     };
     let key = &stored.key;
     let genuine = key.operator_key_id == row.id(0)?
-        && key.revoked_at.map(Timestamp::ms) == row.maybe_int(2)?
+        && key.revoked_at == row.maybe_time(2)?
         && mac(seal, &stored, row.text(3)?)[..] == *row.blob(4)?;
     Ok((stored, genuine))
 }

@@ -5,6 +5,7 @@
 use super::conn::args;
 use super::endpoints::health;
 use super::read::{Read, Reader, waiting_endpoints};
+use super::schema;
 use crate::limits::{ENDPOINTS_COUNTED, ENDPOINTS_READ, LEASED_COUNTED, WAITING_COUNTED};
 use crate::model::{EndpointId, EndpointStatus, Timestamp};
 
@@ -23,11 +24,8 @@ pub struct WaitingDeliveries {
 impl Reader<'_> {
     /// The version of the database's schema.
     pub fn schema_version(&mut self) -> Read<u32> {
-        let row = self.first(
-            "SELECT COALESCE(MAX(version), 0) FROM schema_version",
-            vec![],
-        )?;
-        let version = row.map_or(Ok(0), |row| row.int(0))?;
+        let version = self.ask(schema::version_statement())?;
+        let version = version.rows.first().map_or(Ok(0), |row| row.int(0))?;
         Ok(u32::try_from(version).unwrap_or(u32::MAX))
     }
 
@@ -71,11 +69,9 @@ impl Reader<'_> {
 
     /// The number of deliveries that nodes hold, [`LEASED_COUNTED`] at most.
     pub fn leased_deliveries(&mut self) -> Read<u64> {
-        let row = self.first(
-            "SELECT COUNT(*) FROM (SELECT 1 FROM delivery WHERE lease IS NOT NULL LIMIT $1) e",
-            args![LEASED_COUNTED],
-        )?;
-        row.map_or(Ok(0), |row| row.size(0))
+        let sql =
+            "SELECT COUNT(*) FROM (SELECT 1 FROM delivery WHERE lease IS NOT NULL LIMIT $1) e";
+        self.count(sql, args![LEASED_COUNTED])
     }
 
     /// The statuses of the endpoints after `after`, and where the next page begins. Deleted endpoints are left out.

@@ -19,7 +19,7 @@ pub(super) const LATEST: &str = "SELECT partner_id, policy_id, version, made_ms,
 pub(super) fn read_latest(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let latest = LatestPolicy {
         version: number(row, 2)?,
-        made_at: Timestamp::from_ms(row.int(3)?),
+        made_at: row.time(3)?,
         hash: policy_hash(row, 4)?,
     };
     if let Some(state) = work.partners.get_mut(&row.id(0)?) {
@@ -59,7 +59,7 @@ pub(super) fn policy_set_version(
 ) -> Result<PolicySetVersion, StoreError> {
     Ok(PolicySetVersion {
         versions: row.size(policies)?,
-        put_at: Timestamp::from_ms(row.int(put_ms)?),
+        put_at: row.time(put_ms)?,
     })
 }
 
@@ -156,7 +156,7 @@ impl Reader<'_> {
 fn kept(row: &Row) -> Read<KeptPolicy> {
     let policy: Policy = known_policy(row.text(1)?)?;
     Ok(KeptPolicy {
-        made_at: Timestamp::from_ms(row.int(0)?),
+        made_at: row.time(0)?,
         policy,
     })
 }

@@ -209,6 +209,11 @@ impl<'a> Reader<'a> {
         Ok(self.all(sql, args)?.into_iter().next())
     }
 
+    /// The number that a query counts; 0 if it has no row.
+    pub(super) fn count(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<u64> {
+        self.first(sql, args)?.map_or(Ok(0), |row| row.size(0))
+    }
+
     /// The first `rows` that `read` makes of a query's rows below `before`, newest first. Rows for which it returns `None`,
     /// because they are not genuine, are passed over. The id is the rows' first column, and `sql` takes it and the limit after `args`.
     pub(super) fn genuine<N: Noun, T>(
@@ -781,11 +786,10 @@ pub(crate) fn continuations(conn: &mut dyn Conn) -> Read<Vec<StoredEntry>> {
 
 /// The rows of [`continuations`].
 pub(crate) fn own_entries(conn: &mut dyn Conn) -> Read<Vec<Row>> {
-    let rows = conn.one(Statement::new(
+    conn.all(
         entries_where!("kind = 'log.continued' ORDER BY idx LIMIT $1"),
         args![CONTINUATIONS],
-    ))?;
-    Ok(rows.rows)
+    )
 }
 
 pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {

@@ -111,8 +111,8 @@ pub(super) fn document(row: &Row, seal: &Seal) -> Result<(StoredShare, bool), St
     };
     let share = &stored.share;
     let genuine = (share.share_id, share.booking_id) == (row.id(0)?, row.id(1)?)
-        && share.expires_at.ms() == row.int(3)?
-        && share.revoked_at.map(Timestamp::ms) == row.maybe_int(4)?
+        && share.expires_at == row.time(3)?
+        && share.revoked_at == row.maybe_time(4)?
         && mac(seal, &stored, row.text(5)?)[..] == *row.blob(6)?;
     Ok((stored, genuine))
 }

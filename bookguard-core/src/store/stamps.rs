@@ -87,11 +87,10 @@ impl Store {
     /// As listed by [`StoreError`].
     pub fn stamping(&self) -> Result<(Stamping, Option<Timestamp>), StoreError> {
         let mut conn = self.reader()?;
-        let conn = &mut *conn;
-        let row = conn.one(Statement::new(STAMPING, vec![]))?.rows;
-        let standing = row.first().map_or(Ok(Stamping::default()), stamping)?;
-        let row = conn.one(Statement::new(LATEST, vec![]))?.rows;
-        let last = row.first().map(stamp).transpose()?;
+        let row = conn.first(STAMPING, vec![])?;
+        let standing = row.map_or(Ok(Stamping::default()), |row| stamping(&row))?;
+        let row = conn.first(LATEST, vec![])?;
+        let last = row.as_ref().map(stamp).transpose()?;
         Ok((standing, last.map(|stamp| stamp.time)))
     }
 }
@@ -113,7 +112,7 @@ pub(super) fn stamp(row: &Row) -> Read<StoredStamp> {
     Ok(StoredStamp {
         leaf: row.size(0)?,
         size: row.size(1)?,
-        time: Timestamp::from_ms(row.int(2)?),
+        time: row.time(2)?,
         checkpoint: row.text(3)?.to_owned(),
         response: row.blob(4)?.to_vec(),
     })
@@ -121,7 +120,7 @@ pub(super) fn stamp(row: &Row) -> Read<StoredStamp> {
 
 fn stamping(row: &Row) -> Read<Stamping> {
     Ok(Stamping {
-        next: Timestamp::from_ms(row.int(0)?),
+        next: row.time(0)?,
         asked: u32::try_from(row.size(1)?).unwrap_or(u32::MAX),
         trouble: row.maybe_text(2)?.map(str::to_owned),
     })

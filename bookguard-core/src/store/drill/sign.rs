@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::conn::{Conn, Statement, StoreError, args, insert};
+use super::super::conn::{Conn, Row, Statement, StoreError, args, insert};
 use super::super::head;
 use crate::key_file::LedgerKey;
 use crate::ledger::event::{Opening, salts, seal};
@@ -15,24 +15,21 @@ const PAGE: i64 = 1_000;
 pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError> {
     let stored = head(conn)?.ok_or_else(|| fault("the log has no head"))?;
     let signer = key.signer_as(&stored.origin).map_err(fault)?;
-    let mut kept = conn.one(Statement::new(
-        "SELECT size FROM checkpoint ORDER BY size DESC",
-        vec![],
-    ))?;
+    let mut kept = conn.all("SELECT size FROM checkpoint ORDER BY size DESC", vec![])?;
     let mut tree = Tree::empty();
     // The last leaf of each stream, and the booking to which the stream belongs.
     let mut tips: HashMap<[u8; 16], (Hash, Option<[u8; 16]>)> = HashMap::new();
     let (mut next, mut written) = (0_i64, 0_i64);
     conn.run(&[Statement::new("DELETE FROM tile", vec![])])?;
     loop {
-        let rows = conn.one(Statement::new(
+        let rows = conn.all(
             "SELECT idx, booking_id, leaf, kind, seed, facts FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
             args![next, PAGE],
-        ))?;
-        let Some(last) = rows.rows.last() else { break };
+        )?;
+        let Some(last) = rows.last() else { break };
         next = last.int(0)? + 1;
         let mut tiles = BTreeMap::new();
-        for row in &rows.rows {
+        for row in &rows {
             let old = row.blob(2)?;
             let mut leaf = Leaf::parse(old).map_err(fault)?;
             let kind: LeafKind = row.text(3)?.parse().map_err(fault)?;
@@ -59,11 +56,8 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
                 tiles.insert((tile.level, tile.index), tile);
             }
             written = leaf.t;
-            while kept
-                .rows
-                .pop_if(|row| row.size(0) == Ok(tree.size()))
-                .is_some()
-            {
+            let is_here = |row: &mut Row| row.size(0) == Ok(tree.size());
+            while kept.pop_if(is_here).is_some() {
                 sign(conn, &signer, &tree)?;
             }
         }

@@ -587,7 +587,7 @@ fn hide(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let (mut size, mut written, mut hidden) = (0_i64, 0, None);
     loop {
         let sql = "SELECT leaf, booking_id FROM entry WHERE idx >= $1 ORDER BY idx LIMIT 1000";
-        let some = rows.ask(sql, args![size])?;
+        let some = rows.conn.all(sql, args![size])?;
         if some.is_empty() {
             break;
         }
@@ -629,7 +629,7 @@ fn hide(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let seq = i64::try_from(seq).map_err(|e| fault(&e))?;
     let args = args![size, seq, bytes, &sealed.seed, sealed.members.as_str()];
     rows.change(sql, args)?;
-    rows.ask("DELETE FROM map_page", vec![])?;
+    rows.conn.all("DELETE FROM map_page", vec![])?;
     let pages: Vec<(Vec<u8>, Vec<u8>)> = pages
         .changed()
         .map(|(id, page)| (id.to_bytes(), page.to_bytes()))

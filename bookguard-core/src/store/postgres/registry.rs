@@ -60,18 +60,16 @@ impl NodeRegistry for Locks {
     }
 
     fn nodes(&mut self) -> Result<Vec<LiveNode>, StoreError> {
-        let rows = self
-            .0
-            .one(Statement::new(NODES_WITH_SESSIONS, args![NODES]))?;
-        let nodes = rows.rows.iter().map(live_node);
+        let rows = self.0.all(NODES_WITH_SESSIONS, args![NODES])?;
+        let nodes = rows.iter().map(live_node);
         nodes.filter_map(Result::transpose).collect()
     }
 }
 
 impl Locks {
     fn present(&mut self) -> Result<BTreeSet<Node>, StoreError> {
-        let rows = self.0.one(Statement::new(PRESENT, args![NODES]))?;
-        let numbers = rows.rows.iter().map(|row| row.int(0));
+        let rows = self.0.all(PRESENT, args![NODES])?;
+        let numbers = rows.iter().map(|row| row.int(0));
         numbers
             .filter_map(|number| number.map(Node::of).transpose())
             .collect()
@@ -83,9 +81,7 @@ fn live_node(row: &Row) -> Result<Option<LiveNode>, StoreError> {
     let Some(node) = Node::of(row.int(0)?) else {
         return Ok(None);
     };
-    let time = |column| -> Result<Option<Timestamp>, StoreError> {
-        Ok(row.maybe_int(column)?.map(Timestamp::from_ms))
-    };
+    let time = |column| -> Result<Option<Timestamp>, StoreError> { Ok(row.maybe_time(column)?) };
     let text = |column| -> Result<Option<String>, StoreError> {
         let text = row.maybe_text(column)?.filter(|text| !text.is_empty());
         Ok(text.map(str::to_owned))
