@@ -241,9 +241,8 @@ impl TamperedRows<'_> {
 
     /// The leaf of the booking's first entry.
     fn first_leaf(&mut self) -> Result<Vec<u8>, StoreError> {
-        let booking = self.scene.booking;
         let sql = "SELECT leaf FROM entry WHERE booking_id = $1 AND seq = 0";
-        Ok(self.row(sql, args![&booking])?.blob(0)?.to_vec())
+        Ok(self.row(sql, args![self.scene.booking])?.blob(0)?.to_vec())
     }
 }
 

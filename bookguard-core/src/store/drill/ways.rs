@@ -1,8 +1,8 @@
 //! The list of ways. To add one, add a value.
 
-use crate::store::conn::args;
 use std::collections::BTreeMap;
 
+use super::super::conn::args;
 use super::super::epochs;
 use super::Attacker::{Disk, DiskAndKey, Key, Messenger};
 use super::Backup::{AfterStamp, BeforeStamp, Last};
@@ -103,10 +103,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change the value of a booking in its row",
         &[Change(|rows| {
-            let booking = rows.scene.booking;
             let sql = "UPDATE booking SET body = REPLACE(body, '1200.5', '9200.5') \
                        WHERE id = $1 AND body LIKE '%1200.5%' RETURNING 1";
-            rows.change(sql, args![&booking])
+            rows.change(sql, args![rows.scene.booking])
         })],
         &[Verify, Packet],
     ),
@@ -127,10 +126,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change the frozen terms of a booking",
         &[Change(|rows| {
-            let booking = rows.scene.booking;
             let sql = "UPDATE booking SET terms = REPLACE(terms, '120050', '20050') \
                        WHERE id = $1 AND terms LIKE '%120050%' RETURNING 1";
-            rows.change(sql, args![&booking])
+            rows.change(sql, args![rows.scene.booking])
         })],
         &[Verify, Packet],
     ),
@@ -139,10 +137,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change the text of the policy that a booking is under",
         &[Change(|rows| {
-            let booking = rows.scene.booking;
             let sql = "UPDATE policy SET body = REPLACE(body, '10000', '9000') \
                        WHERE hash = (SELECT policy_hash FROM booking WHERE id = $1) AND body LIKE '%10000%' RETURNING 1";
-            rows.change(sql, args![&booking])
+            rows.change(sql, args![rows.scene.booking])
         })],
         &[Verify, Packet],
     ),
@@ -179,10 +176,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Delete the entry that records that a webhook was accepted",
         &[Change(|rows| {
-            let booking = rows.scene.other_booking;
             let sql =
                 "DELETE FROM entry WHERE booking_id = $1 AND kind = 'webhook.settled' RETURNING 1";
-            rows.change(sql, args![&booking])
+            rows.change(sql, args![rows.scene.other_booking])
         })],
         &[Verify, Packet, Mirror, TimeStamp],
     ),
@@ -289,10 +285,9 @@ pub const WAYS: &[Way] = &[
             Disk,
             "Give an API key more scopes",
             &[Change(|rows| {
-                let key = rows.scene.reading_key;
                 let sql = "UPDATE api_key SET body = REPLACE(body, 'bookings:read', 'bookings:write') \
                            WHERE id = $1 AND body LIKE '%bookings:read%' RETURNING 1";
-                rows.change(sql, args![&key])
+                rows.change(sql, args![rows.scene.reading_key])
             })],
             &[Verify, Server],
         ),
@@ -304,9 +299,8 @@ pub const WAYS: &[Way] = &[
             Disk,
             "Make a revoked API key work again",
             &[Change(|rows| {
-                let key = rows.scene.revoked_key;
                 let sql = "UPDATE api_key SET revoked_ms = NULL WHERE id = $1 RETURNING 1";
-                rows.change(sql, args![&key])
+                rows.change(sql, args![rows.scene.revoked_key])
             })],
             &[Verify, Server],
         ),
@@ -316,10 +310,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change what a webhook said",
         &[Change(|rows| {
-            let booking = rows.scene.other_booking;
             let sql = "UPDATE event SET body = CAST(REPLACE(CAST(body AS TEXT), '1200.5', '9200.5') AS BLOB) \
                        WHERE booking_id = $1 AND CAST(body AS TEXT) LIKE '%1200.5%' RETURNING 1";
-            rows.change(sql, args![&booking])
+            rows.change(sql, args![rows.scene.other_booking])
         })],
         &[Verify],
     ),
@@ -328,9 +321,8 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Make an accepted delivery look as if it was never attempted",
         &[Change(|rows| {
-            let endpoint = rows.scene.endpoint;
             let sql = "UPDATE delivery SET phase = 0, attempts = 0, settled_leaf = NULL WHERE endpoint_id = $1 RETURNING 1";
-            rows.change(sql, args![&endpoint])
+            rows.change(sql, args![rows.scene.endpoint])
         })],
         &[Verify, Packet],
     ),
@@ -339,10 +331,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change the stored file of an evidence item",
         &[Change(|rows| {
-            let partner = rows.scene.partner;
             let sql = "UPDATE file_part SET bytes = CAST(REPLACE(CAST(bytes AS TEXT), 'two', 'ten') AS BLOB) \
                        WHERE SUBSTR(file_id, 1, 16) = $1 RETURNING 1";
-            rows.change(sql, args![&partner])
+            rows.change(sql, args![rows.scene.partner])
         })],
         &[Verify],
     ),
@@ -493,10 +484,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Send a partner's webhooks to another address",
         &[Change(|rows| {
-            let endpoint = rows.scene.endpoint;
             let sql = "UPDATE endpoint SET body = REPLACE(body, 'receiver.example', 'attacker.example') \
                        WHERE id = $1 AND body LIKE '%receiver.example%' RETURNING 1";
-            rows.change(sql, args![&endpoint])
+            rows.change(sql, args![rows.scene.endpoint])
         })],
         &[],
     ),
@@ -505,10 +495,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change a partner's name and contact",
         &[Change(|rows| {
-            let partner = rows.scene.partner;
             let sql = "UPDATE partner SET body = REPLACE(body, 'drill.example', 'attacker.example') \
                        WHERE id = $1 AND body LIKE '%drill.example%' RETURNING 1";
-            rows.change(sql, args![&partner])
+            rows.change(sql, args![rows.scene.partner])
         })],
         &[],
     ),
@@ -517,9 +506,8 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Delete a record of the audit",
         &[Change(|rows| {
-            let partner = rows.scene.partner;
             let sql = "DELETE FROM audit WHERE partner_id = $1 RETURNING 1";
-            rows.change(sql, args![&partner])
+            rows.change(sql, args![rows.scene.partner])
         })],
         &[],
     ),
@@ -540,26 +528,23 @@ const OTHER_NAME: &str = "Other Trio";
 
 /// Changes the name in the booking's first fact.
 fn rename(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
-    let booking = rows.scene.booking;
     let sql = "UPDATE entry SET facts = REPLACE(facts, $1, $2) \
                WHERE booking_id = $3 AND seq = 0 AND facts LIKE '%' || $1 || '%' RETURNING 1";
-    rows.change(sql, args![NAME, OTHER_NAME, &booking])
+    rows.change(sql, args![NAME, OTHER_NAME, rows.scene.booking])
 }
 
 /// Changes it everywhere else.
 fn rename_copies(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
-    let booking = rows.scene.booking;
     let sql = "UPDATE booking SET body = REPLACE(body, $1, $2) WHERE id = $3 RETURNING 1";
-    rows.change(sql, args![NAME, OTHER_NAME, &booking])?;
+    rows.change(sql, args![NAME, OTHER_NAME, rows.scene.booking])?;
     let sql = "UPDATE event SET body = CAST(REPLACE(CAST(body AS TEXT), $1, $2) AS BLOB) WHERE booking_id = $3 RETURNING 1";
-    rows.change(sql, args![NAME, OTHER_NAME, &booking])
+    rows.change(sql, args![NAME, OTHER_NAME, rows.scene.booking])
 }
 
 /// Makes the leaf of the booking's first entry commit to what is stored.
 fn commit(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
-    let booking = rows.scene.booking;
     let sql = "SELECT leaf, kind, seed, facts FROM entry WHERE booking_id = $1 AND seq = 0";
-    let row = rows.row(sql, args![&booking])?;
+    let row = rows.row(sql, args![rows.scene.booking])?;
     let fault = |why: String| StoreError::Failed(why);
     let mut leaf = Leaf::parse(row.blob(0)?).map_err(|e| fault(e.to_string()))?;
     let kind = row.text(1)?.parse().map_err(|e| fault(format!("{e}")))?;
@@ -568,7 +553,7 @@ fn commit(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let bytes = leaf.encode().map_err(|e| fault(e.to_string()))?;
     let sql =
         "UPDATE entry SET leaf = $1 WHERE booking_id = $2 AND seq = 0 AND leaf <> $1 RETURNING 1";
-    rows.change(sql, args![bytes, &booking])
+    rows.change(sql, args![bytes, rows.scene.booking])
 }
 
 /// Puts the hash of the booking's first leaf into the lowest tile.
@@ -642,16 +627,14 @@ fn hide(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
 
 /// Where the booking's first entry is in the log.
 fn first(rows: &mut TamperedRows<'_>) -> Result<i64, StoreError> {
-    let booking = rows.scene.booking;
     let sql = "SELECT idx FROM entry WHERE booking_id = $1 AND seq = 0";
-    rows.row(sql, args![&booking])?.int(0)
+    rows.row(sql, args![rows.scene.booking])?.int(0)
 }
 
 /// Deletes the booking's last entry, which is the log's last.
 fn drop_last(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
-    let booking = rows.scene.booking;
     let sql = "DELETE FROM entry WHERE booking_id = $1 AND idx = (SELECT MAX(idx) FROM entry) RETURNING 1";
-    rows.change(sql, args![&booking])?;
+    rows.change(sql, args![rows.scene.booking])?;
     let sql = "UPDATE booking SET entries = entries - 1 WHERE id = $1 RETURNING 1";
-    rows.change(sql, args![&booking])
+    rows.change(sql, args![rows.scene.booking])
 }
