@@ -7,6 +7,7 @@
 //! check early, except damage to the file itself.
 
 mod booking;
+mod checked_row;
 mod console_session;
 mod continued;
 mod cosignature;
@@ -26,7 +27,6 @@ mod recovery;
 mod settled;
 mod share;
 mod stamp;
-mod subject;
 
 #[cfg(test)]
 pub(super) mod tests;

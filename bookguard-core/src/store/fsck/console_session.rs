@@ -1,7 +1,7 @@
 //! Checks console sessions. No ledger entry describes them, but each row carries a code that only the service can make.
 
 use super::Check;
-use super::subject::{MISSPELLED, forged};
+use super::checked_row::{MISSPELLED, forged};
 use crate::limits::{CONSOLE_LINK_MS, CONSOLE_SESSION_MS};
 use crate::store::conn::{Row, StoreError, args};
 use crate::store::console_sessions;
@@ -11,7 +11,7 @@ impl Check<'_> {
         let id = row.id(0)?;
         let (stored, genuine) = console_sessions::document(row, self.seal)?;
         let told = stored.columns();
-        let it = self.subject("console_session", id, told.id, told.created_at);
+        let it = self.checked("console_session", id, told.id, told.created_at);
         if !genuine {
             self.fault(&it, "mac", forged("It opens nothing; delete it"));
         }

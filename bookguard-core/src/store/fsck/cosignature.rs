@@ -1,7 +1,7 @@
 //! Checks what is kept of witnesses. A cosignature proves itself; the row with a witness's state carries a code that only the
 //! service can make.
 
-use super::subject::{MISSPELLED, forged};
+use super::checked_row::{MISSPELLED, forged};
 use super::{Check, PAGE, spelled};
 use crate::ledger::Checkpoint;
 use crate::ledger::cosignature::CosignerKey;

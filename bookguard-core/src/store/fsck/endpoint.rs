@@ -1,8 +1,8 @@
 //! Checks endpoints. No ledger entry describes them, but an endpoint's health must not contradict itself, its
 //! deliveries or its secrets.
 
+use super::checked_row::MISSPELLED;
 use super::others::born_in_force;
-use super::subject::MISSPELLED;
 use super::{CLOCK_SLACK_MS, Check, spelled};
 use crate::limits::{SUSPENDED_AFTER_MS, WARNING_FAILURES};
 use crate::model::{Endpoint, EndpointHealth, EndpointStatus};
@@ -19,7 +19,7 @@ impl Check<'_> {
         let endpoint = endpoints::read(row, 1)?;
         let born: Endpoint = row.json(6)?;
         let made = endpoint.created_at;
-        let it = self.subject("endpoint", id, endpoint.endpoint_id, made);
+        let it = self.checked("endpoint", id, endpoint.endpoint_id, made);
         if !spelled(row, 6, &born) {
             self.fault(&it, "body", MISSPELLED);
         }

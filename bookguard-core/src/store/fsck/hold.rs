@@ -1,6 +1,6 @@
 //! Checks legal holds. No ledger entry describes them, but each row carries a code that only the service can make.
 
-use super::subject::{MISSPELLED, forged};
+use super::checked_row::{MISSPELLED, forged};
 use super::{Check, spelled};
 use crate::store::conn::{Row, StoreError, args};
 use crate::store::holds;
@@ -10,7 +10,7 @@ impl Check<'_> {
         let id = row.id(0)?;
         let (stored, genuine) = holds::document(row, self.seal)?;
         let hold = &stored.hold;
-        let it = self.subject("hold", id, hold.hold_id, hold.placed_at);
+        let it = self.checked("hold", id, hold.hold_id, hold.placed_at);
         if !genuine {
             let follows =
                 "Nothing of its booking can be erased; place the hold again and delete this row";

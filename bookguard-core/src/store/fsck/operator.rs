@@ -1,6 +1,6 @@
 //! Checks operator keys and the audit: each row carries a code that only the service can make.
 
-use super::subject::{MISSPELLED, forged};
+use super::checked_row::{MISSPELLED, forged};
 use super::{Check, spelled};
 use crate::store::conn::{Row, StoreError};
 use crate::store::{audit, operator_keys};
@@ -10,7 +10,7 @@ impl Check<'_> {
         let id = row.id(0)?;
         let (stored, genuine) = operator_keys::document(row, self.seal)?;
         let key = &stored.key;
-        let it = self.subject("operator_key", id, key.operator_key_id, key.created_at);
+        let it = self.checked("operator_key", id, key.operator_key_id, key.created_at);
         if !genuine {
             self.fault(&it, "mac", forged("It opens nothing; delete it"));
         }
@@ -24,7 +24,7 @@ impl Check<'_> {
     pub(super) fn audit(&mut self, row: &Row) -> Result<(), StoreError> {
         let id = row.id(0)?;
         let (record, genuine) = audit::document(row, self.seal)?;
-        let it = self.subject("audit", id, record.audit_id, record.at);
+        let it = self.checked("audit", id, record.audit_id, record.at);
         if !genuine {
             self.fault(&it, "mac", forged("It is not shown"));
         }

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use super::checked_row::{CheckedRow, MISSPELLED};
 use super::endpoint::ENDPOINTS;
 use super::page::PartnerTotals;
-use super::subject::{MISSPELLED, Subject};
 use super::{Check, PAGE, spelled};
 use crate::limits::{SECRET_OVERLAP_MS, SECRETS_VALID};
 use crate::model::id::noun;
@@ -27,7 +27,7 @@ use crate::store::{
 use crate::webhook::SecretTerm;
 
 /// A partner's row.
-pub(super) type PartnerSubject = Subject<noun::Partner>;
+pub(super) type CheckedPartner = CheckedRow<noun::Partner>;
 
 impl Check<'_> {
     pub(super) fn others(&mut self) -> Result<(), StoreError> {
@@ -142,7 +142,7 @@ impl Check<'_> {
         let partner = load::partner(row, 1, 5, 6)?;
         let stored: crate::model::Partner = row.json(6)?;
         let born = stored.status;
-        let it = self.subject("partner", id, partner.partner_id, partner.created_at);
+        let it = self.checked("partner", id, partner.partner_id, partner.created_at);
         if !spelled(row, 6, &stored) || stored.settings != PartnerSettings::default() {
             self.fault(&it, "body", MISSPELLED);
         }
@@ -205,7 +205,7 @@ impl Check<'_> {
     }
 
     /// Checks a partner's usage against what is stored. Its `events` events are numbered without a gap.
-    fn usage(&mut self, it: &PartnerSubject, row: &Row, events: u64) -> Result<(), StoreError> {
+    fn usage(&mut self, it: &CheckedPartner, row: &Row, events: u64) -> Result<(), StoreError> {
         let said = load::usage(row, 7)?;
         let quota: Quota = row.json(12)?;
         if !spelled(row, 12, &quota) {
@@ -231,7 +231,7 @@ impl Check<'_> {
     /// and the others are of that day or the one before. The event before them may be of any other day, because that does not
     /// say on which day it counted. An older program never let the day go back. Where a clock was ahead, its counts explain what is
     /// only doubted then.
-    fn day(&mut self, it: &PartnerSubject, said: &Usage, events: u64) -> Result<(), StoreError> {
+    fn day(&mut self, it: &CheckedPartner, said: &Usage, events: u64) -> Result<(), StoreError> {
         let Usage { day_events, .. } = *said;
         let detail = format!(
             "row says {day_events} events on day {}; its events say otherwise",
@@ -296,7 +296,7 @@ impl Check<'_> {
         }
         let key = keys::document(row)?;
         let stored: ApiKey = row.json(4)?;
-        let it = self.subject("api_key", id, key.api_key_id, key.created_at);
+        let it = self.checked("api_key", id, key.api_key_id, key.created_at);
         let _: [u8; 32] = row.bytes(2)?;
         let later = stored.revoked_at.or(stored.last_used_at);
         if later.is_some() || key.hint.len() != 4 || !spelled(row, 4, &stored) {

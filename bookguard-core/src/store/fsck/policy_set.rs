@@ -1,7 +1,7 @@
 //! Checks partners' own policies and decisions. The ledger mentions a policy only if a booking is under it, and never
 //! mentions these rows. They are checked against the policies' texts, each other and their partner.
 
-use super::others::PartnerSubject;
+use super::others::CheckedPartner;
 use super::{CLOCK_SLACK_MS, Check, PAGE};
 use crate::model::{PartnerId, PartnerSettings, Timestamp};
 use crate::policy::{EVERY_EVENT_TYPE, Policy, Zone, normalise_event_type};
@@ -118,7 +118,7 @@ impl Check<'_> {
     /// version.
     pub(super) fn policy_set_version(
         &mut self,
-        it: &PartnerSubject,
+        it: &CheckedPartner,
         versions: u64,
         put_ms: i64,
     ) -> Result<(), StoreError> {
@@ -144,7 +144,7 @@ impl Check<'_> {
     /// Checks that the policies which a partner's settings name exist.
     pub(super) fn settings(
         &mut self,
-        it: &PartnerSubject,
+        it: &CheckedPartner,
         settings: &PartnerSettings,
     ) -> Result<(), StoreError> {
         let mut faults = Vec::new();

@@ -1,7 +1,7 @@
 //! Checks recoveries. No ledger entry describes them, but what one examined is in its partner's log, and what it made
 //! due says so.
 
-use super::subject::{MISSPELLED, Subject};
+use super::checked_row::{CheckedRow, MISSPELLED};
 use super::{CLOCK_SLACK_MS, Check, spelled};
 use crate::limits::ENDPOINTS_PER_PARTNER;
 use crate::model::id::noun;
@@ -16,7 +16,7 @@ impl Check<'_> {
         let recovery = recoveries::read(row)?;
         let asked: Recovery = row.json(2)?;
         let made = recovery.created_at;
-        let it = self.subject("recovery", id, recovery.recovery_id, made);
+        let it = self.checked("recovery", id, recovery.recovery_id, made);
         let as_asked = asked.clone().unbegun() == asked && spelled(row, 2, &asked);
         let in_order =
             recovery.statuses.is_sorted_by(|a, b| a < b) && !recovery.statuses.is_empty();
@@ -46,7 +46,7 @@ impl Check<'_> {
     /// Checks the range a recovery examined against its partner's log and endpoints.
     fn passage(
         &mut self,
-        it: &Subject<noun::Recovery>,
+        it: &CheckedRow<noun::Recovery>,
         owner: &PartnerId,
         recovery: &Recovery,
     ) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! Checks shares. No ledger entry describes them, but each row carries a code that only the service can make.
 
-use super::subject::{MISSPELLED, forged};
+use super::checked_row::{MISSPELLED, forged};
 use super::{Check, spelled};
 use crate::limits::{DAY_MS, SHARE_DAYS, SHARE_VIEWS};
 use crate::store::conn::{Row, StoreError, args};
@@ -11,7 +11,7 @@ impl Check<'_> {
         let id = row.id(0)?;
         let (stored, genuine) = shares::document(row, self.seal)?;
         let share = &stored.share;
-        let it = self.subject("share", id, share.share_id, share.created_at);
+        let it = self.checked("share", id, share.share_id, share.created_at);
         if !genuine {
             self.fault(&it, "mac", forged("It shows nothing; delete it"));
         }

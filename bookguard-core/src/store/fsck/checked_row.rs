@@ -16,7 +16,7 @@ pub(super) fn forged(follows: &str) -> String {
 }
 
 /// The row that is checked.
-pub(super) struct Subject<N: Noun> {
+pub(super) struct CheckedRow<N: Noun> {
     /// Its table.
     what: &'static str,
     pub id: Id<N>,
@@ -24,7 +24,7 @@ pub(super) struct Subject<N: Noun> {
     made: Timestamp,
 }
 
-impl<N: Noun> Subject<N> {
+impl<N: Noun> CheckedRow<N> {
     /// The name of one of its fields in findings.
     pub fn place(&self, field: &str) -> String {
         format!("{} {} field {field}", self.what, self.id)
@@ -33,14 +33,14 @@ impl<N: Noun> Subject<N> {
 
 impl Check<'_> {
     /// Checks that a row's id is the one in its document and contains its creation time.
-    pub(super) fn subject<N: Noun>(
+    pub(super) fn checked<N: Noun>(
         &mut self,
         what: &'static str,
         id: Id<N>,
         document: Id<N>,
         made: Timestamp,
-    ) -> Subject<N> {
-        let it = Subject { what, id, made };
+    ) -> CheckedRow<N> {
+        let it = CheckedRow { what, id, made };
         if id != document {
             let detail = format!("row says {id}, its document says {document}");
             self.fault(&it, "id", detail);
@@ -55,7 +55,7 @@ impl Check<'_> {
     /// Adds a finding about a field.
     pub(super) fn fault<N: Noun>(
         &mut self,
-        it: &Subject<N>,
+        it: &CheckedRow<N>,
         field: &str,
         detail: impl Into<String>,
     ) {
@@ -65,7 +65,7 @@ impl Check<'_> {
     /// Adds a warning about a field.
     pub(super) fn doubt<N: Noun>(
         &mut self,
-        it: &Subject<N>,
+        it: &CheckedRow<N>,
         field: &str,
         detail: impl fmt::Display,
     ) {
@@ -75,7 +75,7 @@ impl Check<'_> {
     /// Warns if a field is a time before the row was made.
     pub(super) fn not_before<N: Noun>(
         &mut self,
-        it: &Subject<N>,
+        it: &CheckedRow<N>,
         field: &str,
         at: Option<Timestamp>,
     ) {
