@@ -95,11 +95,7 @@ pub(super) fn pruned(to: &AuditId) -> Statement<'_> {
 /// A record as its row describes it, and whether the row is genuine.
 pub(super) fn document(row: &Row, seal: &Seal) -> Result<(AuditRecord, bool), StoreError> {
     let record: AuditRecord = row.json(3)?;
-    let partner_id = match row.is_null(1) {
-        true => None,
-        false => Some(row.id(1)?),
-    };
-    let genuine = (record.audit_id, record.partner_id) == (row.id(0)?, partner_id)
+    let genuine = (record.audit_id, record.partner_id) == (row.id(0)?, row.maybe_id(1)?)
         && record.action == row.text(2)?
         && mac(seal, &record, row.text(3)?)[..] == *row.blob(4)?;
     Ok((record, genuine))

@@ -291,6 +291,17 @@ impl Row {
         }
     }
 
+    /// The number from 0 in a column; `None` for null.
+    ///
+    /// # Errors
+    /// As [`Self::size`], but not for null.
+    pub fn maybe_size(&self, column: usize) -> Result<Option<u64>, StoreError> {
+        match self.is_null(column) {
+            true => Ok(None),
+            false => self.size(column).map(Some),
+        }
+    }
+
     /// The time in a column, which holds its milliseconds.
     ///
     /// # Errors

@@ -304,12 +304,9 @@ impl Reader<'_> {
         args.extend(bounds.map(Arg::from));
         let rows = self.all(partner_id.map_or(PAGE_OF_ALL, |_| PAGE_OF_PARTNER), args)?;
         let shown = rows.iter().map(|row| {
-            let owner = match partner_id {
-                Some(_) => None,
-                None => Some(row.id(0)?),
-            };
+            let is_named = partner_id.is_none();
             Ok(Endpoint {
-                partner_id: owner,
+                partner_id: is_named.then(|| row.id(0)).transpose()?,
                 ..read(row, 1)?
             })
         });

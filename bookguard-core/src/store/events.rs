@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use sha2::{Digest as _, Sha256};
 
-use super::conn::{Cell, Row, StoreError, args, select_in};
+use super::conn::{Row, StoreError, args, select_in};
 use super::endpoints;
 use super::load::{content, deliveries, delivery, event_type};
 use super::read::{Read, Reader};
@@ -192,7 +192,7 @@ impl Reader<'_> {
         let mut parts = Vec::with_capacity(rows.len());
         for row in &rows {
             let mut part = row.bytes::<16>(0)?.to_vec();
-            if row.0.get(2).is_some_and(|cell| *cell != Cell::Null) {
+            if !row.is_null(2) {
                 let endpoint: [u8; 16] = row.bytes(2)?;
                 part.extend(endpoint);
                 endpoints.insert(endpoint);

@@ -708,10 +708,7 @@ pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreErr
         counted_attempts: u32::try_from(row.size(from + 2)?).unwrap_or(u32::MAX),
         due: row.maybe_time(from + 3)?,
         lease: row.maybe_int(from + 4)?,
-        settled_leaf: match row.maybe_int(from + 5)? {
-            Some(_) => Some(row.size(from + 5)?),
-            None => None,
-        },
+        settled_leaf: row.maybe_size(from + 5)?,
         begun: row.maybe_time(from + 6)?,
         since: row.maybe_time(from + 7)?,
     })

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError, args, select_in};
+use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, args, select_in};
 use super::keys::{self, keys_where};
 use super::load::{self, BOOKINGS};
 use super::{StoredHead, head_statement, read_head};
@@ -576,10 +576,7 @@ impl<'a> Reader<'a> {
         )?;
         let Some(row) = row else { return Ok(None) };
         let mut resolution = row.json::<ResolutionFact>(1)?.resolution;
-        resolution.superseded_by = match row.0.get(2) {
-            None | Some(Cell::Null) => None,
-            Some(_) => Some(row.id(2)?),
-        };
+        resolution.superseded_by = row.maybe_id(2)?;
         Ok(Some((row.id(0)?, resolution)))
     }
 
@@ -798,10 +795,7 @@ pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
     let (salt, disclosures, erased) = opening.disclose(members);
     Ok(StoredEntry {
         index: row.size(0)?,
-        booking_id: match row.0.get(1) {
-            Some(Cell::Null) => None,
-            _ => Some(row.id(1)?),
-        },
+        booking_id: row.maybe_id(1)?,
         seq: row.size(2)?,
         leaf: row.blob(3)?.to_vec(),
         kind: row.text(4)?.to_owned(),

@@ -220,10 +220,7 @@ impl Check<'_> {
             "SELECT size, at_ms, note FROM checkpoint WHERE size > $1 ORDER BY size LIMIT $2",
             args![after, PAGE],
         )?;
-        walk.fetched = match rows.last() {
-            Some(row) => Some(row.int(0)?),
-            None => None,
-        };
+        walk.fetched = rows.last().map(|row| row.int(0)).transpose()?;
         for row in rows.iter().rev() {
             walk.ahead.push(StoredCheckpoint {
                 size: row.size(0)?,

@@ -30,11 +30,7 @@ pub(in crate::store) fn schema(path: &Path) -> Result<Option<Schema>, StoreError
     };
     let mut checker = open_own(&reading)?;
     let sql = "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'schema_version'";
-    if checker
-        .connection
-        .query_row(sql, [], |row| row.get::<_, i64>(0))?
-        == 0
-    {
+    if checker.count(sql, vec![])? == 0 {
         return Ok(None);
     }
     schema::found(&mut checker).map(Some)
