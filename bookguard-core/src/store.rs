@@ -51,8 +51,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use conn::StoreError;
 use conn::{Arg, Conn, Rows, Statement};
+pub use conn::{StoreError, args};
 pub use database::Database;
 #[cfg(feature = "sqlite")]
 pub use sqlite::may_not_write;
@@ -221,7 +221,7 @@ impl Store {
             #[cfg(feature = "sqlite")]
             Database::File(path) => Arc::new(sqlite::File::look(path)?),
             #[cfg(feature = "postgres")]
-            Database::Postgres(url) => Arc::new(postgres::Server::look(url)?),
+            Database::Postgres(url) => Arc::new(postgres::Server::open(url, false)?),
             #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
             other => return Err(no_engine(other)),
         };
@@ -313,18 +313,12 @@ impl Store {
         vkey: &str,
         checkpoint: &str,
     ) -> Result<(), StoreError> {
-        let mut conn = self.writer()?;
-        conn.begin(&[])?;
         let root = EMPTY_ROOT;
-        let begun = conn.commit(&[Statement::new(
+        self.writer()?.write(&[Statement::new(
             "INSERT INTO head (id, origin, vkey, size, root, checkpoint) VALUES (1, $1, $2, 0, $3, $4) \
              ON CONFLICT (id) DO NOTHING",
-            vec![origin.into(), vkey.into(), root.as_bytes().into(), checkpoint.into()],
-        )]);
-        if begun.is_err() {
-            conn.rollback();
-        }
-        begun.map(drop)
+            args![origin, vkey, root.as_bytes(), checkpoint],
+        )])
     }
 }
 
@@ -371,7 +365,7 @@ fn read_head(rows: &Rows) -> Result<Option<StoredHead>, StoreError> {
         },
         checkpoint: row.text(4)?.to_owned(),
         moved_to: row.maybe_text(5)?.map(str::to_owned),
-        written: Timestamp::from_ms(row.int(6)?),
+        written: row.time(6)?,
         lacking: row.maybe_text(7)?.map_or(Ok(Vec::new()), read_lacking)?,
     }))
 }

@@ -87,7 +87,7 @@ pub struct Server {
     closing: Closing,
     /// Held for as long as this server may touch a database file. A database server takes any number of nodes, so it needs no
     /// lock.
-    _lock: Option<File>,
+    _lock: Option<DatabaseLock>,
 }
 
 /// A signal from outside to a running server.
@@ -655,23 +655,49 @@ async fn settle(service: &Arc<Service>) {
     }
 }
 
+/// The lock of a database file, held until this is dropped.
+pub struct DatabaseLock {
+    file: File,
+    path: PathBuf,
+    db: PathBuf,
+}
+
+impl Drop for DatabaseLock {
+    fn drop(&mut self) {
+        // Whoever was refused leaves nothing beside a database that was not made.
+        let is_absent = matches!(self.db.try_exists(), Ok(false));
+        if is_absent && private::is_at(&self.file, &self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
 /// Locks the database file against other servers. Other commands of the program may still use it.
 ///
 /// # Errors
 /// A sentence for the operator: another server runs on it, or the lock cannot be made.
-pub fn lock(db: &Path) -> Result<File, String> {
+pub fn lock(db: &Path) -> Result<DatabaseLock, String> {
     let path = lock_path(db);
     let fail = |e: &std::io::Error| cannot_lock(&path, e);
-    let opened = private::open_or_make(private::options().append(true), &path);
-    let file = opened.map_err(|e| fail(&e))?;
-    match take(&file) {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(format!(
-            "another server is using {} (it holds {}); stop it first, or give this one another database",
-            db.display(),
-            path.display()
-        )),
-        Err(TryLockError::Error(e)) => Err(fail(&e)),
+    loop {
+        let opened = private::open_or_make(private::options().append(true), &path);
+        let file = opened.map_err(|e| fail(&e))?;
+        match take(&file) {
+            // Whoever held it may have taken the file away meanwhile.
+            Ok(()) if !private::is_at(&file, &path) => {}
+            Ok(()) => {
+                let db = db.to_owned();
+                return Ok(DatabaseLock { file, path, db });
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "another server is using {} (it holds {}); stop it first, or give this one another database",
+                    db.display(),
+                    path.display()
+                ));
+            }
+            Err(TryLockError::Error(e)) => return Err(fail(&e)),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use super::conn::args;
 use super::keys::{self, keys_where};
 use super::read::{Read, Reader};
 use crate::engine::change::DeliveryPhase;
@@ -50,16 +51,8 @@ impl Reader<'_> {
         (from, until): (Timestamp, Timestamp),
         most: u32,
     ) -> Read<u64> {
-        let row = self.first(
-            BOOKINGS,
-            vec![
-                partner_id.into(),
-                (&BookingId::earliest(from)).into(),
-                (&BookingId::earliest(until)).into(),
-                i64::from(most).into(),
-            ],
-        )?;
-        row.map_or(Ok(0), |row| row.size(0))
+        let [from, until] = [from, until].map(BookingId::earliest);
+        self.count(BOOKINGS, args![partner_id, from, until, most])
     }
 
     /// A partner's events, newest first, back to `since` or until [`DELIVERIES_EXAMINED`] deliveries were examined. `live`
@@ -74,12 +67,7 @@ impl Reader<'_> {
         let (mut before, mut examined) = (i64::MAX, 0);
         loop {
             let resolved = EventType::ResolutionCreated as i64;
-            let args = vec![
-                resolved.into(),
-                partner_id.into(),
-                before.into(),
-                i64::from(PIECE).into(),
-            ];
+            let args = args![resolved, partner_id, before, PIECE];
             let rows = self.all(EVENTS, args)?;
             examined += PIECE;
             let is_full = rows.len() == PIECE as usize;
@@ -125,24 +113,18 @@ impl Reader<'_> {
     /// The number of deliveries to an endpoint that wait for an attempt, `most` at most. The index alone has it; whether they
     /// failed before is in their rows, which lie all over the table.
     pub fn waiting_for(&mut self, endpoint_id: &EndpointId, most: u32) -> Read<u64> {
-        let row = self.first(WAITING, vec![endpoint_id.into(), i64::from(most).into()])?;
-        row.map_or(Ok(0), |row| row.size(0))
+        self.count(WAITING, args![endpoint_id, most])
     }
 
     /// The number of a partner's keys about whose expiry it must be warned. A key whose end was moved does not count: whoever
     /// rotated or revoked it knows.
     pub fn keys_expiring(&mut self, partner_id: &PartnerId, now: Timestamp) -> Read<u32> {
-        let most = i64::try_from(KEYS_PER_PARTNER).unwrap_or(i64::MAX);
+        let most = KEYS_PER_PARTNER as u64;
         let rows = self.all(
             keys_where!(
                 "partner_id = $1 AND revoked_ms IS NULL AND expires_ms > $2 AND expires_ms <= $3 ORDER BY expires_ms LIMIT $4"
             ),
-            vec![
-                partner_id.into(),
-                now.ms().into(),
-                now.plus_ms(KEY_NOTICE_MS).ms().into(),
-                most.into(),
-            ],
+            args![partner_id, now, now.plus_ms(KEY_NOTICE_MS), most],
         )?;
         let mut expiring = 0;
         for row in &rows {

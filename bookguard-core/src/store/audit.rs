@@ -4,7 +4,7 @@
 //! Bookguard is not shown, and `fsck` reports it. That somebody deleted a row leaves no trace here.
 
 use super::commit::json;
-use super::conn::{Arg, Row, Statement, StoreError};
+use super::conn::{Arg, Row, Statement, StoreError, args};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
@@ -54,15 +54,14 @@ fn mac(seal: &Seal, record: &AuditRecord, body: &str) -> [u8; 32] {
 pub(super) fn added(seal: &Seal, record: &AuditRecord) -> Statement<'static> {
     let body = json(record);
     let code = mac(seal, record, &body);
-    let partner_id = record.partner_id.as_ref();
     Statement::new(
         "INSERT INTO audit (id, partner_id, action, body, mac) VALUES ($1, $2, $3, $4, $5)",
-        vec![
-            record.audit_id.as_bytes().to_vec().into(),
-            partner_id.map_or(Arg::Null, |id| id.as_bytes().to_vec().into()),
-            record.action.clone().into(),
-            body.into(),
-            code.to_vec().into(),
+        args![
+            record.audit_id,
+            record.partner_id,
+            record.action.clone(),
+            body,
+            code,
         ],
     )
 }
@@ -80,39 +79,23 @@ const OLDEST: &str = "SELECT id FROM audit WHERE id > $1 AND id < $2 ORDER BY id
 /// Counts the records of a partner since a day began, up to the most that matter.
 pub(super) fn of_day(partner_id: &PartnerId, day: u64) -> Statement<'static> {
     let begin = AuditId::earliest(day_begins(day));
-    let most = i64::try_from(CHANGES_PER_DAY).unwrap_or(i64::MAX);
-    Statement::new(
-        OF_DAY,
-        vec![
-            partner_id.as_bytes().to_vec().into(),
-            begin.as_bytes().to_vec().into(),
-            most.into(),
-        ],
-    )
+    Statement::new(OF_DAY, args![*partner_id, begin, CHANGES_PER_DAY])
 }
 
-pub(super) fn read_of_day(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_of_day(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     work.changes.insert(row.id(0)?, row.size(1)?);
     Ok(())
 }
 
 /// Deletes this record and all older ones.
 pub(super) fn pruned(to: &AuditId) -> Statement<'_> {
-    Statement::new("DELETE FROM audit WHERE id <= $1", vec![to.into()])
+    Statement::new("DELETE FROM audit WHERE id <= $1", args![to])
 }
 
 /// A record as its row describes it, and whether the row is genuine.
 pub(super) fn document(row: &Row, seal: &Seal) -> Result<(AuditRecord, bool), StoreError> {
     let record: AuditRecord = row.json(3)?;
-    let partner_id = match row.is_null(1) {
-        true => None,
-        false => Some(row.id(1)?),
-    };
-    let genuine = (record.audit_id, record.partner_id) == (row.id(0)?, partner_id)
+    let genuine = (record.audit_id, record.partner_id) == (row.id(0)?, row.maybe_id(1)?)
         && record.action == row.text(2)?
         && mac(seal, &record, row.text(3)?)[..] == *row.blob(4)?;
     Ok((record, genuine))
@@ -121,7 +104,7 @@ pub(super) fn document(row: &Row, seal: &Seal) -> Result<(AuditRecord, bool), St
 impl Reader<'_> {
     /// Ids of records after `from` and before `to`, oldest first, whether the rows are genuine or not.
     pub fn old_records(&mut self, from: &AuditId, to: &AuditId, rows: u32) -> Read<Vec<AuditId>> {
-        let args = vec![from.into(), to.into(), i64::from(rows).into()];
+        let args = args![from, to, rows];
         self.all(OLDEST, args)?
             .iter()
             .map(|row| row.id(0))

@@ -395,7 +395,7 @@ impl Draft {
             let mut drafts = Drafts::held()?;
             private::publish(&self.0, to)?;
             drafts.is_named = true;
-            sync_folder(to)
+            private::sync(private::folder(to))
         })();
         published.map_err(|e| match e.kind() {
             io::ErrorKind::AlreadyExists => exists(to),
@@ -413,13 +413,8 @@ impl Drop for Draft {
     }
 }
 
-/// Makes the names in a file's folder durable.
-fn sync_folder(file: &Path) -> io::Result<()> {
-    File::open(private::folder(file))?.sync_all()
-}
-
 /// A time as part of a file's name. Such names sort by time.
-fn in_name(at: Timestamp) -> String {
+pub(super) fn in_name(at: Timestamp) -> String {
     at.to_string().replace(['-', ':'], "")
 }
 

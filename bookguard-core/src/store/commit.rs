@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
+use super::conn::{Arg, Conn, Statement, StoreError, args, insert, select_in, update};
 use super::terms::hash_bytes;
 use super::{
     audit, console_sessions, cosignatures, endpoints, epochs, files, holds, keys, losses_noted,
@@ -17,7 +17,7 @@ use crate::ledger::Tile;
 use crate::limits::PRUNED;
 use crate::model::{
     BookingId, EndpointHealth, EndpointId, EventId, Partner, PartnerId, PartnerSettings,
-    PartnerStatus, Quota, Timestamp, Usage,
+    PartnerStatus, Quota, Usage,
 };
 use crate::policy::Resolution;
 use crate::seal::Seal;
@@ -166,7 +166,7 @@ impl<'a> Writes<'a> {
             Change::PartnerEdited(partner) => self.single.push(edited(partner)),
             Change::PartnerStatusChanged(partner_id, status) => self.single.push(Statement::new(
                 "UPDATE partner SET status = $1 WHERE id = $2",
-                vec![(*status as i64).into(), partner_id.into()],
+                args![*status as i64, partner_id],
             )),
             Change::KeyAdded(partner_id, key) => {
                 let (body, codes) = keys::born(seal, partner_id, key);
@@ -191,11 +191,11 @@ impl<'a> Writes<'a> {
             }
             Change::PartnerSettingsChanged(partner_id, settings) => self.single.push(Statement::new(
                 "UPDATE partner SET settings = $1 WHERE id = $2",
-                vec![json::<PartnerSettings>(settings).into(), partner_id.into()],
+                args![json::<PartnerSettings>(settings), partner_id],
             )),
             Change::QuotaSet(partner_id, quota) => self.single.push(Statement::new(
                 "UPDATE partner SET quota = $1 WHERE id = $2",
-                vec![json(quota).into(), partner_id.into()],
+                args![json(quota), partner_id],
             )),
             Change::EventAdded(event) => self.events.push(event),
             Change::DeliveryAdded((event_id, endpoint_id), state) => {
@@ -209,7 +209,7 @@ impl<'a> Writes<'a> {
             }
             Change::EventRetried(event_id, retries) => self.single.push(Statement::new(
                 "UPDATE event SET retries = $1 WHERE id = $2",
-                vec![i64::from(*retries).into(), event_id.into()],
+                args![*retries, event_id],
             )),
             Change::EventPruned(event_id, pruned) => {
                 self.pruned.push((*event_id, *pruned));
@@ -235,11 +235,11 @@ impl<'a> Writes<'a> {
             Change::HoldWritten(stored) => self.single.push(holds::written(seal, stored)),
             Change::EntryErased(entry) => self.single.push(Statement::new(
                 "UPDATE entry SET seed = $1, facts = $2 WHERE idx = $3",
-                vec![entry.opening.to_bytes().into(), entry.facts.as_str().into(), int(entry.index)],
+                args![entry.opening.to_bytes(), entry.facts.as_str(), entry.index],
             )),
             Change::AnswersErased(booking_id) => self.single.push(Statement::new(
                 "UPDATE answer SET body = $1 WHERE booking_id = $2",
-                vec![Vec::new().into(), booking_id.into()],
+                args![Vec::new(), booking_id],
             )),
             Change::SharesForgotten(before) => self.single.push(shares::forgotten(*before)),
             Change::WitnessNoted(state) => self.single.push(cosignatures::noted(seal, state)),
@@ -247,23 +247,23 @@ impl<'a> Writes<'a> {
             Change::CosignatureForgotten(size, witness) => self.single.push(cosignatures::forgotten(*size, witness)),
             Change::AnswerReplaced(key, answer) => self.single.push(Statement::new(
                 "UPDATE answer SET body = $1 WHERE key = $2",
-                vec![answer.into(), key.into()],
+                args![answer, key],
             )),
             Change::Mapped(written) => self.pages.extend(written.pages.iter()),
             Change::Stamped(stamp) => self.single.push(stamps::stamped(stamp)),
             Change::StampingChanged(stamping) => self.single.push(stamps::stamping_changed(stamping)),
             Change::AnswersForgotten(before) => self.single.push(Statement::new(
                 "DELETE FROM answer WHERE key IN (SELECT key FROM answer WHERE at_ms < $1 LIMIT 1000)",
-                vec![before.ms().into()],
+                args![*before],
             )),
             // SQLite skips the write if an UPDATE changes nothing. Inserting and deleting a row leaves no trace but
             // writes pages.
             Change::WriteTried => self.single.extend([
                 Statement::new(
                     "INSERT INTO answer (key, at_ms, request, body) VALUES ($1, 0, $1, $1)",
-                    vec![TRIED.into()],
+                    args![TRIED],
                 ),
-                Statement::new("DELETE FROM answer WHERE key = $1", vec![TRIED.into()]),
+                Statement::new("DELETE FROM answer WHERE key = $1", args![TRIED]),
             ]),
         }
     }
@@ -282,10 +282,7 @@ fn edited(partner: &Partner) -> Statement<'static> {
     };
     Statement::new(
         "UPDATE partner SET body = $1 WHERE id = $2",
-        vec![
-            json(&record).into(),
-            partner.partner_id.as_bytes().to_vec().into(),
-        ],
+        args![json(&record), partner.partner_id],
     )
 }
 
@@ -309,7 +306,7 @@ pub(crate) fn commit(
                 answer.at.into(),
                 (&answer.request).into(),
                 (&answer.sealed).into(),
-                answer.booking_id.as_ref().map_or(Arg::Null, Arg::from),
+                answer.booking_id.as_ref().into(),
             ]);
         },
     );
@@ -328,7 +325,7 @@ fn push_append<'a>(statements: &mut Vec<Statement<'a>>, append: &'a Append<'a>) 
         |tile, args| {
             args.extend([
                 i64::from(tile.level).into(),
-                int(tile.index),
+                tile.index.into(),
                 tile.bytes.as_slice().into(),
             ])
         },
@@ -336,7 +333,7 @@ fn push_append<'a>(statements: &mut Vec<Statement<'a>>, append: &'a Append<'a>) 
     if append.keep {
         statements.push(Statement::new(
             "INSERT INTO checkpoint (size, at_ms, note) VALUES ($1, $2, $3) ON CONFLICT (size) DO NOTHING",
-            vec![int(append.to.size), append.written.into(), append.checkpoint.into()],
+            args![append.to.size, append.written, append.checkpoint],
         ));
     }
     // If the stored head differs, the size becomes null. The column refuses that, so the engine itself undoes the
@@ -344,15 +341,15 @@ fn push_append<'a>(statements: &mut Vec<Statement<'a>>, append: &'a Append<'a>) 
     statements.push(Statement::new(
         "UPDATE head SET size = CASE WHEN size = $1 AND root = $2 THEN CAST($3 AS BIGINT) END, root = $4, checkpoint = $5, \
          origin = $6, vkey = $7, written_ms = $8 WHERE id = 1",
-        vec![
-            int(append.from.size),
-            append.from.root.as_bytes().into(),
-            int(append.to.size),
-            append.to.root.as_bytes().into(),
-            append.checkpoint.into(),
-            append.log.0.into(),
-            append.log.1.into(),
-            append.written.into(),
+        args![
+            append.from.size,
+            append.from.root.as_bytes(),
+            append.to.size,
+            append.to.root.as_bytes(),
+            append.checkpoint,
+            append.log.0,
+            append.log.1,
+            append.written,
         ],
     ));
 }
@@ -363,21 +360,15 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
         statements.push(Statement::new(
             "INSERT INTO partner (id, status, events, policies, put_ms, bookings, bytes, day, day_events, file_bytes, quota, settings, body) \
              VALUES ($1, $2, 0, 0, 0, 0, 0, 0, 0, 0, $3, $4, $5)",
-            vec![
-                (&partner.partner_id).into(),
-                (partner.status as i64).into(),
-                json(&Quota::default()).into(),
-                json(&partner.settings).into(),
-                json(*partner).into(),
-            ],
+            args![&partner.partner_id, partner.status as i64, json(&Quota::default()), json(&partner.settings), json(*partner)],
         ));
         statements.push(Statement::new(
             "INSERT INTO secret (owner, made_ms, from_ms, sealed) VALUES ($1, $2, $3, $4)",
-            vec![
-                (&partner.partner_id).into(),
-                partner.created_at.ms().into(),
-                partner.created_at.ms().into(),
-                (*secret).into(),
+            args![
+                &partner.partner_id,
+                partner.created_at,
+                partner.created_at,
+                *secret,
             ],
         ));
     }
@@ -393,8 +384,8 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
                 body.as_str().into(),
                 mac.into(),
                 standing.into(),
-                key.key.expires_at.map(Timestamp::ms).into(),
-                key.key.notice_at().map(Timestamp::ms).into(),
+                key.key.expires_at.into(),
+                key.key.notice_at().into(),
             ]);
         },
     );
@@ -427,7 +418,7 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
     for (hash, body) in texts {
         statements.push(Statement::new(
             "INSERT INTO policy (hash, body) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING",
-            vec![hash_bytes(hash), body.into()],
+            args![hash_bytes(hash), body],
         ));
     }
     for (partner_id, kept) in &writes.policies {
@@ -445,9 +436,9 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
         &writes.entries,
         |entry, args| {
             args.extend([
-                int(entry.index),
-                entry.booking_id.as_ref().map_or(Arg::Null, Arg::from),
-                int(entry.seq),
+                entry.index.into(),
+                entry.booking_id.as_ref().into(),
+                entry.seq.into(),
                 (&entry.leaf).into(),
                 entry.fact.kind.as_str().into(),
                 (&entry.fact.seed).into(),
@@ -463,7 +454,7 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
         |(booking_id, entry), args| {
             args.extend([
                 booking_id.into(),
-                int(entry.seq + 1),
+                (entry.seq + 1).into(),
                 entry.hash.as_bytes().into(),
             ]);
         },
@@ -515,12 +506,12 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
         |(partner_id, events, usage), args| {
             args.extend([
                 partner_id.into(),
-                int(*events),
-                int(usage.bookings),
-                int(usage.bytes),
-                int(usage.day),
-                int(usage.day_events),
-                int(usage.file_bytes),
+                (*events).into(),
+                usage.bookings.into(),
+                usage.bytes.into(),
+                usage.day.into(),
+                usage.day_events.into(),
+                usage.file_bytes.into(),
             ]);
         },
     );
@@ -549,7 +540,7 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
             args.extend([
                 event_id.into(),
                 endpoint_id.into(),
-                i64::from(*number).into(),
+                (*number).into(),
                 body.as_str().into(),
             ]);
         },
@@ -585,11 +576,6 @@ fn keep_last<T, K: Ord>(rows: &mut Vec<T>, key: impl Fn(&T) -> K) {
     rows.reverse();
     rows.sort_by_key(&key);
     rows.dedup_by_key(|row| key(row));
-}
-
-/// Converts a count for the store. Counts are of rows, far below 2^63.
-pub(super) fn int(n: u64) -> Arg<'static> {
-    Arg::Int(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 pub(super) fn json<T: serde::Serialize>(value: &T) -> String {

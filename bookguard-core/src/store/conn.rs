@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use crate::model::Id;
 use crate::model::id::Noun;
+use crate::model::{Id, Timestamp};
 
 /// One connection to a database.
 pub(crate) trait Conn: Send {
@@ -37,11 +37,49 @@ pub(crate) trait Conn: Send {
         Ok(true)
     }
 
+    /// Runs the statements in a transaction of their own. After an error nothing of them is kept, as for [`Self::commit`].
+    fn write(&mut self, statements: &[Statement<'_>]) -> Result<(), StoreError> {
+        self.begin(&[])?;
+        let written = self.commit(statements).map(drop);
+        if written.is_err() {
+            self.rollback();
+        }
+        written
+    }
+
     /// Runs one statement.
     fn one(&mut self, statement: Statement<'_>) -> Result<Rows, StoreError> {
         let mut results = self.run(std::slice::from_ref(&statement))?;
         Ok(results.pop().unwrap_or_default())
     }
+
+    /// The rows of a query.
+    fn all(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Result<Vec<Row>, StoreError> {
+        Ok(self.one(Statement::new(sql, args))?.rows)
+    }
+
+    /// The first row of a query, if it has any.
+    fn first(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Result<Option<Row>, StoreError> {
+        Ok(self.all(sql, args)?.into_iter().next())
+    }
+
+    /// The number that a query counts.
+    fn count(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Result<u64, StoreError> {
+        self.first(sql, args)?.map_or(Ok(0), |row| row.size(0))
+    }
+}
+
+/// Does `work` in a transaction of its own. After an error nothing of it is kept, as for [`Conn::commit`].
+pub(super) fn in_transaction<C: Conn, T>(
+    conn: &mut C,
+    work: impl FnOnce(&mut C) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    conn.begin(&[])?;
+    let done = work(conn).and_then(|done| conn.commit(&[]).map(|_| done));
+    if done.is_err() {
+        conn.rollback();
+    }
+    done
 }
 
 /// One statement with its arguments `$1…$n`, whose first uses must ascend.
@@ -84,6 +122,14 @@ pub(crate) enum Arg<'a> {
     Blob(Cow<'a, [u8]>),
 }
 
+/// The arguments of a statement, each of whatever type the store has as an argument.
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => {
+        vec![$($crate::store::conn::Arg::from($arg)),*]
+    };
+}
+pub(super) use args;
+
 impl Arg<'_> {
     /// The same value without borrows.
     pub fn into_owned(self) -> Arg<'static> {
@@ -119,9 +165,28 @@ impl From<i64> for Arg<'_> {
     }
 }
 
-impl From<Option<i64>> for Arg<'_> {
-    fn from(n: Option<i64>) -> Self {
-        n.map_or(Self::Null, Self::Int)
+impl From<u32> for Arg<'_> {
+    fn from(n: u32) -> Self {
+        Self::Int(n.into())
+    }
+}
+
+impl From<u64> for Arg<'_> {
+    /// Counts are of rows and bytes, far below 2^63.
+    fn from(n: u64) -> Self {
+        Self::Int(i64::try_from(n).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<Timestamp> for Arg<'_> {
+    fn from(at: Timestamp) -> Self {
+        Self::Int(at.ms())
+    }
+}
+
+impl<'a, T: Into<Arg<'a>>> From<Option<T>> for Arg<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
     }
 }
 
@@ -152,6 +217,18 @@ impl<'a, const N: usize> From<&'a [u8; N]> for Arg<'a> {
 impl From<Vec<u8>> for Arg<'_> {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Blob(Cow::Owned(bytes))
+    }
+}
+
+impl<const N: usize> From<[u8; N]> for Arg<'_> {
+    fn from(bytes: [u8; N]) -> Self {
+        bytes.to_vec().into()
+    }
+}
+
+impl<N: Noun> From<Id<N>> for Arg<'_> {
+    fn from(id: Id<N>) -> Self {
+        (*id.as_bytes()).into()
     }
 }
 
@@ -212,6 +289,33 @@ impl Row {
             Some(Cell::Null) => Ok(None),
             _ => self.int(column).map(Some),
         }
+    }
+
+    /// The number from 0 in a column; `None` for null.
+    ///
+    /// # Errors
+    /// As [`Self::size`], but not for null.
+    pub fn maybe_size(&self, column: usize) -> Result<Option<u64>, StoreError> {
+        match self.is_null(column) {
+            true => Ok(None),
+            false => self.size(column).map(Some),
+        }
+    }
+
+    /// The time in a column, which holds its milliseconds.
+    ///
+    /// # Errors
+    /// As [`Self::int`].
+    pub fn time(&self, column: usize) -> Result<Timestamp, StoreError> {
+        self.int(column).map(Timestamp::from_ms)
+    }
+
+    /// The time in a column; `None` for null.
+    ///
+    /// # Errors
+    /// As [`Self::maybe_int`].
+    pub fn maybe_time(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.maybe_int(column)?.map(Timestamp::from_ms))
     }
 
     pub fn is_null(&self, column: usize) -> bool {

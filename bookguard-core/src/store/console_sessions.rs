@@ -5,8 +5,8 @@
 //! back in an earlier state is genuine, as with API keys. A row without a partner is the operator's; the two kinds have codes of
 //! their own, and none is ever read as the other.
 
-use super::commit::{int, json};
-use super::conn::{Arg, Row, Statement, StoreError};
+use super::commit::json;
+use super::conn::{Row, Statement, StoreError, args};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
@@ -58,15 +58,26 @@ pub(super) enum Stored {
 
 /// What the columns of a session hold.
 pub(super) struct Columns {
-    id: ConsoleSessionId,
+    pub id: ConsoleSessionId,
     /// None if it is the operator's.
-    partner_id: Option<PartnerId>,
-    key_id: Vec<u8>,
+    pub partner_id: Option<PartnerId>,
+    pub key_id: Vec<u8>,
     hash: [u8; 32],
-    started_at: Option<Timestamp>,
-    expires_at: Timestamp,
-    ended_at: Option<Timestamp>,
-    body: String,
+    /// As the id has it, so without a column.
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub expires_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    pub body: String,
+}
+
+impl Stored {
+    pub(super) fn columns(&self) -> Columns {
+        match self {
+            Self::Partner(stored) => stored.into(),
+            Self::Operator(stored) => stored.into(),
+        }
+    }
 }
 
 impl From<&StoredConsoleSession> for Columns {
@@ -77,6 +88,7 @@ impl From<&StoredConsoleSession> for Columns {
             partner_id: Some(stored.partner_id),
             key_id: session.api_key_id.as_bytes().to_vec(),
             hash: stored.hash,
+            created_at: session.created_at,
             started_at: session.started_at,
             expires_at: session.expires_at,
             ended_at: session.ended_at,
@@ -93,6 +105,7 @@ impl From<&StoredOperatorSession> for Columns {
             partner_id: None,
             key_id: session.operator_key_id.as_bytes().to_vec(),
             hash: stored.hash,
+            created_at: session.created_at,
             started_at: session.started_at,
             expires_at: session.expires_at,
             ended_at: session.ended_at,
@@ -126,18 +139,16 @@ pub(super) fn added(seal: &Seal, stored: impl Into<Columns>) -> Statement<'stati
     Statement::new(
         "INSERT INTO console_session (id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-        vec![
-            columns.id.as_bytes().to_vec().into(),
-            columns.partner_id.map_or(Arg::Null, |partner_id| {
-                partner_id.as_bytes().to_vec().into()
-            }),
-            columns.key_id.into(),
-            columns.hash.to_vec().into(),
-            columns.started_at.map(Timestamp::ms).into(),
-            columns.expires_at.ms().into(),
-            columns.ended_at.map(Timestamp::ms).into(),
-            columns.body.into(),
-            code.to_vec().into(),
+        args![
+            columns.id,
+            columns.partner_id,
+            columns.key_id,
+            columns.hash,
+            columns.started_at,
+            columns.expires_at,
+            columns.ended_at,
+            columns.body,
+            code,
         ],
     )
 }
@@ -148,14 +159,14 @@ pub(super) fn changed(seal: &Seal, stored: impl Into<Columns>) -> Statement<'sta
     let code = mac(seal, &columns, &columns.body);
     Statement::new(
         "UPDATE console_session SET hash = $1, started_ms = $2, expires_ms = $3, ended_ms = $4, body = $5, mac = $6 WHERE id = $7",
-        vec![
-            columns.hash.to_vec().into(),
-            columns.started_at.map(Timestamp::ms).into(),
-            columns.expires_at.ms().into(),
-            columns.ended_at.map(Timestamp::ms).into(),
-            columns.body.into(),
-            code.to_vec().into(),
-            columns.id.as_bytes().to_vec().into(),
+        args![
+            columns.hash,
+            columns.started_at,
+            columns.expires_at,
+            columns.ended_at,
+            columns.body,
+            code,
+            columns.id,
         ],
     )
 }
@@ -164,7 +175,7 @@ pub(super) fn changed(seal: &Seal, stored: impl Into<Columns>) -> Statement<'sta
 pub(super) fn forgotten(before: Timestamp) -> Statement<'static> {
     Statement::new(
         "DELETE FROM console_session WHERE id IN (SELECT id FROM console_session WHERE expires_ms < $1 ORDER BY expires_ms LIMIT $2)",
-        vec![before.ms().into(), int(CONSOLE_SESSIONS_FORGOTTEN)],
+        args![before, CONSOLE_SESSIONS_FORGOTTEN],
     )
 }
 
@@ -181,15 +192,12 @@ pub(super) fn document(row: &Row, seal: &Seal) -> Result<(Stored, bool), StoreEr
             hash: row.bytes(3)?,
         }),
     };
-    let columns = match &stored {
-        Stored::Partner(stored) => Columns::from(stored),
-        Stored::Operator(stored) => Columns::from(stored),
-    };
+    let columns = stored.columns();
     let genuine = columns.id == row.id(0)?
         && columns.key_id == row.blob(2)?
-        && columns.started_at.map(Timestamp::ms) == row.maybe_int(4)?
-        && columns.expires_at.ms() == row.int(5)?
-        && columns.ended_at.map(Timestamp::ms) == row.maybe_int(6)?
+        && columns.started_at == row.maybe_time(4)?
+        && columns.expires_at == row.time(5)?
+        && columns.ended_at == row.maybe_time(6)?
         && mac(seal, &columns, row.text(7)?)[..] == *row.blob(8)?;
     Ok((stored, genuine))
 }
@@ -218,7 +226,7 @@ pub(super) fn read_console_session(
     work: &mut BatchState,
     loading: &Loading<'_>,
     row: &Row,
-) -> Result<(), StoreError> {
+) -> Read<()> {
     match read(row, loading.seal()) {
         Some(Stored::Partner(stored)) => {
             (work.console_sessions).insert(stored.session.console_session_id, stored);
@@ -238,7 +246,7 @@ impl Reader<'_> {
         hash: &[u8; 32],
         now: Timestamp,
     ) -> Read<Option<StoredConsoleSession>> {
-        let row = self.first(LIVE, vec![hash.into(), now.ms().into()])?;
+        let row = self.first(LIVE, args![hash, now])?;
         Ok(row.and_then(|row| read_partners(&row, self.seal())))
     }
 
@@ -248,7 +256,7 @@ impl Reader<'_> {
         hash: &[u8; 32],
         now: Timestamp,
     ) -> Read<Option<StoredOperatorSession>> {
-        let row = self.first(LIVE, vec![hash.into(), now.ms().into()])?;
+        let row = self.first(LIVE, args![hash, now])?;
         Ok(row.and_then(|row| read_operators(&row, self.seal())))
     }
 
@@ -256,7 +264,7 @@ impl Reader<'_> {
     pub fn console_session_owner(&mut self, id: &ConsoleSessionId) -> Read<Option<PartnerId>> {
         let row = self.first(
             "SELECT partner_id FROM console_session WHERE id = $1",
-            vec![id.into()],
+            args![id],
         )?;
         row.map_or(Ok(None), |row| row.maybe_id(0))
     }
@@ -268,7 +276,7 @@ impl Reader<'_> {
         before: Option<ConsoleSessionId>,
         rows: u32,
     ) -> Read<Vec<ConsoleSession>> {
-        let args = vec![partner_id.into()];
+        let args = args![partner_id];
         self.genuine((PAGE, args), before, rows, |row, seal| {
             Ok(read_partners(row, seal).map(|stored| stored.session))
         })
@@ -289,7 +297,7 @@ impl Reader<'_> {
     pub fn has_old_console_sessions(&mut self, before: Timestamp) -> Read<bool> {
         let row = self.first(
             "SELECT id FROM console_session WHERE expires_ms < $1 ORDER BY expires_ms LIMIT 1",
-            vec![before.ms().into()],
+            args![before],
         )?;
         Ok(row.is_some())
     }

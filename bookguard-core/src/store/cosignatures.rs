@@ -5,8 +5,8 @@
 //! exist, and `fsck` reports it. A cosignature proves itself.
 
 use super::Store;
-use super::commit::{int, json};
-use super::conn::{Row, Statement, StoreError};
+use super::commit::json;
+use super::conn::{Row, Statement, StoreError, args};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
@@ -39,7 +39,7 @@ pub(super) fn noted(seal: &Seal, state: &WitnessState) -> Statement<'static> {
     Statement::new(
         "INSERT INTO witness (id, body, mac) VALUES ($1, $2, $3) \
          ON CONFLICT (id) DO UPDATE SET body = excluded.body, mac = excluded.mac",
-        vec![id.to_vec().into(), body.into(), code.to_vec().into()],
+        args![id, body, code],
     )
 }
 
@@ -48,12 +48,7 @@ pub(super) fn cosigned(one: &StoredCosignature) -> Statement<'_> {
     Statement::new(
         "INSERT INTO cosignature (size, witness, vkey, note) VALUES ($1, $2, $3, $4) \
          ON CONFLICT (size, witness) DO UPDATE SET vkey = excluded.vkey, note = excluded.note",
-        vec![
-            int(one.size),
-            one.id().to_vec().into(),
-            one.key.as_str().into(),
-            one.note.as_str().into(),
-        ],
+        args![one.size, one.id(), one.key.as_str(), one.note.as_str()],
     )
 }
 
@@ -61,7 +56,7 @@ pub(super) fn cosigned(one: &StoredCosignature) -> Statement<'_> {
 pub(super) fn forgotten(size: u64, witness: &[u8; 32]) -> Statement<'_> {
     Statement::new(
         "DELETE FROM cosignature WHERE size = $1 AND witness = $2",
-        vec![int(size), witness.into()],
+        args![size, witness],
     )
 }
 
@@ -88,11 +83,7 @@ pub(super) fn cosignature(row: &Row) -> Result<StoredCosignature, StoreError> {
     })
 }
 
-pub(super) fn read_witness(
-    work: &mut BatchState,
-    loading: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_witness(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Read<()> {
     if let Some(state) = read(row, loading.seal()) {
         work.witnesses.insert(WitnessState::id(&state.url), state);
     }
@@ -113,17 +104,14 @@ impl Store {
 impl Reader<'_> {
     /// How it went with every witness that was ever asked.
     pub fn witnesses(&mut self) -> Read<Vec<WitnessState>> {
-        let rows = self.all(
-            ALL,
-            vec![(&[][..]).into(), i64::from(WITNESSES_READ).into()],
-        )?;
+        let rows = self.all(ALL, args![&[][..], WITNESSES_READ])?;
         let seal = self.seal();
         Ok(rows.iter().filter_map(|row| read(row, seal)).collect())
     }
 
     /// The cosigned checkpoints of this size or a larger one, newest last.
     pub fn cosignatures(&mut self, size: u64) -> Read<Vec<StoredCosignature>> {
-        let rows = self.all(SINCE, vec![int(size), i64::from(COSIGNATURES_READ).into()])?;
+        let rows = self.all(SINCE, args![size, COSIGNATURES_READ])?;
         rows.iter().map(cosignature).collect()
     }
 }

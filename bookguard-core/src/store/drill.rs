@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
-use super::conn::{Arg, Conn, Row, Statement, StoreError};
+use super::conn::{Arg, Conn, Row, StoreError, args};
 use super::sqlite::with_end;
 use super::{Database, Store};
 use crate::key_file::LedgerKey;
@@ -227,27 +227,22 @@ pub struct TamperedRows<'a> {
 impl TamperedRows<'_> {
     /// Runs a statement that must change a row: it ends with `RETURNING 1`.
     fn change(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Result<(), StoreError> {
-        match self.ask(sql, args)?.is_empty() {
+        match self.conn.all(sql, args)?.is_empty() {
             true => Err(StoreError::Failed(format!("it changed nothing: {sql}"))),
             false => Ok(()),
         }
     }
 
-    fn ask(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Result<Vec<Row>, StoreError> {
-        Ok(self.conn.one(Statement::new(sql, args))?.rows)
-    }
-
     /// The only row.
     fn row(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Result<Row, StoreError> {
-        let row = self.ask(sql, args)?.into_iter().next();
+        let row = self.conn.first(sql, args)?;
         row.ok_or_else(|| StoreError::Failed(format!("there is no such row: {sql}")))
     }
 
     /// The leaf of the booking's first entry.
     fn first_leaf(&mut self) -> Result<Vec<u8>, StoreError> {
-        let booking = self.scene.booking;
         let sql = "SELECT leaf FROM entry WHERE booking_id = $1 AND seq = 0";
-        Ok(self.row(sql, vec![(&booking).into()])?.blob(0)?.to_vec())
+        Ok(self.row(sql, args![self.scene.booking])?.blob(0)?.to_vec())
     }
 }
 

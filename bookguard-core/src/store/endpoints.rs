@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::conn::{Arg, Row, Statement, StoreError, select_in};
+use super::conn::{Arg, Row, Statement, StoreError, args, select_in};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
@@ -109,9 +109,9 @@ pub(crate) fn health(row: &Row, from: usize) -> Result<EndpointHealth, StoreErro
             *status
         },
         failures,
-        failing_since: row.maybe_int(from + 2)?.map(Timestamp::from_ms),
-        probe_at: row.maybe_int(from + 3)?.map(Timestamp::from_ms),
-        unverified_since: row.maybe_int(from + 4)?.map(Timestamp::from_ms),
+        failing_since: row.maybe_time(from + 2)?,
+        probe_at: row.maybe_time(from + 3)?,
+        unverified_since: row.maybe_time(from + 4)?,
     })
 }
 
@@ -124,14 +124,14 @@ pub(crate) fn read(row: &Row, from: usize) -> Result<Endpoint, StoreError> {
 /// Asks for endpoints whose next probe was computed by a clock that was ahead of `now`. [`read_health`] reads the rows.
 pub(super) fn ahead(now: i64, most: i64) -> Statement<'static> {
     let after = |pause: i64| Arg::from(now.saturating_add(LEASE_SKEW_MS + pause));
-    let args = vec![
+    let args = args![
         after(2 * LEASE_MS),
         after(PROBE_MS),
         after(0),
-        PROBE_SHARE.into(),
-        now.into(),
+        PROBE_SHARE,
+        now,
         after(PROBE_MAX_MS),
-        most.into(),
+        most,
     ];
     Statement::new(AHEAD, args)
 }
@@ -139,15 +139,15 @@ pub(super) fn ahead(now: i64, most: i64) -> Statement<'static> {
 /// As [`ahead`], for endpoints whose address is marked unverified since a time in the future.
 pub(super) fn unverified_ahead(now: i64, most: i64) -> Statement<'static> {
     let latest = now.saturating_add(LEASE_SKEW_MS + MOVED_MS);
-    Statement::new(UNVERIFIED_AHEAD, vec![latest.into(), most.into()])
+    Statement::new(UNVERIFIED_AHEAD, args![latest, most])
 }
 
 /// Asks for the endpoints that a partner deleted so lately that those it adds wait.
 pub(super) fn unverified_deleted(partner_id: &PartnerId, now: i64) -> Statement<'static> {
-    let args = vec![
-        now.saturating_sub(HOUR_MS).into(),
-        partner_id.as_bytes().to_vec().into(),
-        now.saturating_sub(2 * UNVERIFIED_MS).into(),
+    let args = args![
+        now.saturating_sub(HOUR_MS),
+        *partner_id,
+        now.saturating_sub(2 * UNVERIFIED_MS),
     ];
     Statement::new(UNVERIFIED_DELETED, args)
 }
@@ -156,28 +156,20 @@ pub(super) fn read_unverified_deleted(
     work: &mut BatchState,
     _: &Loading<'_>,
     row: &Row,
-) -> Result<(), StoreError> {
-    let deleted = Timestamp::from_ms(row.int(1)?);
+) -> Read<()> {
+    let deleted = row.time(1)?;
     let last = work.unverified_deleted.entry(row.id(0)?).or_insert(deleted);
     *last = deleted.max(*last);
     Ok(())
 }
 
-pub(super) fn read_health(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_health(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     work.health.insert(row.id(0)?, health(row, 1)?);
     Ok(())
 }
 
 /// As [`read_health`], with the address. One that cannot be read is left out, so that it keeps no delivery from being settled.
-pub(super) fn read_receiver(
-    work: &mut BatchState,
-    loading: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_receiver(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Read<()> {
     read_health(work, loading, row)?;
     if let Ok(endpoint) = row.json::<Endpoint>(6) {
         work.addresses.insert(row.id(0)?, endpoint.url);
@@ -185,11 +177,7 @@ pub(super) fn read_receiver(
     Ok(())
 }
 
-pub(super) fn read_of_partner(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_of_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     if let Some(state) = work.partners.get_mut(&row.id(0)?) {
         state.endpoints.push(read(row, 1)?);
     }
@@ -199,16 +187,12 @@ pub(super) fn read_of_partner(
 /// The term of a secret, from the columns made and from, which begin at `from`.
 pub(crate) fn term(row: &Row, from: usize) -> Result<SecretTerm, StoreError> {
     Ok(SecretTerm {
-        made: Timestamp::from_ms(row.int(from)?),
-        from: Timestamp::from_ms(row.int(from + 1)?),
+        made: row.time(from)?,
+        from: row.time(from + 1)?,
     })
 }
 
-pub(super) fn read_term(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_term(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let terms = work.secrets.entry(row.bytes(0)?).or_default();
     terms.push(term(row, 1)?);
     terms.sort_unstable();
@@ -226,13 +210,13 @@ fn document(endpoint: &Endpoint) -> String {
 pub(super) fn added<'a>(partner_id: &'a PartnerId, endpoint: &'a Endpoint) -> Statement<'a> {
     Statement::new(
         "INSERT INTO endpoint (id, partner_id, status, failures, probe_ms, unverified_ms, body) VALUES ($1, $2, $3, 0, $4, $5, $6)",
-        vec![
-            (&endpoint.endpoint_id).into(),
-            partner_id.into(),
-            number(endpoint.status).into(),
-            endpoint.next_probe_at.map(Timestamp::ms).into(),
-            endpoint.unverified_since.map(Timestamp::ms).into(),
-            document(endpoint).into(),
+        args![
+            &endpoint.endpoint_id,
+            partner_id,
+            number(endpoint.status),
+            endpoint.next_probe_at,
+            endpoint.unverified_since,
+            document(endpoint),
         ],
     )
 }
@@ -243,11 +227,11 @@ pub(super) fn changed(endpoint: &Endpoint, since: Option<Timestamp>) -> Statemen
     match since {
         Some(since) => Statement::new(
             "UPDATE endpoint SET body = $1, since_ms = $2 WHERE id = $3",
-            vec![document(endpoint).into(), since.ms().into(), id.into()],
+            args![document(endpoint), since, id],
         ),
         None => Statement::new(
             "UPDATE endpoint SET body = $1 WHERE id = $2",
-            vec![document(endpoint).into(), id.into()],
+            args![document(endpoint), id],
         ),
     }
 }
@@ -256,13 +240,13 @@ pub(super) fn changed(endpoint: &Endpoint, since: Option<Timestamp>) -> Statemen
 pub(super) fn set_health(endpoint_id: &EndpointId, health: EndpointHealth) -> Statement<'_> {
     Statement::new(
         "UPDATE endpoint SET status = $1, failures = $2, failing_ms = $3, probe_ms = $4, unverified_ms = $5 WHERE id = $6",
-        vec![
-            number(health.status).into(),
-            i64::from(health.failures).into(),
-            health.failing_since.map(Timestamp::ms).into(),
-            health.probe_at.map(Timestamp::ms).into(),
-            health.unverified_since.map(Timestamp::ms).into(),
-            endpoint_id.into(),
+        args![
+            number(health.status),
+            health.failures,
+            health.failing_since,
+            health.probe_at,
+            health.unverified_since,
+            endpoint_id,
         ],
     )
 }
@@ -272,11 +256,7 @@ pub(super) fn set_health(endpoint_id: &EndpointId, health: EndpointHealth) -> St
 pub(super) fn deleted(endpoint_id: &EndpointId, at: Timestamp) -> Statement<'_> {
     Statement::new(
         "UPDATE endpoint SET deleted_ms = $1, status = $2, failures = 0, failing_ms = NULL, probe_ms = NULL WHERE id = $3",
-        vec![
-            at.ms().into(),
-            number(EndpointStatus::Disabled).into(),
-            endpoint_id.into(),
-        ],
+        args![at, number(EndpointStatus::Disabled), endpoint_id],
     )
 }
 
@@ -288,12 +268,7 @@ pub(super) fn secret_added<'a>(
 ) -> Statement<'a> {
     Statement::new(
         "INSERT INTO secret (owner, made_ms, from_ms, sealed) VALUES ($1, $2, $3, $4)",
-        vec![
-            owner.into(),
-            term.made.ms().into(),
-            term.from.ms().into(),
-            sealed.into(),
-        ],
+        args![owner, term.made, term.from, sealed],
     )
 }
 
@@ -302,7 +277,7 @@ pub(super) fn secrets_forgotten(owner: &[u8; 16], made_before: Option<Timestamp>
     let before = made_before.map_or(i64::MAX, Timestamp::ms);
     Statement::new(
         "DELETE FROM secret WHERE owner = $1 AND made_ms < $2",
-        vec![owner.into(), before.into()],
+        args![owner, before],
     )
 }
 
@@ -329,12 +304,9 @@ impl Reader<'_> {
         args.extend(bounds.map(Arg::from));
         let rows = self.all(partner_id.map_or(PAGE_OF_ALL, |_| PAGE_OF_PARTNER), args)?;
         let shown = rows.iter().map(|row| {
-            let owner = match partner_id {
-                Some(_) => None,
-                None => Some(row.id(0)?),
-            };
+            let is_named = partner_id.is_none();
             Ok(Endpoint {
-                partner_id: owner,
+                partner_id: is_named.then(|| row.id(0)).transpose()?,
                 ..read(row, 1)?
             })
         });
@@ -345,7 +317,7 @@ impl Reader<'_> {
     pub fn endpoint(&mut self, endpoint_id: &EndpointId) -> Read<Option<(PartnerId, Endpoint)>> {
         let row = self.first(
             endpoints_where!("id = $1 AND deleted_ms IS NULL"),
-            vec![endpoint_id.into()],
+            args![endpoint_id],
         )?;
         row.map(|row| Ok((row.id(0)?, read(&row, 1)?))).transpose()
     }
@@ -355,7 +327,7 @@ impl Reader<'_> {
         &mut self,
         endpoint_id: &EndpointId,
     ) -> Read<Option<(PartnerId, Endpoint)>> {
-        let row = self.first(endpoints_where!("id = $1"), vec![endpoint_id.into()])?;
+        let row = self.first(endpoints_where!("id = $1"), args![endpoint_id])?;
         row.map(|row| Ok((row.id(0)?, read(&row, 1)?))).transpose()
     }
 

@@ -3,8 +3,7 @@
 //! The entry that commits to an epoch and the pages that it changes are written in one commit, so that the pages are always
 //! those of the newest epoch. Invariant: no query reads more than the entries of one epoch, or the pages on their paths.
 
-use super::commit::int;
-use super::conn::{Row, Rows, Statement, insert, select_in};
+use super::conn::{Row, Rows, Statement, args, insert, select_in};
 use super::load::Loading;
 use super::read::{Read, Reader, entries_where};
 use super::{Store, StoreError};
@@ -43,14 +42,12 @@ impl Store {
     /// As listed by [`StoreError`].
     pub fn mapping(&self) -> Result<Mapping, StoreError> {
         let mut conn = self.reader()?;
-        let latest = conn.one(Statement::new(LATEST, vec![]))?.rows;
-        let latest = latest.first().map(epoch).transpose()?;
+        let latest = conn.first(LATEST, vec![])?;
+        let latest = latest.as_ref().map(epoch).transpose()?;
         let covered = latest.map_or(0, |latest| latest.epoch.tree_size);
-        let waiting = conn.one(Statement::new(FIRST, vec![int(covered)]))?.rows;
-        Ok(Mapping {
-            covered,
-            waiting: waiting.first().map_or(Ok(None), written)?,
-        })
+        let waiting = conn.first(FIRST, args![covered])?;
+        let waiting = waiting.as_ref().map_or(Ok(None), written)?;
+        Ok(Mapping { covered, waiting })
     }
 }
 
@@ -63,7 +60,7 @@ impl Reader<'_> {
 
     /// When the first entry of a booking was written, of those from `index` on.
     pub fn first_written(&mut self, index: u64) -> Read<Option<Timestamp>> {
-        let row = self.first(FIRST, vec![int(index)])?;
+        let row = self.first(FIRST, args![index])?;
         row.as_ref().map_or(Ok(None), written)
     }
 
@@ -133,11 +130,7 @@ fn epoch(row: &Row) -> Read<LoggedEpoch> {
     })
 }
 
-pub(super) fn read_latest(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_latest(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     work.epoch = Some(epoch(row)?);
     Ok(())
 }

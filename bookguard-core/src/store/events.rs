@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use sha2::{Digest as _, Sha256};
 
-use super::conn::{Cell, Row, StoreError, select_in};
+use super::conn::{Row, StoreError, args, select_in};
 use super::endpoints;
 use super::load::{content, deliveries, delivery, event_type};
 use super::read::{Read, Reader};
@@ -178,7 +178,7 @@ impl Reader<'_> {
         booking_id: &BookingId,
         attempts: Attempts,
     ) -> Read<Vec<StoredEvent>> {
-        let all = vec![booking_id.into(), 0.into(), i64::from(u32::MAX).into()];
+        let all = args![booking_id, 0_u64, u32::MAX];
         let rows = self.all(OF_BOOKING, all)?;
         let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
         self.whole(events, attempts)
@@ -187,12 +187,12 @@ impl Reader<'_> {
     /// A digest of the state of the deliveries of a booking's events that its evidence shows: those of the first three
     /// types. It changes whenever their description changes. The delivery counts its attempts, so no attempts are read.
     pub fn standing_of(&mut self, booking_id: &BookingId) -> Read<[u8; 32]> {
-        let rows = self.all(STANDINGS, vec![booking_id.into()])?;
+        let rows = self.all(STANDINGS, args![booking_id])?;
         let mut endpoints = BTreeSet::new();
         let mut parts = Vec::with_capacity(rows.len());
         for row in &rows {
             let mut part = row.bytes::<16>(0)?.to_vec();
-            if row.0.get(2).is_some_and(|cell| *cell != Cell::Null) {
+            if !row.is_null(2) {
                 let endpoint: [u8; 16] = row.bytes(2)?;
                 part.extend(endpoint);
                 endpoints.insert(endpoint);
@@ -222,7 +222,7 @@ impl Reader<'_> {
 
     /// One event with its deliveries.
     pub fn event(&mut self, event_id: &EventId, attempts: Attempts) -> Read<Option<StoredEvent>> {
-        let rows = self.all(events_where!("id = $1"), vec![event_id.into()])?;
+        let rows = self.all(events_where!("id = $1"), args![event_id])?;
         let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
         Ok(self.whole(events, attempts)?.pop())
     }
@@ -279,7 +279,7 @@ impl Reader<'_> {
         let mut before = before.unwrap_or(EventId::from_bytes([0xff; 16]));
         let (mut found, mut examined) = (Vec::new(), 0);
         let next = loop {
-            let rows = self.all(OF_ALL, vec![(&before).into(), i64::from(PIECE).into()])?;
+            let rows = self.all(OF_ALL, args![&before, PIECE])?;
             let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
             let mut events = self.with_deliveries(events)?.into_iter();
             for event in events.by_ref() {
@@ -306,11 +306,8 @@ impl Reader<'_> {
 
     /// The number of a partner's latest event; 0 if it has none.
     pub fn last_event(&mut self, partner_id: &PartnerId) -> Read<u64> {
-        let row = self.first(
-            "SELECT events FROM partner WHERE id = $1",
-            vec![partner_id.into()],
-        )?;
-        row.map_or(Ok(0), |row| row.size(0))
+        let sql = "SELECT events FROM partner WHERE id = $1";
+        self.count(sql, args![partner_id])
     }
 
     fn log_piece(
@@ -323,11 +320,10 @@ impl Reader<'_> {
             LogPlace::After(_) => (OF_BOOKING, OF_PARTNER),
             LogPlace::Before(_) => (OF_BOOKING_BACK, OF_PARTNER_BACK),
         };
-        let number = i64::try_from(from.number()).unwrap_or(i64::MAX);
-        let (number, rows) = (number.into(), i64::from(rows).into());
+        let number = from.number();
         let rows = match &filter.booking_id {
-            Some(booking_id) => self.all(of_booking, vec![booking_id.into(), number, rows])?,
-            None => self.all(of_partner, vec![(&filter.partner_id).into(), number, rows])?,
+            Some(booking_id) => self.all(of_booking, args![booking_id, number, rows])?,
+            None => self.all(of_partner, args![&filter.partner_id, number, rows])?,
         };
         rows.iter().map(event).collect()
     }

@@ -6,8 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::commit::int;
-use super::conn::{Arg, Conn, Row, Statement, StoreError, select_in};
+use super::conn::{Arg, Conn, Row, Statement, StoreError, args, select_in};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
@@ -37,7 +36,7 @@ const UNFINISHED: &str = "SELECT id, size, media, crc, parts, at_ms FROM file WH
 /// Asks for files that were not completed, and to which nothing was added since `before`.
 pub(super) fn unfinished(before: Timestamp) -> Statement<'static> {
     let most = i64::try_from(FILES_FORGOTTEN).unwrap_or(i64::MAX);
-    Statement::new(UNFINISHED, vec![before.ms().into(), most.into()])
+    Statement::new(UNFINISHED, args![before, most])
 }
 
 /// Reads a file, from the columns of [`SOME`].
@@ -54,25 +53,17 @@ pub(super) fn state(row: &Row) -> Result<FileState, StoreError> {
             .ok_or_else(|| StoreError::Corrupt(format!("a file has media type {media}")))?,
         crc: number(3)?,
         parts: number(4)?,
-        at: Timestamp::from_ms(row.int(5)?),
+        at: row.time(5)?,
     })
 }
 
-pub(super) fn read_file(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_file(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let file = state(row)?;
     work.files.insert(file.file_id, file);
     Ok(())
 }
 
-pub(super) fn read_arriving(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_arriving(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     *work.arriving.entry(row.id(0)?).or_default() += row.size(1)?;
     Ok(())
 }
@@ -84,30 +75,26 @@ pub(super) fn part_added<'a>(file: &'a FileState, part: &'a FilePart) -> [Statem
         Statement::new(
             "INSERT INTO file (id, size, media, crc, parts, at_ms, whole) VALUES ($1, $2, $3, $4, $5, $6, $7) \
              ON CONFLICT (id) DO UPDATE SET parts = excluded.parts, at_ms = excluded.at_ms, whole = excluded.whole",
-            vec![
-                file_id.into(),
-                int(file.size),
-                (file.media_type as i64).into(),
-                i64::from(file.crc).into(),
-                i64::from(file.parts).into(),
-                file.at.ms().into(),
-                i64::from(file.is_whole()).into(),
+            args![
+                file_id,
+                file.size,
+                file.media_type as i64,
+                file.crc,
+                file.parts,
+                file.at,
+                i64::from(file.is_whole()),
             ],
         ),
         Statement::new(
             "INSERT INTO file_part (file_id, number, bytes) VALUES ($1, $2, $3)",
-            vec![
-                file_id.into(),
-                i64::from(part.number).into(),
-                part.bytes().into(),
-            ],
+            args![file_id, part.number, part.bytes()],
         ),
     ]
 }
 
 /// Deletes a file with its parts.
 pub(super) fn deleted(file_id: &FileId) -> [Statement<'_>; 2] {
-    let file_id = || vec![Arg::from(file_id.as_bytes())];
+    let file_id = || args![file_id.as_bytes()];
     [
         Statement::new("DELETE FROM file_part WHERE file_id = $1", file_id()),
         Statement::new("DELETE FROM file WHERE id = $1", file_id()),
@@ -167,33 +154,26 @@ pub(crate) fn list_erasures(conn: &mut dyn Conn, list: &ErasureList) -> Result<b
 
 /// Whether the ledger has the entry that records this erasure.
 pub(super) fn records(conn: &mut dyn Conn, listed: &ListedErasure) -> Read<bool> {
-    let entry = Statement::new(
-        "SELECT leaf FROM entry WHERE idx = $1",
-        vec![int(listed.index)],
-    );
-    let rows = conn.one(entry)?.rows;
-    let leaf = rows.first().map(|row| row.blob(0)).transpose()?;
+    let sql = "SELECT leaf FROM entry WHERE idx = $1";
+    let row = conn.first(sql, args![listed.index])?;
+    let leaf = row.as_ref().map(|row| row.blob(0)).transpose()?;
     Ok(leaf.is_some_and(|leaf| leaf_hash(leaf).to_string() == listed.leaf))
 }
 
 /// Erasures that the ledger records after this place in it, oldest first, a page of them.
 fn recorded_erasures(conn: &mut dyn Conn, after: Option<u64>) -> Read<Vec<ListedErasure>> {
-    let page = Statement::new(
+    let rows = conn.all(
         "SELECT e.idx, e.booking_id, e.leaf, e.facts, b.partner_id, (SELECT origin FROM head WHERE id = 1) FROM entry e \
          JOIN booking b ON b.id = e.booking_id WHERE e.kind = 'evidence.erased' AND e.idx > $1 ORDER BY e.idx LIMIT 100",
-        vec![after.map_or(Arg::Int(-1), int)],
-    );
-    let rows = conn.one(page)?.rows;
+        args![after.map_or(Arg::Int(-1), Arg::from)],
+    )?;
     let mut listed = Vec::new();
     for row in &rows {
         let erasure: Erasure = row.json(3)?;
         let booking_id: BookingId = row.id(1)?;
-        let entries = Statement::new(
-            "SELECT seq, leaf FROM entry WHERE booking_id = $1 ORDER BY seq",
-            vec![(&booking_id).into()],
-        );
+        let sql = "SELECT seq, leaf FROM entry WHERE booking_id = $1 ORDER BY seq";
         let mut leaves = HashMap::new();
-        for entry in &conn.one(entries)?.rows {
+        for entry in &conn.all(sql, args![&booking_id])? {
             leaves.insert(entry.size(0)?, leaf_hash(entry.blob(1)?).to_string());
         }
         let values = erasure.values.iter();
@@ -216,7 +196,7 @@ impl Reader<'_> {
     pub fn items_of(&mut self, booking_id: &BookingId) -> Read<Vec<EvidenceItem>> {
         let rows = self.all(
             "SELECT facts FROM entry WHERE booking_id = $1 AND kind = 'evidence.added' ORDER BY seq",
-            vec![booking_id.into()],
+            args![booking_id],
         )?;
         rows.iter().map(|row| row.json(0)).collect()
     }
@@ -247,7 +227,7 @@ impl Reader<'_> {
     pub fn erasures_of(&mut self, booking_id: &BookingId) -> Read<Vec<Erasure>> {
         let rows = self.all(
             "SELECT facts FROM entry WHERE booking_id = $1 AND kind = 'evidence.erased' ORDER BY seq",
-            vec![booking_id.into()],
+            args![booking_id],
         )?;
         rows.iter().map(|row| row.json(0)).collect()
     }
@@ -269,7 +249,7 @@ impl Reader<'_> {
     pub fn erased_since(&mut self, from: u64) -> Read<Vec<(u64, BookingId)>> {
         let rows = self.all(
             "SELECT idx, booking_id FROM entry WHERE kind = 'evidence.erased' AND idx >= $1 ORDER BY idx LIMIT 100",
-            vec![int(from)],
+            args![from],
         )?;
         rows.iter()
             .map(|row| Ok((row.size(0)?, row.id(1)?)))
@@ -280,7 +260,7 @@ impl Reader<'_> {
     pub fn pruned_events_of(&mut self, booking_id: &BookingId) -> Read<Vec<EventId>> {
         let rows = self.all(
             "SELECT id FROM event WHERE booking_id = $1 AND pruned_ms IS NOT NULL ORDER BY seq",
-            vec![booking_id.into()],
+            args![booking_id],
         )?;
         rows.iter().map(|row| row.id(0)).collect()
     }
@@ -289,7 +269,7 @@ impl Reader<'_> {
     pub fn whole_events_of(&mut self, booking_id: &BookingId) -> Read<Vec<EventId>> {
         let rows = self.all(
             "SELECT id FROM event WHERE booking_id = $1 AND pruned_ms IS NULL ORDER BY seq",
-            vec![booking_id.into()],
+            args![booking_id],
         )?;
         rows.iter().map(|row| row.id(0)).collect()
     }
@@ -309,10 +289,7 @@ impl Reader<'_> {
 
     /// The bytes of one part of a file.
     pub fn file_part(&mut self, file_id: &FileId, number: u32) -> Read<Option<Vec<u8>>> {
-        let row = self.first(
-            PART,
-            vec![file_id.as_bytes().into(), i64::from(number).into()],
-        )?;
+        let row = self.first(PART, args![file_id.as_bytes(), number])?;
         row.map(|row| Ok(row.blob(0)?.to_vec())).transpose()
     }
 

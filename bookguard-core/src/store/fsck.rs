@@ -7,6 +7,7 @@
 //! check early, except damage to the file itself.
 
 mod booking;
+mod checked_row;
 mod console_session;
 mod continued;
 mod cosignature;
@@ -41,7 +42,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Store;
-use super::conn::{Arg, Conn, Row, Statement, StoreError};
+use super::conn::{Arg, Conn, Row, StoreError, args};
 use super::load::event_type;
 use crate::engine::change::DeliveryPhase;
 use crate::ledger::jcs::differences;
@@ -369,13 +370,29 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn rows(&mut self, statement: Statement<'_>) -> Result<Vec<Row>, StoreError> {
-        Ok(self.conn.one(statement)?.rows)
+    /// Visits the rows of a query in pages by their first column, each an entry of the log that is met with it.
+    fn each_entry(
+        &mut self,
+        sql: &'static str,
+        mut check: impl FnMut(&mut Self, &Row) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut after = -1;
+        loop {
+            let rows = self.conn.all(sql, args![after, PAGE])?;
+            let Some(last) = rows.last() else {
+                return Ok(());
+            };
+            after = last.int(0)?;
+            for row in &rows {
+                check(self, row)?;
+            }
+            self.counts.entries += rows.len() as u64;
+            self.progress.step(rows.len() as u64);
+        }
     }
 
     fn count(&mut self, sql: &'static str) -> Result<u64, StoreError> {
-        let rows = self.rows(Statement::new(sql, vec![]))?;
-        rows.first().map_or(Ok(0), |row| row.size(0))
+        self.conn.count(sql, vec![])
     }
 }
 

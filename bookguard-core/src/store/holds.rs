@@ -4,13 +4,13 @@
 //! error for whoever asks, and never a hold that is not there: nothing is erased while it is unknown whether a hold forbids it.
 
 use super::commit::json;
-use super::conn::{Row, Statement, StoreError};
+use super::conn::{Row, Statement, StoreError, args};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
 use crate::evidence::{Hold, StoredHold};
 use crate::limits;
-use crate::model::{BookingId, HoldId, PartnerId, Timestamp};
+use crate::model::{BookingId, HoldId, PartnerId};
 use crate::seal::Seal;
 
 /// A query for holds with the columns that [`document`] takes.
@@ -64,13 +64,13 @@ pub(super) fn written(seal: &Seal, stored: &StoredHold) -> Statement<'static> {
     Statement::new(
         "INSERT INTO hold (id, booking_id, partner_id, released_ms, body, mac) VALUES ($1, $2, $3, $4, $5, $6) \
          ON CONFLICT (id) DO UPDATE SET released_ms = excluded.released_ms, body = excluded.body, mac = excluded.mac",
-        vec![
-            hold.hold_id.as_bytes().to_vec().into(),
-            hold.booking_id.as_bytes().to_vec().into(),
-            stored.partner_id.as_bytes().to_vec().into(),
-            hold.released_at.map(Timestamp::ms).into(),
-            body.into(),
-            code.to_vec().into(),
+        args![
+            hold.hold_id,
+            hold.booking_id,
+            stored.partner_id,
+            hold.released_at,
+            body,
+            code,
         ],
     )
 }
@@ -83,7 +83,7 @@ pub(super) fn document(row: &Row, seal: &Seal) -> Result<(StoredHold, bool), Sto
     };
     let hold = &stored.hold;
     let genuine = (hold.hold_id, hold.booking_id) == (row.id(0)?, row.id(1)?)
-        && hold.released_at.map(Timestamp::ms) == row.maybe_int(3)?
+        && hold.released_at == row.maybe_time(3)?
         && mac(seal, &stored, row.text(4)?)[..] == *row.blob(5)?;
     Ok((stored, genuine))
 }
@@ -98,21 +98,13 @@ fn read(row: &Row, seal: &Seal) -> Result<StoredHold, StoreError> {
     }
 }
 
-pub(super) fn read_hold(
-    work: &mut BatchState,
-    loading: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_hold(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Read<()> {
     let stored = read(row, loading.seal())?;
     work.holds.insert(stored.hold.hold_id, stored);
     Ok(())
 }
 
-pub(super) fn read_held_event(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_held_event(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     work.held_events.insert(row.id(0)?);
     Ok(())
 }
@@ -126,7 +118,7 @@ impl Reader<'_> {
         rows: u32,
     ) -> Read<Vec<Hold>> {
         let before = before.unwrap_or(HoldId::from_bytes([0xff; 16]));
-        let args = vec![booking_id.into(), (&before).into(), i64::from(rows).into()];
+        let args = args![booking_id, &before, rows];
         let (page, seal) = (self.all(PAGE, args)?, self.seal());
         page.iter().map(|row| Ok(read(row, seal)?.hold)).collect()
     }
@@ -140,7 +132,7 @@ impl Reader<'_> {
     ) -> Read<Vec<BookingId>> {
         let rows = self.all(
             "SELECT id FROM booking WHERE partner_id = $1 AND id > $2 ORDER BY id LIMIT $3",
-            vec![partner_id.into(), (&after).into(), i64::from(rows).into()],
+            args![partner_id, &after, rows],
         )?;
         rows.iter().map(|row| row.id(0)).collect()
     }
@@ -152,7 +144,7 @@ impl Reader<'_> {
             let after = holds.last().map(|hold| hold.hold_id);
             let after = after.unwrap_or(HoldId::from_bytes([0; 16]));
             let rows = i64::from(limits::HOLDS_PER_PARTNER);
-            let args = vec![partner_id.into(), (&after).into(), rows.into()];
+            let args = args![partner_id, &after, rows];
             let (page, seal) = (self.all(ACTIVE, args)?, self.seal());
             if page.is_empty() {
                 return Ok(holds);

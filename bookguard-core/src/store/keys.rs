@@ -6,7 +6,7 @@
 //! put back in an earlier state is genuine. No code protects against that; only care for old copies does.
 
 use super::commit::json;
-use super::conn::{Conn, Row, Statement, StoreError};
+use super::conn::{Conn, Row, Statement, StoreError, args};
 use super::read::{KeyNotice, Read, Reader};
 use crate::engine::batch::KeyState;
 use crate::engine::change::KeyStanding;
@@ -80,15 +80,10 @@ impl Reader<'_> {
         let (since, key) = after.map_or((i64::MIN, ApiKeyId::from_bytes([0; 16])), |after| {
             (after.0.ms(), after.1)
         });
-        let args = vec![
-            since.into(),
-            (&key).into(),
-            now.ms().into(),
-            i64::from(rows).into(),
-        ];
+        let args = args![since, &key, now, rows];
         let rows = self.all(NOTICES, args)?;
         rows.iter()
-            .map(|row| Ok((Timestamp::from_ms(row.int(0)?), row.id(1)?, row.id(2)?)))
+            .map(|row| Ok((row.time(0)?, row.id(1)?, row.id(2)?)))
             .collect()
     }
 }
@@ -97,7 +92,7 @@ impl Reader<'_> {
 pub(super) fn notice_sent(api_key_id: &ApiKeyId) -> Statement<'static> {
     Statement::new(
         "UPDATE api_key SET notice_ms = NULL WHERE id = $1",
-        vec![api_key_id.as_bytes().to_vec().into()],
+        args![*api_key_id],
     )
 }
 
@@ -108,12 +103,7 @@ pub(super) fn stands(seal: &Seal, api_key_id: &ApiKeyId, key: KeyStanding) -> St
     let code = standing(seal, api_key_id.as_bytes(), revoked_ms, expires_ms);
     Statement::new(
         "UPDATE api_key SET revoked_ms = $1, expires_ms = $2, standing = $3, notice_ms = NULL WHERE id = $4",
-        vec![
-            revoked_ms.into(),
-            expires_ms.into(),
-            code.to_vec().into(),
-            api_key_id.as_bytes().to_vec().into(),
-        ],
+        args![revoked_ms, expires_ms, code, *api_key_id],
     )
 }
 
@@ -121,23 +111,9 @@ pub(super) fn stands(seal: &Seal, api_key_id: &ApiKeyId, key: KeyStanding) -> St
 pub(super) fn used(conn: &mut dyn Conn, uses: &[(ApiKeyId, Timestamp)]) -> Result<(), StoreError> {
     let statements: Vec<_> = uses
         .iter()
-        .map(|(id, at)| {
-            Statement::new(
-                USED,
-                vec![
-                    at.ms().into(),
-                    id.into(),
-                    (at.ms() + KEY_USE_AHEAD_MS).into(),
-                ],
-            )
-        })
+        .map(|(id, at)| Statement::new(USED, args![*at, id, at.ms() + KEY_USE_AHEAD_MS]))
         .collect();
-    conn.begin(&[])?;
-    let noted = conn.commit(&statements);
-    if noted.is_err() {
-        conn.rollback();
-    }
-    noted.map(drop)
+    conn.write(&statements)
 }
 
 /// The part of a row that Bookguard did not write, if any. The row has the columns of [`keys_where`].
@@ -171,15 +147,15 @@ pub(super) fn state(row: &Row, seal: &Seal) -> Result<Option<KeyState>, StoreErr
         partner_id,
         key,
         lives_ms: made.lives_ms(),
-        notice_at: row.maybe_int(9)?.map(Timestamp::from_ms),
+        notice_at: row.maybe_time(9)?,
     }))
 }
 
 /// The key as its row describes it, whether the row is genuine or not.
 pub(super) fn document(row: &Row) -> Result<ApiKey, StoreError> {
     let mut key: ApiKey = row.json(4)?;
-    key.revoked_at = row.maybe_int(3)?.map(Timestamp::from_ms);
-    key.expires_at = row.maybe_int(7)?.map(Timestamp::from_ms);
-    key.last_used_at = row.maybe_int(8)?.map(Timestamp::from_ms);
+    key.revoked_at = row.maybe_time(3)?;
+    key.expires_at = row.maybe_time(7)?;
+    key.last_used_at = row.maybe_time(8)?;
     Ok(key)
 }

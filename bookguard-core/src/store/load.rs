@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
+use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, args, select_in};
 use super::console_sessions::{self, read_console_session};
 use super::cosignatures::{self, read_witness};
 use super::endpoints::{self, read_of_partner, read_receiver, read_term};
@@ -14,6 +14,7 @@ use super::files::{self, read_arriving, read_file};
 use super::holds::{self, read_held_event, read_hold};
 use super::keys::{self, keys_where};
 use super::operator_keys::{self, read_operator_key};
+use super::read::Read;
 use super::recoveries::{self, read_recovery};
 use super::shares::{self, read_share};
 use super::{
@@ -102,15 +103,21 @@ fn read_all(
     found: &[Rows],
     loading: &Loading<'_>,
     work: &mut BatchState,
-) -> Result<(), StoreError> {
+) -> Read<()> {
     let mut again = Asked::default();
-    for (Reading { reader, readable }, rows) in readings.into_iter().zip(found) {
+    for (reading, rows) in readings.into_iter().zip(found) {
+        let reader = reading.reader;
         let before = work.left_out.len();
         for row in &rows.rows {
-            reader(work, loading, row)?;
+            let read = reader(work, loading, row);
+            match reading.leaves_out {
+                true => unless_damaged(work, row, read)?,
+                false => read?,
+            }
         }
+        let readable = reading.readable;
         if let Some(readable) = readable.filter(|_| work.left_out.len() > before) {
-            again.add(readable, reader);
+            again.push(readable, reader, true, None);
         }
     }
     if again.statements.is_empty() {
@@ -130,27 +137,36 @@ struct Asked {
 /// How the rows of a statement are read.
 struct Reading {
     reader: RowLoader,
+    /// Whether rows that cannot be read are left out.
+    leaves_out: bool,
     /// The same statement without unreadable rows, which is asked only if there are some: they stay as they are, and would otherwise
     /// take the places of others in every batch.
     readable: Option<Statement<'static>>,
 }
 
 impl Asked {
-    fn add(&mut self, statement: Statement<'static>, reader: RowLoader) {
+    fn push(
+        &mut self,
+        statement: Statement<'static>,
+        reader: RowLoader,
+        leaves_out: bool,
+        readable: Option<Statement<'static>>,
+    ) {
         self.statements.push(statement);
         self.readings.push(Reading {
             reader,
-            readable: None,
+            leaves_out,
+            readable,
         });
+    }
+
+    fn add(&mut self, statement: Statement<'static>, reader: RowLoader) {
+        self.push(statement, reader, false, None);
     }
 
     /// Asks for rows of which some may be unreadable.
     fn damageable(&mut self, [all, readable]: [Statement<'static>; 2], reader: RowLoader) {
-        self.statements.push(all);
-        self.readings.push(Reading {
-            reader,
-            readable: Some(readable),
-        });
+        self.push(all, reader, true, Some(readable));
     }
 
     fn one(&mut self, sql: &'static str, args: Vec<Arg<'static>>, read: RowLoader) {
@@ -187,7 +203,7 @@ fn ask_partners(needs: &Needs, now: i64, asked: &mut Asked) {
     asked.keyed(endpoints::TERMS, &needs.secret_owners, read_term);
     asked.keyed(LASTING_KEYS, &needs.key_owners, read_key);
     for owner in &needs.key_owners {
-        let args = vec![owner.as_bytes().to_vec().into(), now.into()];
+        let args = args![*owner, now];
         asked.one(EXPIRING_KEYS, args, read_key);
     }
     asked.keyed(
@@ -213,12 +229,12 @@ fn ask_credentials(needs: &Needs, now: i64, asked: &mut Asked) {
         read_console_session,
     );
     for owner in &needs.console_owners {
-        let args = vec![owner.as_bytes().to_vec().into(), now.into()];
+        let args = args![*owner, now];
         asked.one(console_sessions::UNEXPIRED, args, read_console_session);
     }
     if needs.unexpired_operator_sessions {
         let sql = console_sessions::UNEXPIRED_OPERATORS;
-        asked.one(sql, vec![now.into()], read_console_session);
+        asked.one(sql, args![now], read_console_session);
     }
 }
 
@@ -249,10 +265,10 @@ fn ask_events(needs: &Needs, now: i64, asked: &mut Asked) {
     asked.keyed(endpoints::HEALTH, &needs.health, read_receiver);
     asked.keyed(recoveries::SOME, &needs.recoveries, read_recovery);
     for (partner_id, at) in &needs.recovering {
-        let partner = || Arg::from(partner_id.as_bytes().to_vec());
+        let partner = || Arg::from(*partner_id);
         asked.one(recoveries::RUNNING, vec![partner()], read_recovery);
         let since = recoveries::first_id(at.plus_ms(-RECOVERIES_MS));
-        let since = Arg::from(since.as_bytes().to_vec());
+        let since = Arg::from(since);
         asked.one(recoveries::SINCE, vec![partner(), since], read_recovery);
     }
     for (partner_id, after) in &needs.log {
@@ -262,7 +278,7 @@ fn ask_events(needs: &Needs, now: i64, asked: &mut Asked) {
     }
     asked.keyed(TO_DELETED, &needs.deleted, read_deleted);
     for (endpoint_id, room) in &needs.due {
-        let endpoint_id = Arg::from(endpoint_id.as_bytes().to_vec());
+        let endpoint_id = Arg::from(*endpoint_id);
         let room = i64::try_from(*room).unwrap_or(i64::MAX);
         let args = [endpoint_id, now.into(), room.into()];
         asked.damageable(DUE.map(|sql| Statement::new(sql, args.to_vec())), read_due);
@@ -306,7 +322,7 @@ impl Loading<'_> {
     }
 }
 
-pub(super) type RowLoader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), StoreError>;
+pub(super) type RowLoader = fn(&mut BatchState, &Loading<'_>, &Row) -> Read<()>;
 
 const PARTNERS: &str = "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, file_bytes, quota FROM partner WHERE id IN ({})";
 
@@ -363,7 +379,7 @@ macro_rules! deliveries {
     };
 }
 
-/// A query for deliveries with their events and endpoints, as [`add_due`] takes them, and the same without unreadable rows.
+/// A query for deliveries with their events and endpoints, as [`read_due`] takes them, and the same without unreadable rows.
 macro_rules! due {
     ($where:literal) => {
         [
@@ -427,10 +443,10 @@ const HELD_AHEAD: &str = readable!("lease IS NOT NULL AND due_ms > $1 ORDER BY d
 fn ask_reclaimed(from: Reclaim, now: i64, asked: &mut Asked) {
     let most = i64::try_from(RECLAIMED).unwrap_or(i64::MAX);
     let (sqls, args): (_, Vec<Arg<'static>>) = match from {
-        Reclaim::EndedBy(ended) => (ENDED, vec![ended.ms().into(), most.into()]),
+        Reclaim::EndedBy(ended) => (ENDED, args![ended, most]),
         Reclaim::Gone(node) => {
             let (first, last) = node.leases().into_inner();
-            (OF_NODE, vec![first.into(), last.into(), most.into()])
+            (OF_NODE, args![first, last, most])
         }
         Reclaim::Ahead => {
             for (statement, read) in ahead(now, most) {
@@ -448,8 +464,8 @@ fn ask_reclaimed(from: Reclaim, now: i64, asked: &mut Asked) {
 pub(super) fn ahead(now: i64, most: i64) -> [(Statement<'static>, RowLoader); 4] {
     let latest = now.saturating_add(LEASE_SKEW_MS);
     let held = latest.saturating_add(LEASE_MS);
-    let waiting = Statement::new(AHEAD, vec![latest.into(), most.into()]);
-    let held = Statement::new(HELD_AHEAD, vec![held.into(), most.into()]);
+    let waiting = Statement::new(AHEAD, args![latest, most]);
+    let held = Statement::new(HELD_AHEAD, args![held, most]);
     [
         (waiting, read_lapsed),
         (held, read_lapsed),
@@ -528,7 +544,7 @@ pub(crate) fn usage(row: &Row, from: usize) -> Result<Usage, StoreError> {
     })
 }
 
-fn read_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let state = PartnerState {
         partner: partner(row, 1, 5, 6)?,
         events: row.size(2)?,
@@ -542,7 +558,7 @@ fn read_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(),
     Ok(())
 }
 
-fn read_key(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_key(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Read<()> {
     if let Some(state) = keys::state(row, loading.seal)? {
         work.keys.insert(state.key.api_key_id, state);
     }
@@ -586,13 +602,13 @@ fn place(row: &Row, index: usize, leaf: usize) -> Result<LeafPlace, StoreError> 
     })
 }
 
-fn read_booking(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_booking(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     work.bookings.insert(row.id(0)?, booking(row)?.into());
     read_chain(work, row, 1)
 }
 
 /// Reads the state of a booking's chain, from the columns stream, entries and tip, which begin at `from`.
-fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Result<(), StoreError> {
+fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Read<()> {
     let chain = ChainState {
         stream: row.bytes(from)?,
         entries: row.size(from + 1)?,
@@ -603,7 +619,7 @@ fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Result<(), Store
 }
 
 /// Reads an acceptance of a booking that was read before.
-fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let Some(booking) = work.bookings.get_mut(&row.id(0)?) else {
         return Ok(());
     };
@@ -617,7 +633,7 @@ fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<
 }
 
 /// Reads an evidence item of a booking that was read before.
-fn read_item(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_item(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     match work.bookings.get_mut(&row.id(0)?) {
         Some(booking) => add_logged(&mut Arc::make_mut(booking).state.items, row),
         None => Ok(()),
@@ -625,10 +641,7 @@ fn read_item(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), St
 }
 
 /// Adds the fact of an entry, in the order of the ledger.
-fn add_logged<T: DeserializeOwned>(
-    known: &mut Vec<Logged<T>>,
-    row: &Row,
-) -> Result<(), StoreError> {
+fn add_logged<T: DeserializeOwned>(known: &mut Vec<Logged<T>>, row: &Row) -> Read<()> {
     let place = place(row, 1, 2)?;
     let after = known.partition_point(|known| known.place.index < place.index);
     let fact = row.json(3)?;
@@ -644,23 +657,18 @@ pub(crate) fn event_type(number: i64) -> Result<EventType, StoreError> {
         .ok_or_else(|| StoreError::Corrupt(format!("an event has type {number}")))
 }
 
-fn read_event(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_event(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     add_event(work, row.id(0)?, row, 1)
 }
 
-fn read_deleted(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_deleted(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     work.deleted.insert(row.id(0)?);
     Ok(())
 }
 
 /// Adds an event, from the columns partner, type, retries, body, pruned, digest, number and booking, which begin at
 /// `from`.
-fn add_event(
-    work: &mut BatchState,
-    event_id: EventId,
-    row: &Row,
-    from: usize,
-) -> Result<(), StoreError> {
+fn add_event(work: &mut BatchState, event_id: EventId, row: &Row, from: usize) -> Read<()> {
     let state = EventState {
         partner_id: row.id(from)?,
         event_type: event_type(row.int(from + 1)?)?,
@@ -698,18 +706,15 @@ pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreErr
             .ok_or_else(|| StoreError::Corrupt(format!("a delivery has phase {phase}")))?,
         attempts: u32::try_from(row.size(from + 1)?).unwrap_or(u32::MAX),
         counted_attempts: u32::try_from(row.size(from + 2)?).unwrap_or(u32::MAX),
-        due: row.maybe_int(from + 3)?.map(Timestamp::from_ms),
+        due: row.maybe_time(from + 3)?,
         lease: row.maybe_int(from + 4)?,
-        settled_leaf: match row.maybe_int(from + 5)? {
-            Some(_) => Some(row.size(from + 5)?),
-            None => None,
-        },
-        begun: row.maybe_int(from + 6)?.map(Timestamp::from_ms),
-        since: row.maybe_int(from + 7)?.map(Timestamp::from_ms),
+        settled_leaf: row.maybe_size(from + 5)?,
+        begun: row.maybe_time(from + 6)?,
+        since: row.maybe_time(from + 7)?,
     })
 }
 
-fn read_delivery(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_delivery(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let (event_id, endpoint_id) = (row.id(0)?, row.id(1)?);
     if let Some(event) = work.events.get_mut(&event_id) {
         event.endpoints.push(endpoint_id);
@@ -719,12 +724,7 @@ fn read_delivery(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<()
     Ok(())
 }
 
-fn read_due(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    let read = add_due(work, row);
-    unless_damaged(work, row, read)
-}
-
-fn add_due(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
+fn read_due(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let (event_id, endpoint_id): (EventId, EndpointId) = (row.id(0)?, row.id(1)?);
     let state = delivery(row, 2)?;
     add_event(work, event_id, row, 10)?;
@@ -742,24 +742,14 @@ fn add_due(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn read_lapsed(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    let read = add_lapsed(work, row);
-    unless_damaged(work, row, read)
-}
-
-fn add_lapsed(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
+fn read_lapsed(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let name = (row.id(0)?, row.id(1)?);
     work.deliveries.insert(name, delivery(row, 2)?);
     work.lapsed.insert(name);
     Ok(())
 }
 
-fn read_dropped(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    let read = add_dropped(work, row);
-    unless_damaged(work, row, read)
-}
-
-fn add_dropped(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
+fn read_dropped(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let name: (EventId, EndpointId) = (row.id(0)?, row.id(1)?);
     work.deliveries.insert(name, delivery(row, 2)?);
     work.deleted.insert(name.1);
@@ -767,11 +757,7 @@ fn add_dropped(work: &mut BatchState, row: &Row) -> Result<(), StoreError> {
 }
 
 /// Leaves out a delivery that cannot be read. No command names it, and the others must not wait for its repair.
-fn unless_damaged(
-    work: &mut BatchState,
-    row: &Row,
-    read: Result<(), StoreError>,
-) -> Result<(), StoreError> {
+fn unless_damaged(work: &mut BatchState, row: &Row, read: Read<()>) -> Read<()> {
     let Err(StoreError::Corrupt(why)) = read else {
         return read;
     };
@@ -783,7 +769,7 @@ fn unless_damaged(
     Ok(())
 }
 
-fn read_answer(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+fn read_answer(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Read<()> {
     // It may have expired even though housekeeping has not deleted it yet.
     if row.int(3)? < loading.now - IDEMPOTENCY_TTL_MS {
         return Ok(());

@@ -7,8 +7,7 @@
 use std::path::Path;
 
 use super::StoreError;
-use super::commit::int;
-use super::conn::{Arg, Conn, Statement, insert, select_in};
+use super::conn::{Conn, Statement, args, insert, select_in};
 use super::epochs;
 use super::sqlite;
 use crate::evidence::{AuditedTo, MapAudit, MapCommits, MapFault};
@@ -147,31 +146,19 @@ impl AuditFile {
             &mut statements,
             "INSERT INTO map_commit (size, commit_to) VALUES {}",
             &open,
-            |(commit, size), args| args.extend([int(**size), (*commit).into()]),
+            |(commit, size), args| args.extend([(**size).into(), (*commit).into()]),
         );
         statements.push(Statement::new(
             "DELETE FROM map_commit WHERE size <= $1",
-            vec![int(to.covered)],
+            args![to.covered],
         ));
         statements.push(Statement::new(
             "INSERT INTO audited (id, origin, size, root, covered, maps, note, fault) VALUES (1, $1, $2, $3, $4, $5, $6, $7) \
              ON CONFLICT (id) DO UPDATE SET size = excluded.size, root = excluded.root, covered = excluded.covered, \
              maps = excluded.maps, note = excluded.note, fault = excluded.fault",
-            vec![
-                self.origin.as_str().into(),
-                int(to.size),
-                root.as_bytes().into(),
-                int(to.covered),
-                int(to.maps),
-                note.into(),
-                fault.as_deref().map_or(Arg::Null, Into::into),
-            ],
+            args![self.origin.as_str(), to.size, root.as_bytes(), to.covered, to.maps, note, fault.as_deref()],
         ));
-        self.conn.begin(&[])?;
-        if let Err(why) = self.conn.commit(&statements) {
-            self.conn.rollback();
-            return Err(why);
-        }
+        self.conn.write(&statements)?;
         note.clone_into(&mut self.note);
         (self.to, self.root, self.fault) = (to, root, fault);
         Ok(audited.err())

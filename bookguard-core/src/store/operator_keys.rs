@@ -5,12 +5,12 @@
 //! put back in an earlier state is genuine, as with API keys.
 
 use super::commit::json;
-use super::conn::{Row, Statement, StoreError, select_in};
+use super::conn::{Row, Statement, StoreError, args, select_in};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
 use crate::engine::command::NewOperatorKey;
-use crate::model::{OperatorKey, OperatorKeyId, Timestamp};
+use crate::model::{OperatorKey, OperatorKeyId};
 use crate::seal::Seal;
 
 /// A query for operator keys with the columns that [`document`] takes. The argument follows the table's name.
@@ -60,12 +60,7 @@ pub(super) fn added(seal: &Seal, stored: &NewOperatorKey) -> Statement<'static> 
     let code = mac(seal, stored, &body);
     Statement::new(
         "INSERT INTO operator_key (id, hash, body, mac) VALUES ($1, $2, $3, $4)",
-        vec![
-            stored.key.operator_key_id.as_bytes().to_vec().into(),
-            stored.hash.to_vec().into(),
-            body.into(),
-            code.to_vec().into(),
-        ],
+        args![stored.key.operator_key_id, stored.hash, body, code],
     )
 }
 
@@ -75,11 +70,11 @@ pub(super) fn revoked(seal: &Seal, stored: &NewOperatorKey) -> Statement<'static
     let code = mac(seal, stored, &body);
     Statement::new(
         "UPDATE operator_key SET revoked_ms = $1, body = $2, mac = $3 WHERE id = $4",
-        vec![
-            stored.key.revoked_at.map(Timestamp::ms).into(),
-            body.into(),
-            code.to_vec().into(),
-            stored.key.operator_key_id.as_bytes().to_vec().into(),
+        args![
+            stored.key.revoked_at,
+            body,
+            code,
+            stored.key.operator_key_id,
         ],
     )
 }
@@ -92,7 +87,7 @@ pub(super) fn document(row: &Row, seal: &Seal) -> Result<(NewOperatorKey, bool),
     };
     let key = &stored.key;
     let genuine = key.operator_key_id == row.id(0)?
-        && key.revoked_at.map(Timestamp::ms) == row.maybe_int(2)?
+        && key.revoked_at == row.maybe_time(2)?
         && mac(seal, &stored, row.text(3)?)[..] == *row.blob(4)?;
     Ok((stored, genuine))
 }
@@ -107,7 +102,7 @@ pub(super) fn read_operator_key(
     work: &mut BatchState,
     loading: &Loading<'_>,
     row: &Row,
-) -> Result<(), StoreError> {
+) -> Read<()> {
     if let Some(stored) = read(row, loading.seal()) {
         work.operator_keys
             .insert(stored.key.operator_key_id, stored);
@@ -120,7 +115,7 @@ impl Reader<'_> {
     pub fn operator_key_by_hash(&mut self, hash: &[u8; 32]) -> Read<OperatorKeyFound> {
         let row = self.first(
             operator_keys_where!("WHERE hash = $1 AND revoked_ms IS NULL"),
-            vec![hash.into()],
+            args![hash],
         )?;
         let Some(row) = row else {
             return Ok(OperatorKeyFound::Unknown);
@@ -133,7 +128,7 @@ impl Reader<'_> {
 
     /// The operator key with this id, revoked or not. One whose row is not genuine does not exist.
     pub fn operator_key(&mut self, id: &OperatorKeyId) -> Read<Option<OperatorKey>> {
-        let row = self.first(operator_keys_where!("WHERE id = $1"), vec![id.into()])?;
+        let row = self.first(operator_keys_where!("WHERE id = $1"), args![id])?;
         Ok(row.and_then(|row| Some(read(&row, self.seal())?.key)))
     }
 

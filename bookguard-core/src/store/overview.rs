@@ -2,8 +2,10 @@
 //!
 //! Whoever asks pauses between two pages. Invariant: nothing here visits deliveries that are over, which are nearly all.
 
+use super::conn::args;
 use super::endpoints::health;
 use super::read::{Read, Reader, waiting_endpoints};
+use super::schema;
 use crate::limits::{ENDPOINTS_COUNTED, ENDPOINTS_READ, LEASED_COUNTED, WAITING_COUNTED};
 use crate::model::{EndpointId, EndpointStatus, Timestamp};
 
@@ -22,11 +24,8 @@ pub struct WaitingDeliveries {
 impl Reader<'_> {
     /// The version of the database's schema.
     pub fn schema_version(&mut self) -> Read<u32> {
-        let row = self.first(
-            "SELECT COALESCE(MAX(version), 0) FROM schema_version",
-            vec![],
-        )?;
-        let version = row.map_or(Ok(0), |row| row.int(0))?;
+        let version = self.ask(schema::version_statement())?;
+        let version = version.rows.first().map_or(Ok(0), |row| row.int(0))?;
         Ok(u32::try_from(version).unwrap_or(u32::MAX))
     }
 
@@ -46,12 +45,7 @@ impl Reader<'_> {
                  (SELECT COUNT(*) FROM (SELECT 1 FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL \
                   AND d.due_ms IS NOT NULL AND d.due_ms > $3 LIMIT $4) e)"
             ),
-            vec![
-                (&after).into(),
-                i64::from(ENDPOINTS_COUNTED).into(),
-                now.ms().into(),
-                i64::from(WAITING_COUNTED).into(),
-            ],
+            args![&after, ENDPOINTS_COUNTED, now, WAITING_COUNTED],
         )?;
         let mut found = WaitingDeliveries::default();
         let mut last = after;
@@ -75,11 +69,9 @@ impl Reader<'_> {
 
     /// The number of deliveries that nodes hold, [`LEASED_COUNTED`] at most.
     pub fn leased_deliveries(&mut self) -> Read<u64> {
-        let row = self.first(
-            "SELECT COUNT(*) FROM (SELECT 1 FROM delivery WHERE lease IS NOT NULL LIMIT $1) e",
-            vec![i64::from(LEASED_COUNTED).into()],
-        )?;
-        row.map_or(Ok(0), |row| row.size(0))
+        let sql =
+            "SELECT COUNT(*) FROM (SELECT 1 FROM delivery WHERE lease IS NOT NULL LIMIT $1) e";
+        self.count(sql, args![LEASED_COUNTED])
     }
 
     /// The statuses of the endpoints after `after`, and where the next page begins. Deleted endpoints are left out.
@@ -91,7 +83,7 @@ impl Reader<'_> {
         let rows = self.all(
             "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint \
              WHERE id > $1 AND deleted_ms IS NULL ORDER BY id LIMIT $2",
-            vec![(&after).into(), i64::from(ENDPOINTS_READ).into()],
+            args![&after, ENDPOINTS_READ],
         )?;
         let statuses = rows.iter().map(|row| Ok(health(row, 1)?.status));
         let next = match rows.last() {

@@ -3,7 +3,7 @@
 //! The text of a version is stored once per hash in `policy`. `policy_version` says which partner put it, when, and
 //! under which number.
 
-use super::conn::{Row, Statement, StoreError};
+use super::conn::{Row, Statement, StoreError, args};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use super::terms::{hash_bytes, known_policy, policy_hash};
@@ -16,14 +16,10 @@ use crate::policy::{Policy, PolicySet, PolicySetVersion};
 pub(super) const LATEST: &str = "SELECT partner_id, policy_id, version, made_ms, hash FROM policy_version \
      WHERE partner_id IN ({}) AND latest = 1";
 
-pub(super) fn read_latest(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_latest(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let latest = LatestPolicy {
         version: number(row, 2)?,
-        made_at: Timestamp::from_ms(row.int(3)?),
+        made_at: row.time(3)?,
         hash: policy_hash(row, 4)?,
     };
     if let Some(state) = work.partners.get_mut(&row.id(0)?) {
@@ -47,17 +43,11 @@ pub(super) fn push<'a>(
     let policy_id = document.policy_id.as_str();
     statements.push(Statement::new(
         "UPDATE policy_version SET latest = 0 WHERE partner_id = $1 AND policy_id = $2 AND latest = 1",
-        vec![partner_id.into(), policy_id.into()],
+        args![partner_id, policy_id],
     ));
     statements.push(Statement::new(
         "INSERT INTO policy_version (partner_id, policy_id, version, made_ms, latest, hash) VALUES ($1, $2, $3, $4, 1, $5)",
-        vec![
-            partner_id.into(),
-            policy_id.into(),
-            i64::from(document.version).into(),
-            kept.made_at.ms().into(),
-            hash_bytes(kept.policy.hash()),
-        ],
+        args![partner_id, policy_id, document.version, kept.made_at, hash_bytes(kept.policy.hash())],
     ));
 }
 
@@ -69,7 +59,7 @@ pub(super) fn policy_set_version(
 ) -> Result<PolicySetVersion, StoreError> {
     Ok(PolicySetVersion {
         versions: row.size(policies)?,
-        put_at: Timestamp::from_ms(row.int(put_ms)?),
+        put_at: row.time(put_ms)?,
     })
 }
 
@@ -77,11 +67,7 @@ pub(super) fn policy_set_version(
 pub(super) fn counted(partner_id: &PartnerId, versions: u64, put_at: Timestamp) -> Statement<'_> {
     Statement::new(
         "UPDATE partner SET policies = $1, put_ms = $2 WHERE id = $3",
-        vec![
-            i64::try_from(versions).unwrap_or(i64::MAX).into(),
-            put_at.ms().into(),
-            partner_id.into(),
-        ],
+        args![versions, put_at, partner_id],
     )
 }
 
@@ -93,7 +79,7 @@ impl Reader<'_> {
             "SELECT n.policies, n.put_ms, n.settings, v.policy_id, p.body FROM partner n \
              LEFT JOIN policy_version v ON v.partner_id = n.id AND v.latest = 1 \
              LEFT JOIN policy p ON p.hash = v.hash WHERE n.id = $1",
-            vec![partner_id.into()],
+            args![partner_id],
         )?;
         let Some(first) = rows.first() else {
             return Ok(PolicySet::default());
@@ -123,16 +109,12 @@ impl Reader<'_> {
             None => self.first(
                 "SELECT v.made_ms, p.body FROM policy_version v JOIN policy p ON p.hash = v.hash \
                  WHERE v.partner_id = $1 AND v.policy_id = $2 AND v.latest = 1",
-                vec![partner_id.into(), policy_id.into()],
+                args![partner_id, policy_id],
             )?,
             Some(version) => self.first(
                 "SELECT v.made_ms, p.body FROM policy_version v JOIN policy p ON p.hash = v.hash \
                  WHERE v.partner_id = $1 AND v.policy_id = $2 AND v.version = $3",
-                vec![
-                    partner_id.into(),
-                    policy_id.into(),
-                    i64::from(version).into(),
-                ],
+                args![partner_id, policy_id, version],
             )?,
         };
         row.as_ref().map(kept).transpose()
@@ -148,7 +130,7 @@ impl Reader<'_> {
         let rows = self.all(
             "SELECT v.made_ms, p.body FROM policy_version v JOIN policy p ON p.hash = v.hash \
              WHERE v.partner_id = $1 AND v.policy_id > $2 AND v.latest = 1 ORDER BY v.policy_id LIMIT $3",
-            vec![partner_id.into(), after.into(), i64::from(rows).into()],
+            args![partner_id, after, rows],
         )?;
         rows.iter().map(kept).collect()
     }
@@ -165,12 +147,7 @@ impl Reader<'_> {
         let rows = self.all(
             "SELECT v.made_ms, p.body FROM policy_version v JOIN policy p ON p.hash = v.hash \
              WHERE v.partner_id = $1 AND v.policy_id = $2 AND v.version < $3 ORDER BY v.version DESC LIMIT $4",
-            vec![
-                partner_id.into(),
-                policy_id.into(),
-                before.into(),
-                i64::from(rows).into(),
-            ],
+            args![partner_id, policy_id, before, rows],
         )?;
         rows.iter().map(kept).collect()
     }
@@ -179,7 +156,7 @@ impl Reader<'_> {
 fn kept(row: &Row) -> Read<KeptPolicy> {
     let policy: Policy = known_policy(row.text(1)?)?;
     Ok(KeptPolicy {
-        made_at: Timestamp::from_ms(row.int(0)?),
+        made_at: row.time(0)?,
         policy,
     })
 }

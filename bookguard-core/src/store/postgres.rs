@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use tokio_postgres::Statement as Prepared;
 
-use super::conn::{Conn, Rows, Statement, StoreError};
+use super::conn::{Conn, Rows, Statement, StoreError, in_transaction};
 use super::database::PostgresUrl;
 use super::schema::{self, Schema};
 use super::{Engine, NodeRegistry};
@@ -137,40 +137,23 @@ impl Server {
             Some(schema) => schema.require(schema::known())?,
             None if create => {
                 let mut conn = Postgres::new(Arc::clone(&address), &MIGRATOR);
-                conn.begin(&[])?;
-                schema::make(&mut conn, script)?;
-                conn.commit(&[])?;
+                in_transaction(&mut conn, |conn| schema::make(conn, script))?;
             }
-            None => return Err(missing(&address)),
+            None => {
+                return Err(StoreError::Failed(format!(
+                    "there is no Bookguard database at {address}. If there was one, or a ledger was moved there, bring that back; for a new \
+                     ledger, `bookguard serve --db {address}` makes its tables"
+                )));
+            }
         }
-        Ok(Self::at(address))
-    }
-
-    /// Opens the database as it is, to read it.
-    pub(super) fn look(url: &PostgresUrl) -> Result<Self, StoreError> {
-        let address = Arc::new(Address::parse(url)?);
-        let mut conn = Postgres::new(Arc::clone(&address), &CHECKER);
-        let found = existing(&mut conn)?.ok_or_else(|| missing(&address))?;
-        found.require(schema::known())?;
-        Ok(Self::at(address))
-    }
-
-    fn at(address: Arc<Address>) -> Self {
         let readers = r2d2::Pool::builder()
             .max_size(READERS)
             .min_idle(Some(0))
             .connection_timeout(READER_TIME)
             .test_on_check_out(false)
             .build_unchecked(Readers(Arc::clone(&address)));
-        Self { address, readers }
+        Ok(Self { address, readers })
     }
-}
-
-fn missing(address: &Address) -> StoreError {
-    StoreError::Failed(format!(
-        "there is no Bookguard database at {address}. If there was one, or a ledger was moved there, bring that back; for a new \
-         ledger, `bookguard serve --db {address}` makes its tables"
-    ))
 }
 
 /// What the database says about its schema. Returns `None` if it is empty.

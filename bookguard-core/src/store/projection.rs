@@ -1,7 +1,7 @@
 //! The columns of bookings, resolutions, events and deliveries: this module alone knows how they are stored. The writer
 //! writes these columns, and `fsck` compares them with the stored ones.
 
-use super::commit::{int, json};
+use super::commit::json;
 use super::conn::Arg;
 use super::terms::hash_bytes;
 use crate::engine::change::{DeliveryState, EventRow, Pruned};
@@ -9,7 +9,7 @@ use crate::engine::command::NewBooking;
 use crate::evidence::BookingState;
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::ledger::Hash;
-use crate::model::{Booking, EndpointId, EventId, Timestamp};
+use crate::model::{Booking, EndpointId, EventId};
 use crate::policy::{Resolution, ResolutionStatus};
 
 /// A booking exactly as `GET /v1/bookings/{bookingId}` answers it.
@@ -61,7 +61,7 @@ pub(super) fn added<'a>(new: &'a NewBooking, tip: &'a Hash) -> [Arg<'a>; 10] {
         (&booking.booking_id).into(),
         (&booking.partner_id).into(),
         (booking.status as i64).into(),
-        booking.event_date.ms().into(),
+        booking.event_date.into(),
         (&new.stream).into(),
         Arg::Int(1),
         tip.as_bytes().into(),
@@ -77,19 +77,19 @@ pub(super) const CHANGED: &[&str] = BOOKING.split_at(3).1;
 /// The values of [`CHANGED`]. The chain has `entries` entries, and `tip` is the hash of the last.
 pub(super) fn changed(state: &BookingState, entries: u64, tip: &Hash) -> [Arg<'static>; 10] {
     let booking = &state.booking;
-    let leaf = |place: Option<&LeafPlace>| place.map_or(Arg::Null, |place| int(place.index));
+    let leaf = |place: Option<&LeafPlace>| Arg::from(place.map(|place| place.index));
     let moved = state.reschedules.last();
     let resolution = state.resolutions.last();
     let waiting = resolution.filter(|latest| latest.fact.status == ResolutionStatus::PendingReview);
     [
         snapshot(booking).into(),
-        int(entries),
+        entries.into(),
         tip.as_bytes().to_vec().into(),
         Arg::Int(booking.status as i64),
-        booking.event_date.ms().into(),
+        booking.event_date.into(),
         leaf(state.protected.as_ref()),
         leaf(moved.map(|moved| &moved.place)),
-        moved.map_or(Arg::Null, |_| json(&state.moves).into()),
+        moved.map(|_| json(&state.moves)).into(),
         leaf(resolution.map(|latest| &latest.place)),
         leaf(waiting.map(|latest| &latest.place)),
     ]
@@ -104,7 +104,7 @@ pub(super) fn resolution(resolution: &Logged<Resolution>) -> [Arg<'_>; 3] {
     [
         (&fact.resolution_id).into(),
         (&fact.booking_id).into(),
-        int(place.index),
+        place.index.into(),
     ]
 }
 
@@ -125,8 +125,8 @@ pub(super) fn event(event: &EventRow) -> [Arg<'_>; 6] {
     [
         (&event.event_id).into(),
         (&event.partner_id).into(),
-        int(event.seq),
-        event.booking_id.as_ref().map_or(Arg::Null, Arg::from),
+        event.seq.into(),
+        event.booking_id.as_ref().into(),
         (event.event_type as i64).into(),
         (&*event.body).into(),
     ]
@@ -137,7 +137,7 @@ pub(super) const PRUNED: &[&str] = EVENT.split_at(6).1;
 
 /// The values of [`PRUNED`].
 pub(super) fn pruned(pruned: &Pruned) -> [Arg<'_>; 2] {
-    [pruned.at.ms().into(), (&pruned.digest).into()]
+    [pruned.at.into(), (&pruned.digest).into()]
 }
 
 /// The columns of `delivery`.
@@ -160,17 +160,16 @@ pub(super) fn delivery<'a>(
     endpoint_id: &'a EndpointId,
     state: &DeliveryState,
 ) -> [Arg<'a>; 10] {
-    let time = |at: Option<Timestamp>| Arg::from(at.map(Timestamp::ms));
     [
         event_id.into(),
         endpoint_id.into(),
         (state.phase as i64).into(),
-        i64::from(state.attempts).into(),
-        i64::from(state.counted_attempts).into(),
-        time(state.due),
+        state.attempts.into(),
+        state.counted_attempts.into(),
+        state.due.into(),
         state.lease.into(),
-        state.settled_leaf.map_or(Arg::Null, int),
-        time(state.begun),
-        time(state.since),
+        state.settled_leaf.into(),
+        state.begun.into(),
+        state.since.into(),
     ]
 }

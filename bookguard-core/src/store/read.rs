@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError, select_in};
+use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, args, select_in};
 use super::keys::{self, keys_where};
 use super::load::{self, BOOKINGS};
 use super::{StoredHead, head_statement, read_head};
@@ -209,6 +209,11 @@ impl<'a> Reader<'a> {
         Ok(self.all(sql, args)?.into_iter().next())
     }
 
+    /// The number that a query counts; 0 if it has no row.
+    pub(super) fn count(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<u64> {
+        self.first(sql, args)?.map_or(Ok(0), |row| row.size(0))
+    }
+
     /// The first `rows` that `read` makes of a query's rows below `before`, newest first. Rows for which it returns `None`,
     /// because they are not genuine, are passed over. The id is the rows' first column, and `sql` takes it and the limit after `args`.
     pub(super) fn genuine<N: Noun, T>(
@@ -244,10 +249,7 @@ impl<'a> Reader<'a> {
 
     /// Looks up the key with this hash. A revoked key counts as unknown.
     pub fn key_by_hash(&mut self, hash: &[u8; 32]) -> Read<KeyFound> {
-        let row = self.first(
-            keys_where!("hash = $1 AND revoked_ms IS NULL"),
-            vec![hash.into()],
-        )?;
+        let row = self.first(keys_where!("hash = $1 AND revoked_ms IS NULL"), args![hash])?;
         self.key_found(row)
     }
 
@@ -255,7 +257,7 @@ impl<'a> Reader<'a> {
     pub fn key_by_id(&mut self, api_key_id: &ApiKeyId) -> Read<KeyFound> {
         let row = self.first(
             keys_where!("id = $1 AND revoked_ms IS NULL"),
-            vec![api_key_id.into()],
+            args![api_key_id],
         )?;
         self.key_found(row)
     }
@@ -268,7 +270,7 @@ impl<'a> Reader<'a> {
             Some((partner_id, key)) => {
                 let status = self.first(
                     "SELECT status FROM partner WHERE id = $1",
-                    vec![(&partner_id).into()],
+                    args![&partner_id],
                 )?;
                 let status = status.map_or(Ok(0), |row| row.int(0))?;
                 KeyFound::Owned {
@@ -285,7 +287,7 @@ impl<'a> Reader<'a> {
     pub fn partner(&mut self, partner_id: &PartnerId) -> Read<Option<Partner>> {
         let row = self.first(
             "SELECT status, settings, body FROM partner WHERE id = $1",
-            vec![partner_id.into()],
+            args![partner_id],
         )?;
         row.map(|row| load::partner(&row, 0, 1, 2)).transpose()
     }
@@ -300,7 +302,7 @@ impl<'a> Reader<'a> {
         let row = self.first(
             "SELECT status, settings, body, bookings, bytes, day, day_events, file_bytes, quota, \
              (SELECT COUNT(*) FROM endpoint WHERE partner_id = $1 AND deleted_ms IS NULL) FROM partner WHERE id = $1",
-            vec![partner_id.into()],
+            args![partner_id],
         )?;
         row.map(|row| {
             let quota = row.json::<Quota>(8)?.or(given);
@@ -323,7 +325,7 @@ impl<'a> Reader<'a> {
         let (least, most) = status.map_or((0, i64::MAX), |status| (status as i64, status as i64));
         let rows = self.all(
             "SELECT status, settings, body FROM partner WHERE id < $1 AND status >= $2 AND status <= $3 ORDER BY id DESC LIMIT $4",
-            vec![(&before).into(), least.into(), most.into(), i64::from(rows).into()],
+            args![&before, least, most, rows],
         )?;
         rows.iter().map(|row| load::partner(row, 0, 1, 2)).collect()
     }
@@ -369,7 +371,7 @@ impl<'a> Reader<'a> {
         rows: u32,
     ) -> Read<Vec<ApiKey>> {
         let sql = keys_where!("partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
-        let args = vec![partner_id.into()];
+        let args = args![partner_id];
         self.genuine((sql, args), before, rows, |row, seal| {
             Ok(keys::read(row, seal)?.map(|(_, key)| key))
         })
@@ -390,7 +392,7 @@ impl<'a> Reader<'a> {
     pub fn key_owner(&mut self, api_key_id: &ApiKeyId) -> Read<Option<PartnerId>> {
         let row = self.first(
             "SELECT partner_id FROM api_key WHERE id = $1",
-            vec![api_key_id.into()],
+            args![api_key_id],
         )?;
         row.map(|row| row.id(0)).transpose()
     }
@@ -412,7 +414,7 @@ impl<'a> Reader<'a> {
     ) -> Read<Option<(PartnerId, [u8; 32], String)>> {
         let row = self.first(
             "SELECT partner_id, tip, body FROM booking WHERE id = $1",
-            vec![booking_id.into()],
+            args![booking_id],
         )?;
         row.map(|mut row| Ok((row.id(0)?, row.bytes(1)?, row.take_text(2)?)))
             .transpose()
@@ -422,7 +424,7 @@ impl<'a> Reader<'a> {
     pub fn booking_chain(&mut self, booking_id: &BookingId) -> Read<Option<StoredChain>> {
         let row = self.first(
             "SELECT partner_id, entries, tip FROM booking WHERE id = $1",
-            vec![booking_id.into()],
+            args![booking_id],
         )?;
         let chain = |row: Row| {
             Ok(StoredChain {
@@ -438,7 +440,7 @@ impl<'a> Reader<'a> {
     pub fn booking_owner(&mut self, booking_id: &BookingId) -> Read<Option<PartnerId>> {
         let row = self.first(
             "SELECT partner_id FROM booking WHERE id = $1",
-            vec![booking_id.into()],
+            args![booking_id],
         )?;
         row.map(|row| row.id(0)).transpose()
     }
@@ -535,11 +537,8 @@ impl<'a> Reader<'a> {
         let (mut examined, mut bytes) = (0, 0);
         loop {
             let rows = match &walk.partner_id {
-                Some(partner_id) => self.all(
-                    of_partner,
-                    vec![partner_id.into(), (&before).into(), i64::from(piece).into()],
-                )?,
-                None => self.all(of_all, vec![(&before).into(), i64::from(piece).into()])?,
+                Some(partner_id) => self.all(of_partner, args![partner_id, &before, piece])?,
+                None => self.all(of_all, args![&before, piece])?,
             };
             for row in &rows {
                 if found.len() == limit {
@@ -573,14 +572,11 @@ impl<'a> Reader<'a> {
             "SELECT b.partner_id, e.facts, n.id FROM resolution r JOIN booking b ON b.id = r.booking_id \
              JOIN entry e ON e.idx = r.leaf_idx LEFT JOIN resolution n ON n.booking_id = r.booking_id AND n.leaf_idx > r.leaf_idx \
              WHERE r.id = $1",
-            vec![resolution_id.into()],
+            args![resolution_id],
         )?;
         let Some(row) = row else { return Ok(None) };
         let mut resolution = row.json::<ResolutionFact>(1)?.resolution;
-        resolution.superseded_by = match row.0.get(2) {
-            None | Some(Cell::Null) => None,
-            Some(_) => Some(row.id(2)?),
-        };
+        resolution.superseded_by = row.maybe_id(2)?;
         Ok(Some((row.id(0)?, resolution)))
     }
 
@@ -602,11 +598,7 @@ impl<'a> Reader<'a> {
                  (SELECT d.due_ms FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL AND d.due_ms IS NOT NULL \
                   ORDER BY d.due_ms LIMIT 1) END, n.deleted_ms"
             ),
-            vec![
-                (&after).into(),
-                i64::from(ENDPOINTS_EXAMINED).into(),
-                now.ms().into(),
-            ],
+            args![&after, ENDPOINTS_EXAMINED, now],
         )?;
         let mut page = DuePage::default();
         let mut last = after;
@@ -636,7 +628,7 @@ impl<'a> Reader<'a> {
     pub fn has_lapsed_leases(&mut self, now: Timestamp) -> Read<bool> {
         let row = self.first(
             "SELECT due_ms FROM delivery WHERE lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT 1",
-            vec![now.ms().into()],
+            args![now],
         )?;
         Ok(row.is_some())
     }
@@ -668,7 +660,7 @@ impl<'a> Reader<'a> {
         let before = now.plus_ms(-crate::limits::IDEMPOTENCY_TTL_MS);
         let row = self.first(
             "SELECT at_ms FROM answer WHERE at_ms < $1 LIMIT 1",
-            vec![before.ms().into()],
+            args![before],
         )?;
         Ok(row.is_some())
     }
@@ -678,7 +670,7 @@ impl<'a> Reader<'a> {
         let since = now.plus_ms(-crate::limits::IDEMPOTENCY_TTL_MS);
         let row = self.first(
             "SELECT request FROM answer WHERE key = $1 AND at_ms >= $2",
-            vec![key.into(), since.ms().into()],
+            args![key, since],
         )?;
         row.map(|row| row.bytes(0)).transpose()
     }
@@ -687,7 +679,7 @@ impl<'a> Reader<'a> {
     pub fn entries_of(&mut self, booking_id: &BookingId) -> Read<Vec<StoredEntry>> {
         let rows = self.all(
             entries_where!("booking_id = $1 ORDER BY seq"),
-            vec![booking_id.into()],
+            args![booking_id],
         )?;
         rows.iter().map(entry).collect()
     }
@@ -697,7 +689,7 @@ impl<'a> Reader<'a> {
         let row = self.first(
             "SELECT (SELECT idx FROM entry WHERE booking_id = $1 ORDER BY seq LIMIT 1), \
              (SELECT idx FROM entry WHERE booking_id = $1 ORDER BY seq DESC LIMIT 1)",
-            vec![booking_id.into()],
+            args![booking_id],
         )?;
         let row = row.filter(|row| !row.is_null(0));
         row.map(|row| Ok((row.size(0)?, row.size(1)?))).transpose()
@@ -710,7 +702,7 @@ impl<'a> Reader<'a> {
         };
         let rows = self.all(
             "SELECT leaf FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
-            vec![first.into(), i64::from(count).into()],
+            args![first, count],
         )?;
         rows.iter().map(|row| Ok(row.blob(0)?.to_vec())).collect()
     }
@@ -791,11 +783,10 @@ pub(crate) fn continuations(conn: &mut dyn Conn) -> Read<Vec<StoredEntry>> {
 
 /// The rows of [`continuations`].
 pub(crate) fn own_entries(conn: &mut dyn Conn) -> Read<Vec<Row>> {
-    let rows = conn.one(Statement::new(
+    conn.all(
         entries_where!("kind = 'log.continued' ORDER BY idx LIMIT $1"),
-        vec![CONTINUATIONS.into()],
-    ))?;
-    Ok(rows.rows)
+        args![CONTINUATIONS],
+    )
 }
 
 pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
@@ -804,10 +795,7 @@ pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
     let (salt, disclosures, erased) = opening.disclose(members);
     Ok(StoredEntry {
         index: row.size(0)?,
-        booking_id: match row.0.get(1) {
-            Some(Cell::Null) => None,
-            _ => Some(row.id(1)?),
-        },
+        booking_id: row.maybe_id(1)?,
         seq: row.size(2)?,
         leaf: row.blob(3)?.to_vec(),
         kind: row.text(4)?.to_owned(),

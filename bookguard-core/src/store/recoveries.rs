@@ -2,8 +2,7 @@
 //!
 //! A recovery's document keeps the request; its progress is in columns of its own.
 
-use super::commit::int;
-use super::conn::{Arg, Row, Statement, StoreError};
+use super::conn::{Row, Statement, StoreError, args};
 use super::load::{Loading, deliveries, delivery, event_type};
 use super::read::{Read, Reader};
 use crate::engine::batch::{BatchState, LoggedEvent};
@@ -49,10 +48,7 @@ const DELIVERIES: &str = deliveries!(
 pub(super) fn step(partner_id: &PartnerId, after: u64) -> [Statement<'static>; 2] {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     let through = after.saturating_add(i64::try_from(RECOVERED).unwrap_or(i64::MAX));
-    [LOG, DELIVERIES].map(|sql| {
-        let owner = Arg::from(partner_id.as_bytes().to_vec());
-        Statement::new(sql, vec![owner, after.into(), through.into()])
-    })
+    [LOG, DELIVERIES].map(|sql| Statement::new(sql, args![*partner_id, after, through]))
 }
 
 /// The least id of a recovery made at or after an instant.
@@ -60,20 +56,12 @@ pub(super) fn first_id(at: Timestamp) -> RecoveryId {
     RecoveryId::new(at, [0; 10])
 }
 
-pub(super) fn read_recovery(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_recovery(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     work.recoveries.insert(row.id(0)?, (row.id(1)?, read(row)?));
     Ok(())
 }
 
-pub(super) fn read_logged(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_logged(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let event = LoggedEvent {
         event_id: row.id(2)?,
         event_type: event_type(row.int(3)?)?,
@@ -84,11 +72,7 @@ pub(super) fn read_logged(
     Ok(())
 }
 
-pub(super) fn read_delivery(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_delivery(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     let (event_id, endpoint_id) = (row.id(0)?, row.id(1)?);
     if let Some(event) = work.log.get_mut(&(row.id(10)?, row.size(11)?)) {
         event.endpoints.push(endpoint_id);
@@ -116,10 +100,6 @@ pub(crate) fn read(row: &Row) -> Result<Recovery, StoreError> {
     })
 }
 
-fn finished(recovery: &Recovery) -> Arg<'static> {
-    recovery.finished_at.map(Timestamp::ms).into()
-}
-
 /// Adds a recovery.
 pub(super) fn added<'a>(partner_id: &'a PartnerId, recovery: &'a Recovery) -> Statement<'a> {
     let asked = serde_json::to_string(&recovery.clone().unbegun())
@@ -127,17 +107,17 @@ pub(super) fn added<'a>(partner_id: &'a PartnerId, recovery: &'a Recovery) -> St
     Statement::new(
         "INSERT INTO recovery (id, partner_id, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms, body) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-        vec![
-            (&recovery.recovery_id).into(),
-            partner_id.into(),
-            int(recovery.reached_seq),
-            int(recovery.examined),
-            int(recovery.recovered),
-            int(recovery.deliveries),
-            int(recovery.no_endpoints),
-            int(recovery.expired),
-            finished(recovery),
-            asked.into(),
+        args![
+            &recovery.recovery_id,
+            partner_id,
+            recovery.reached_seq,
+            recovery.examined,
+            recovery.recovered,
+            recovery.deliveries,
+            recovery.no_endpoints,
+            recovery.expired,
+            recovery.finished_at,
+            asked,
         ],
     )
 }
@@ -147,15 +127,15 @@ pub(super) fn updated(recovery: &Recovery) -> Statement<'_> {
     Statement::new(
         "UPDATE recovery SET reached = $1, examined = $2, recovered = $3, deliveries = $4, unclaimed = $5, expired = $6, finished_ms = $7 \
          WHERE id = $8",
-        vec![
-            int(recovery.reached_seq),
-            int(recovery.examined),
-            int(recovery.recovered),
-            int(recovery.deliveries),
-            int(recovery.no_endpoints),
-            int(recovery.expired),
-            finished(recovery),
-            (&recovery.recovery_id).into(),
+        args![
+            recovery.reached_seq,
+            recovery.examined,
+            recovery.recovered,
+            recovery.deliveries,
+            recovery.no_endpoints,
+            recovery.expired,
+            recovery.finished_at,
+            &recovery.recovery_id,
         ],
     )
 }
@@ -182,14 +162,14 @@ impl Reader<'_> {
         let before = before.unwrap_or(RecoveryId::from_bytes([0xff; 16]));
         let rows = self.all(
             recoveries_where!("partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"),
-            vec![partner_id.into(), (&before).into(), i64::from(rows).into()],
+            args![partner_id, &before, rows],
         )?;
         rows.iter().map(read).collect()
     }
 
     /// One recovery and its owner.
     pub fn recovery(&mut self, recovery_id: &RecoveryId) -> Read<Option<(PartnerId, Recovery)>> {
-        let row = self.first(recoveries_where!("id = $1"), vec![recovery_id.into()])?;
+        let row = self.first(recoveries_where!("id = $1"), args![recovery_id])?;
         row.map(|row| Ok((row.id(1)?, read(&row)?))).transpose()
     }
 
@@ -209,7 +189,7 @@ impl Reader<'_> {
         let rows = self.all(
             "SELECT partner_id, id, reached FROM recovery WHERE finished_ms IS NULL AND partner_id > $1 AND partner_id <= $2 \
              ORDER BY partner_id LIMIT $3",
-            vec![after.into(), to.into(), i64::from(rows).into()],
+            args![after, to, rows],
         )?;
         let read = |row: &Row| {
             Ok(Underway {
@@ -230,7 +210,7 @@ impl Reader<'_> {
         halved(last, |seq| {
             let row = self.first(
                 "SELECT id FROM event WHERE partner_id = $1 AND seq = $2",
-                vec![partner_id.into(), int(seq)],
+                args![partner_id, seq],
             )?;
             let event_id: Option<EventId> = row.map(|row| row.id(0)).transpose()?;
             Ok(event_id.is_some_and(|event_id| event_id.made_at() < at))

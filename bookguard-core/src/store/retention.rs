@@ -4,7 +4,7 @@
 //! is far behind adds an event there; then the search goes back to it. The rule (`features::retention::rule`) judges what is
 //! found, under the write turn.
 
-use super::conn::{Arg, Row, Statement, StoreError};
+use super::conn::{Row, Statement, StoreError, args};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
@@ -44,7 +44,7 @@ impl Reader<'_> {
     /// The events from `from` up to but not including `to`, ordered by id. One whose id cannot be read is left out, so that it does not keep
     /// others from being pruned.
     pub fn old_events(&mut self, from: &EventId, to: &EventId, rows: u32) -> Read<Vec<OldEvent>> {
-        let args = vec![from.into(), to.into(), i64::from(rows).into()];
+        let args = args![from, to, rows];
         let rows = self.all(LOOK, args)?;
         rows.iter().map(old_event).collect()
     }
@@ -69,11 +69,7 @@ pub(super) fn sweep(row: &Row) -> Result<Sweep, StoreError> {
     })
 }
 
-pub(super) fn read_sweep(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_sweep(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     work.sweep = Some(sweep(row)?);
     Ok(())
 }
@@ -83,10 +79,7 @@ pub(super) fn swept(sweep: &Sweep) -> Statement<'_> {
     Statement::new(
         "INSERT INTO sweep (id, next, waiting) VALUES (1, $1, $2) \
          ON CONFLICT (id) DO UPDATE SET next = excluded.next, waiting = excluded.waiting",
-        vec![
-            (&sweep.next).into(),
-            sweep.waiting.as_ref().map_or(Arg::Null, Into::into),
-        ],
+        args![&sweep.next, sweep.waiting.as_ref()],
     )
 }
 
@@ -94,6 +87,6 @@ pub(super) fn swept(sweep: &Sweep) -> Statement<'_> {
 pub(super) fn met_again(first: &EventId) -> Statement<'_> {
     Statement::new(
         "UPDATE sweep SET next = $1, waiting = CASE WHEN waiting < $1 THEN waiting END WHERE id = 1 AND next > $1",
-        vec![first.into()],
+        args![first],
     )
 }

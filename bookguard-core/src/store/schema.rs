@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::Database;
-use super::conn::{Conn, Rows, Statement, StoreError};
+use super::conn::{Conn, Rows, Statement, StoreError, args};
 #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
 use super::no_engine;
 #[cfg(feature = "postgres")]
@@ -97,6 +97,17 @@ pub struct Upgraded {
     pub copy: Option<PathBuf>,
 }
 
+impl Upgraded {
+    /// There was nothing to do.
+    pub(super) fn already(version: i64) -> Self {
+        Self {
+            from: version,
+            to: version,
+            copy: None,
+        }
+    }
+}
+
 impl fmt::Display for Upgraded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { from, to, copy } = self;
@@ -157,12 +168,7 @@ pub fn upgrade_by(
     };
     if found.version >= to {
         found.require(to)?;
-        let (from, copy) = (found.version, None);
-        return Ok(Some(Upgraded {
-            from,
-            to: from,
-            copy,
-        }));
+        return Ok(Some(Upgraded::already(found.version)));
     }
     let upgraded = match database {
         #[cfg(feature = "sqlite")]
@@ -277,10 +283,10 @@ pub(super) fn apply<C: Conn>(
         // Version 1 was made before there were others.
         let row = if version == 1 {
             let sql = "INSERT INTO schema_version (version) VALUES ($1)";
-            Statement::new(sql, vec![version.into()])
+            Statement::new(sql, args![version])
         } else {
             let sql = "INSERT INTO schema_version (version, oldest_reader) VALUES ($1, $2)";
-            Statement::new(sql, vec![version.into(), step.oldest_reader.into()])
+            Statement::new(sql, args![version, step.oldest_reader])
         };
         if version == 2 {
             let sql = "ALTER TABLE schema_version ADD COLUMN oldest_reader INTEGER";

@@ -5,7 +5,7 @@
 //! whole row that is put back in an earlier state is genuine, as with API keys.
 
 use super::commit::json;
-use super::conn::{Row, Statement, StoreError};
+use super::conn::{Row, Statement, StoreError, args};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
@@ -70,14 +70,14 @@ pub(super) fn added(seal: &Seal, stored: &StoredShare) -> Statement<'static> {
     let code = mac(seal, stored, &body);
     Statement::new(
         "INSERT INTO share (id, booking_id, hash, expires_ms, revoked_ms, body, mac) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        vec![
-            share.share_id.as_bytes().to_vec().into(),
-            share.booking_id.as_bytes().to_vec().into(),
-            stored.hash.to_vec().into(),
-            share.expires_at.ms().into(),
-            share.revoked_at.map(Timestamp::ms).into(),
-            body.into(),
-            code.to_vec().into(),
+        args![
+            share.share_id,
+            share.booking_id,
+            stored.hash,
+            share.expires_at,
+            share.revoked_at,
+            body,
+            code,
         ],
     )
 }
@@ -89,12 +89,7 @@ pub(super) fn changed(seal: &Seal, stored: &StoredShare) -> Statement<'static> {
     let code = mac(seal, stored, &body);
     Statement::new(
         "UPDATE share SET revoked_ms = $1, body = $2, mac = $3 WHERE id = $4",
-        vec![
-            share.revoked_at.map(Timestamp::ms).into(),
-            body.into(),
-            code.to_vec().into(),
-            share.share_id.as_bytes().to_vec().into(),
-        ],
+        args![share.revoked_at, body, code, share.share_id],
     )
 }
 
@@ -103,7 +98,7 @@ pub(super) fn forgotten(before: Timestamp) -> Statement<'static> {
     Statement::new(
         "DELETE FROM share WHERE id IN (SELECT id FROM share WHERE expires_ms < $1 \
          AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.booking_id = share.booking_id AND h.released_ms IS NULL) ORDER BY expires_ms LIMIT $2)",
-        vec![before.ms().into(), super::commit::int(SHARES_FORGOTTEN)],
+        args![before, SHARES_FORGOTTEN],
     )
 }
 
@@ -116,8 +111,8 @@ pub(super) fn document(row: &Row, seal: &Seal) -> Result<(StoredShare, bool), St
     };
     let share = &stored.share;
     let genuine = (share.share_id, share.booking_id) == (row.id(0)?, row.id(1)?)
-        && share.expires_at.ms() == row.int(3)?
-        && share.revoked_at.map(Timestamp::ms) == row.maybe_int(4)?
+        && share.expires_at == row.time(3)?
+        && share.revoked_at == row.maybe_time(4)?
         && mac(seal, &stored, row.text(5)?)[..] == *row.blob(6)?;
     Ok((stored, genuine))
 }
@@ -128,11 +123,7 @@ fn read(row: &Row, seal: &Seal) -> Option<StoredShare> {
     genuine.then_some(stored)
 }
 
-pub(super) fn read_share(
-    work: &mut BatchState,
-    loading: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_share(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Read<()> {
     if let Some(stored) = read(row, loading.seal()) {
         work.shares.insert(stored.share.share_id, stored);
     }
@@ -142,7 +133,7 @@ pub(super) fn read_share(
 impl Reader<'_> {
     /// The share that this token opens at `now`, by the token's SHA-256; none of a partner whose contract has ended.
     pub fn live_share(&mut self, hash: &[u8; 32], now: Timestamp) -> Read<Option<Share>> {
-        let row = self.first(LIVE, vec![hash.into(), now.ms().into()])?;
+        let row = self.first(LIVE, args![hash, now])?;
         let Some(row) = row else {
             return Ok(None);
         };
@@ -158,7 +149,7 @@ impl Reader<'_> {
         before: Option<ShareId>,
         rows: u32,
     ) -> Read<Vec<Share>> {
-        let args = vec![booking_id.into()];
+        let args = args![booking_id];
         self.genuine((PAGE, args), before, rows, |row, seal| {
             Ok(read(row, seal).map(|stored| stored.share))
         })
@@ -170,7 +161,7 @@ impl Reader<'_> {
             "SELECT id FROM share WHERE expires_ms < $1 \
              AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.booking_id = share.booking_id AND h.released_ms IS NULL) \
              ORDER BY expires_ms LIMIT 1",
-            vec![before.ms().into()],
+            args![before],
         )?;
         Ok(row.is_some())
     }

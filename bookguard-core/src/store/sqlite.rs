@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::conn::{Conn, StoreError};
+use super::conn::{Conn, StoreError, in_transaction};
 use super::{Engine, schema};
 use crate::private;
 pub(super) use connection::open_other;
-use connection::{Pool, Sqlite, is_foreign, open_checker, open_readers, open_writer, script};
+use connection::{Pool, Sqlite, open_checker, open_own, open_readers, open_writer, script};
 pub(super) use copy::{CopyError, Use, copy_into, head_of, look_into, settle};
 use identity::{OpenedFile, found, require_one_name};
 pub use names::may_not_write;
 pub(super) use names::{BESIDE, is_at_rest, with_end};
-use names::{beside, immutable, is_sealed, undo_unfinished};
+use names::{as_it_is, beside, immutable, is_sealed, undo_unfinished};
 pub(super) use upgrade::{change_copy, change_placed, schema, upgrade, upgrade_copy};
 
 /// A database file.
@@ -71,12 +71,7 @@ impl File {
         if create && writer.connection.is_readonly(rusqlite::MAIN_DB)? {
             return Err(StoreError::ReadOnly);
         }
-        writer.begin(&[])?;
-        if let Err(error) = schema::make(&mut writer, script) {
-            writer.rollback();
-            return Err(error);
-        }
-        writer.commit(&[])?;
+        in_transaction(&mut writer, |writer| schema::make(writer, script))?;
         let opened = Some(OpenedFile::at(path));
         Ok(Self {
             path: path.to_owned(),
@@ -93,11 +88,7 @@ impl File {
     }
 
     fn read_only(path: &Path, reading: PathBuf) -> Result<Self, StoreError> {
-        let mut reader = open_checker(&reading)?;
-        if is_foreign(&reader.connection)? {
-            return Err(StoreError::Foreign);
-        }
-        schema::found(&mut reader)?.require(schema::known())?;
+        schema::found(&mut open_own(&reading)?)?.require(schema::known())?;
         Ok(Self {
             path: path.to_owned(),
             readers: open_readers(&reading, None)?,
@@ -114,11 +105,9 @@ impl File {
                 path.display()
             )));
         }
-        if is_at_rest(path) {
-            return Self::read_only(path, immutable(path));
-        }
+        let reading = as_it_is(path);
         undo_unfinished(path)?;
-        Self::read_only(path, path.to_owned())
+        Self::read_only(path, reading)
     }
 
     fn is_sealed(&self) -> bool {

@@ -4,7 +4,7 @@
 //! them. Invariant: no query reads more than a few rows, however many stamps there are.
 
 use super::Store;
-use super::conn::{Arg, Row, Statement, StoreError};
+use super::conn::{Arg, Row, Statement, StoreError, args};
 use super::load::Loading;
 use super::read::{Read, Reader, entries_where, entry};
 use crate::engine::batch::BatchState;
@@ -54,7 +54,7 @@ impl Reader<'_> {
     /// The first stamp over a checkpoint of the log of this name with `size` entries or more.
     pub fn stamp_covering(&mut self, origin: &str, size: u64) -> Read<Option<StoredStamp>> {
         let (chars, line) = first_line(origin);
-        let row = self.first(COVERING, vec![number(size)?, chars, line.as_str().into()])?;
+        let row = self.first(COVERING, args![number(size)?, chars, line.as_str()])?;
         row.as_ref().map(stamp).transpose()
     }
 
@@ -67,7 +67,7 @@ impl Reader<'_> {
         by: Timestamp,
     ) -> Read<Option<StoredStamp>> {
         let (chars, line) = first_line(origin);
-        let args = vec![by.ms().into(), chars, line.as_str().into(), number(most)?];
+        let args = args![by, chars, line.as_str(), number(most)?];
         let row = self.first(RENEWING, args)?;
         let last = row.as_ref().map(stamp).transpose()?;
         Ok(last.filter(|stamp| stamp.size > index))
@@ -87,11 +87,10 @@ impl Store {
     /// As listed by [`StoreError`].
     pub fn stamping(&self) -> Result<(Stamping, Option<Timestamp>), StoreError> {
         let mut conn = self.reader()?;
-        let conn = &mut *conn;
-        let row = conn.one(Statement::new(STAMPING, vec![]))?.rows;
-        let standing = row.first().map_or(Ok(Stamping::default()), stamping)?;
-        let row = conn.one(Statement::new(LATEST, vec![]))?.rows;
-        let last = row.first().map(stamp).transpose()?;
+        let row = conn.first(STAMPING, vec![])?;
+        let standing = row.map_or(Ok(Stamping::default()), |row| stamping(&row))?;
+        let row = conn.first(LATEST, vec![])?;
+        let last = row.as_ref().map(stamp).transpose()?;
         Ok((standing, last.map(|stamp| stamp.time)))
     }
 }
@@ -113,7 +112,7 @@ pub(super) fn stamp(row: &Row) -> Read<StoredStamp> {
     Ok(StoredStamp {
         leaf: row.size(0)?,
         size: row.size(1)?,
-        time: Timestamp::from_ms(row.int(2)?),
+        time: row.time(2)?,
         checkpoint: row.text(3)?.to_owned(),
         response: row.blob(4)?.to_vec(),
     })
@@ -121,26 +120,18 @@ pub(super) fn stamp(row: &Row) -> Read<StoredStamp> {
 
 fn stamping(row: &Row) -> Read<Stamping> {
     Ok(Stamping {
-        next: Timestamp::from_ms(row.int(0)?),
+        next: row.time(0)?,
         asked: u32::try_from(row.size(1)?).unwrap_or(u32::MAX),
         trouble: row.maybe_text(2)?.map(str::to_owned),
     })
 }
 
-pub(super) fn read_stamping(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_stamping(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     work.stamping = stamping(row)?;
     Ok(())
 }
 
-pub(super) fn read_stamped(
-    work: &mut BatchState,
-    _: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
+pub(super) fn read_stamped(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()> {
     work.stamped = Some(row.size(0)?);
     Ok(())
 }
@@ -148,12 +139,12 @@ pub(super) fn read_stamped(
 pub(super) fn stamped(stamp: &StoredStamp) -> Statement<'_> {
     Statement::new(
         "INSERT INTO stamp (idx, size, time_ms, checkpoint, response) VALUES ($1, $2, $3, $4, $5)",
-        vec![
-            super::commit::int(stamp.leaf),
-            super::commit::int(stamp.size),
-            stamp.time.ms().into(),
-            stamp.checkpoint.as_str().into(),
-            stamp.response.as_slice().into(),
+        args![
+            stamp.leaf,
+            stamp.size,
+            stamp.time,
+            stamp.checkpoint.as_str(),
+            stamp.response.as_slice(),
         ],
     )
 }
@@ -162,10 +153,6 @@ pub(super) fn stamping_changed(stamping: &Stamping) -> Statement<'_> {
     Statement::new(
         "INSERT INTO stamping (id, next_ms, asked, trouble) VALUES (1, $1, $2, $3) \
          ON CONFLICT (id) DO UPDATE SET next_ms = excluded.next_ms, asked = excluded.asked, trouble = excluded.trouble",
-        vec![
-            stamping.next.ms().into(),
-            i64::from(stamping.asked).into(),
-            stamping.trouble.as_deref().map_or(Arg::Null, Into::into),
-        ],
+        args![stamping.next, stamping.asked, stamping.trouble.as_deref()],
     )
 }

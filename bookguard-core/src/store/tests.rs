@@ -337,7 +337,7 @@ fn a_schema_from_the_future_is_refused() {
         let mut conn = store.writer().unwrap();
         conn.run(&[Statement::new(
             "INSERT INTO schema_version (version) VALUES ($1)",
-            vec![99.into()],
+            vec![Arg::Int(99)],
         )])
         .unwrap();
         let known = schema::known();

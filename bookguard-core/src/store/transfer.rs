@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::conn::{Arg, Conn, Statement, StoreError};
+use super::conn::{Conn, Statement, StoreError, args};
 use super::{Database, Store, StoredHead, head, schema};
 use crate::error::Error;
 use crate::ledger::Hash;
@@ -437,7 +437,7 @@ fn arrived(target: &mut dyn Conn, stored: &StoredHead) -> Result<bool, StoreErro
         target.begin(&[])?;
         let written = target.run(&[Statement::new(
             "INSERT INTO head (id, origin, vkey, size, root, checkpoint) VALUES (1, '', '', 0, $1, '')",
-            vec![stored.head.root.as_bytes().into()],
+            args![stored.head.root.as_bytes()],
         )]);
         target.rollback();
         let Err(error) = written else {
@@ -515,10 +515,7 @@ fn require_empty(conn: &mut dyn Conn) -> Result<(), Trouble> {
 
 /// Marks the head as moved to a place, or with `None` as in use here.
 fn mark(place: Option<&str>) -> Statement<'_> {
-    Statement::new(
-        "UPDATE head SET moved_to = $1 WHERE id = 1",
-        vec![place.map_or(Arg::Null, Arg::from)],
-    )
+    Statement::new("UPDATE head SET moved_to = $1 WHERE id = 1", args![place])
 }
 
 /// The name of a database in the mark: the same wherever the program is started, and without a password.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::conn::{Conn, Rows, Statement, StoreError};
+use super::conn::{Conn, Rows, Statement, StoreError, args};
 use crate::engine::command::Head;
 use crate::ledger::tile::{ReadError, TileAddress};
 use crate::ledger::{Hash, Tree};
@@ -98,7 +98,7 @@ pub(super) fn tile_statements(addresses: &[TileAddress]) -> Vec<Statement<'stati
     const TILE: &str = "SELECT hashes FROM tile WHERE level = $1 AND idx = $2";
     let args = |(level, index): &TileAddress| {
         let index = i64::try_from(*index).unwrap_or(i64::MAX);
-        vec![i64::from(*level).into(), index.into()]
+        args![i64::from(*level), index]
     };
     let statements = addresses.iter().map(args);
     statements.map(|args| Statement::new(TILE, args)).collect()

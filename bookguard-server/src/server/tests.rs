@@ -168,6 +168,22 @@ async fn a_second_server_on_the_same_database_or_port_is_refused_in_one_sentence
     Server::start(config(&folder)).await.unwrap().stop().await;
 }
 
+#[tokio::test]
+async fn a_key_that_is_refused_leaves_no_lock_beside_a_database_that_was_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("b.db.key");
+    std::fs::write(&key, "no key").unwrap();
+    let why = Server::start(config(&folder)).await.err().unwrap();
+    assert!(why.contains("is not a ledger key"), "{why}");
+    let left = std::fs::read_dir(folder.path()).unwrap();
+    let left: Vec<_> = left.map(|file| file.unwrap().path()).collect();
+    assert_eq!(left, [key.clone()]);
+    // Beside a database that is there, it stays.
+    std::fs::remove_file(key).unwrap();
+    Server::start(config(&folder)).await.unwrap().stop().await;
+    assert!(folder.path().join("b.db.lock").exists());
+}
+
 /// Whether a lock that was let go is free. A process that another test begins meanwhile keeps it until its program runs.
 #[cfg(unix)]
 fn is_free(db: &Path) -> bool {

@@ -11,7 +11,7 @@ use crate::guard::Guard;
 use crate::ledger::Checkpoint;
 use crate::ledger::rollback::PublishedHead;
 use crate::log::Log;
-use crate::store::conn::{Conn, Statement, StoreError};
+use crate::store::conn::{Conn, StoreError};
 use crate::store::files::{ListError, list_erasures};
 use crate::store::{Store, StoredHead, head, head_of_any_schema};
 
@@ -127,8 +127,7 @@ fn own_head(conn: &mut dyn Conn, log: &Log) -> Result<Option<StoredHead>, String
 /// The head in a file, which may be empty.
 fn begun(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError> {
     let sql = "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'head'";
-    let tables = conn.one(Statement::new(sql, vec![]))?;
-    match tables.rows.first().map_or(Ok(0), |row| row.int(0))? {
+    match conn.count(sql, vec![])? {
         0 => Ok(None),
         _ => head_of_any_schema(conn),
     }

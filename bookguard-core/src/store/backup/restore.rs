@@ -15,7 +15,7 @@ use super::check::{contradictions, unreadable};
 use super::replaced::Learned;
 use super::{
     BackedUp, BackupCheck, BackupError, Draft, Drafts, cannot_write, draft_of, drafts_of, file_of,
-    in_name, refused, remove, replaced, require_room, sync_folder, with_end,
+    in_name, refused, remove, replaced, require_room, with_end,
 };
 use crate::clock::Clock;
 use crate::error::Error;
@@ -249,7 +249,7 @@ fn give_back(second: &Path, to: &Path) -> io::Result<()> {
     if sqlite::is_at_rest(second) || is_written {
         return Ok(());
     }
-    rename_beside(second, to).and_then(|()| sync_folder(to))
+    rename_beside(second, to).and_then(|()| private::sync(private::folder(to)))
 }
 
 /// Notes in the copy what it lacks besides what it says already.
@@ -347,7 +347,7 @@ fn put_in_place_by(
             }
         }
     }
-    let placed = sync_folder(to)
+    let placed = private::sync(private::folder(to))
         .and_then(|()| rename_beside(to, &aside))
         .and_then(|()| fs::rename(&draft.0, to));
     if let Err(error) = placed {
@@ -359,7 +359,7 @@ fn put_in_place_by(
         return Err(cannot(error));
     }
     drafts.is_named = true;
-    sync_folder(to).map_err(cannot)?;
+    private::sync(private::folder(to)).map_err(cannot)?;
     Ok(was_there.then_some(aside))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::conn::{Conn, Statement, StoreError, insert};
+use super::super::conn::{Conn, Row, Statement, StoreError, args, insert};
 use super::super::head;
 use crate::key_file::LedgerKey;
 use crate::ledger::event::{Opening, salts, seal};
@@ -15,24 +15,21 @@ const PAGE: i64 = 1_000;
 pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError> {
     let stored = head(conn)?.ok_or_else(|| fault("the log has no head"))?;
     let signer = key.signer_as(&stored.origin).map_err(fault)?;
-    let mut kept = conn.one(Statement::new(
-        "SELECT size FROM checkpoint ORDER BY size DESC",
-        vec![],
-    ))?;
+    let mut kept = conn.all("SELECT size FROM checkpoint ORDER BY size DESC", vec![])?;
     let mut tree = Tree::empty();
     // The last leaf of each stream, and the booking to which the stream belongs.
     let mut tips: HashMap<[u8; 16], (Hash, Option<[u8; 16]>)> = HashMap::new();
     let (mut next, mut written) = (0_i64, 0_i64);
     conn.run(&[Statement::new("DELETE FROM tile", vec![])])?;
     loop {
-        let rows = conn.one(Statement::new(
+        let rows = conn.all(
             "SELECT idx, booking_id, leaf, kind, seed, facts FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
-            vec![next.into(), PAGE.into()],
-        ))?;
-        let Some(last) = rows.rows.last() else { break };
+            args![next, PAGE],
+        )?;
+        let Some(last) = rows.last() else { break };
         next = last.int(0)? + 1;
         let mut tiles = BTreeMap::new();
-        for row in &rows.rows {
+        for row in &rows {
             let old = row.blob(2)?;
             let mut leaf = Leaf::parse(old).map_err(fault)?;
             let kind: LeafKind = row.text(3)?.parse().map_err(fault)?;
@@ -50,7 +47,7 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
             tip.0 = leaf.hash().map_err(fault)?;
             let bytes = leaf.encode().map_err(fault)?;
             if bytes != old {
-                let args = vec![row.int(0)?.into(), (&bytes).into()];
+                let args = args![row.int(0)?, &bytes];
                 // Arguments must first be used in ascending order.
                 let sql = "UPDATE entry SET idx = $1, leaf = $2 WHERE idx = $1";
                 conn.run(&[Statement::new(sql, args)])?;
@@ -59,11 +56,8 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
                 tiles.insert((tile.level, tile.index), tile);
             }
             written = leaf.t;
-            while kept
-                .rows
-                .pop_if(|row| row.size(0) == Ok(tree.size()))
-                .is_some()
-            {
+            let is_here = |row: &mut Row| row.size(0) == Ok(tree.size());
+            while kept.pop_if(is_here).is_some() {
                 sign(conn, &signer, &tree)?;
             }
         }
@@ -73,7 +67,7 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
         let Some(booking) = booking else { continue };
         conn.run(&[Statement::new(
             "UPDATE booking SET tip = $1 WHERE id = $2 AND tip <> $1",
-            vec![tip.as_bytes().into(), booking.as_slice().into()],
+            args![tip.as_bytes(), booking.as_slice()],
         )])?;
     }
     let note = Checkpoint::sign(&signer, tree.size(), tree.root());
@@ -83,11 +77,11 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
     conn.run(&[
         Statement::new(
             "DELETE FROM checkpoint WHERE size > $1",
-            vec![size.into()],
+            args![size],
         ),
         Statement::new(
             "UPDATE head SET size = $1, root = $2, checkpoint = $3, vkey = $4, written_ms = $5 WHERE id = 1",
-            vec![size.into(), root.as_bytes().into(), note.as_str().into(), vkey.as_str().into(), written.into()],
+            args![size, root.as_bytes(), note.as_str(), vkey.as_str(), written],
         ),
     ])
     .map(drop)
@@ -98,7 +92,7 @@ fn sign(conn: &mut dyn Conn, signer: &Signer, tree: &Tree) -> Result<(), StoreEr
     let size = i64::try_from(tree.size()).map_err(fault)?;
     conn.run(&[Statement::new(
         "UPDATE checkpoint SET note = $1 WHERE size = $2",
-        vec![note.as_str().into(), size.into()],
+        args![note.as_str(), size],
     )])
     .map(drop)
 }

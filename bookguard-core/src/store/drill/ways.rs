@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::conn::args;
 use super::super::epochs;
 use super::Attacker::{Disk, DiskAndKey, Key, Messenger};
 use super::Backup::{AfterStamp, BeforeStamp, Last};
@@ -102,10 +103,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change the value of a booking in its row",
         &[Change(|rows| {
-            let booking = rows.scene.booking;
             let sql = "UPDATE booking SET body = REPLACE(body, '1200.5', '9200.5') \
                        WHERE id = $1 AND body LIKE '%1200.5%' RETURNING 1";
-            rows.change(sql, vec![(&booking).into()])
+            rows.change(sql, args![rows.scene.booking])
         })],
         &[Verify, Packet],
     ),
@@ -117,7 +117,7 @@ pub const WAYS: &[Way] = &[
             let (ours, theirs) = (rows.scene.partner, rows.scene.other_partner);
             let sql = "UPDATE booking SET partner_id = CASE partner_id WHEN $1 THEN $2 ELSE $1 END \
                        WHERE partner_id IN ($1, $2) RETURNING 1";
-            rows.change(sql, vec![(&ours).into(), (&theirs).into()])
+            rows.change(sql, args![&ours, &theirs])
         })],
         &[Verify, Packet],
     ),
@@ -126,10 +126,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change the frozen terms of a booking",
         &[Change(|rows| {
-            let booking = rows.scene.booking;
             let sql = "UPDATE booking SET terms = REPLACE(terms, '120050', '20050') \
                        WHERE id = $1 AND terms LIKE '%120050%' RETURNING 1";
-            rows.change(sql, vec![(&booking).into()])
+            rows.change(sql, args![rows.scene.booking])
         })],
         &[Verify, Packet],
     ),
@@ -138,10 +137,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change the text of the policy that a booking is under",
         &[Change(|rows| {
-            let booking = rows.scene.booking;
             let sql = "UPDATE policy SET body = REPLACE(body, '10000', '9000') \
                        WHERE hash = (SELECT policy_hash FROM booking WHERE id = $1) AND body LIKE '%10000%' RETURNING 1";
-            rows.change(sql, vec![(&booking).into()])
+            rows.change(sql, args![rows.scene.booking])
         })],
         &[Verify, Packet],
     ),
@@ -178,10 +176,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Delete the entry that records that a webhook was accepted",
         &[Change(|rows| {
-            let booking = rows.scene.other_booking;
             let sql =
                 "DELETE FROM entry WHERE booking_id = $1 AND kind = 'webhook.settled' RETURNING 1";
-            rows.change(sql, vec![(&booking).into()])
+            rows.change(sql, args![rows.scene.other_booking])
         })],
         &[Verify, Packet, Mirror, TimeStamp],
     ),
@@ -192,9 +189,9 @@ pub const WAYS: &[Way] = &[
         &[Change(|rows| {
             let first = first(rows)?;
             let swap = "UPDATE entry SET idx = CASE idx WHEN $1 THEN -9 ELSE -8 END WHERE idx IN ($1, $1 + 1) RETURNING 1";
-            rows.change(swap, vec![first.into()])?;
+            rows.change(swap, args![first])?;
             let back = "UPDATE entry SET idx = CASE idx WHEN -9 THEN $1 + 1 ELSE $1 END WHERE idx IN (-9, -8) RETURNING 1";
-            rows.change(back, vec![first.into()])
+            rows.change(back, args![first])
         })],
         &[Verify, Packet, Mirror, TimeStamp],
     ),
@@ -205,12 +202,12 @@ pub const WAYS: &[Way] = &[
         &[Change(|rows| {
             let first = first(rows)?;
             let away = "UPDATE entry SET idx = -idx WHERE idx > $1 RETURNING 1";
-            rows.change(away, vec![first.into()])?;
+            rows.change(away, args![first])?;
             let back = "UPDATE entry SET idx = 1 - idx WHERE idx < 0 RETURNING 1";
             rows.change(back, vec![])?;
             let sql = "INSERT INTO entry (idx, booking_id, seq, leaf, kind, seed, facts) \
                        SELECT idx + 1, booking_id, 1000, leaf, kind, seed, facts FROM entry WHERE idx = $1 RETURNING 1";
-            rows.change(sql, vec![first.into()])
+            rows.change(sql, args![first])
         })],
         &[Verify, Server, Packet, Mirror, TimeStamp],
     ),
@@ -221,7 +218,7 @@ pub const WAYS: &[Way] = &[
         &[Change(|rows| {
             let sql = "UPDATE tile SET hashes = ZEROBLOB(LENGTH(hashes)) WHERE level = 0 AND idx = $1 / 256 RETURNING 1";
             let first = first(rows)?;
-            rows.change(sql, vec![first.into()])
+            rows.change(sql, args![first])
         })],
         &[Verify, Server, Packet, Mirror, TimeStamp],
     ),
@@ -276,7 +273,7 @@ pub const WAYS: &[Way] = &[
             &[Change(|rows| {
                 let (key, other) = (rows.scene.reading_key, rows.scene.other_partner);
                 let sql = "UPDATE api_key SET partner_id = $1 WHERE id = $2 RETURNING 1";
-                rows.change(sql, vec![(&other).into(), (&key).into()])
+                rows.change(sql, args![&other, &key])
             })],
             &[Verify, Server],
         ),
@@ -288,10 +285,9 @@ pub const WAYS: &[Way] = &[
             Disk,
             "Give an API key more scopes",
             &[Change(|rows| {
-                let key = rows.scene.reading_key;
                 let sql = "UPDATE api_key SET body = REPLACE(body, 'bookings:read', 'bookings:write') \
                            WHERE id = $1 AND body LIKE '%bookings:read%' RETURNING 1";
-                rows.change(sql, vec![(&key).into()])
+                rows.change(sql, args![rows.scene.reading_key])
             })],
             &[Verify, Server],
         ),
@@ -303,9 +299,8 @@ pub const WAYS: &[Way] = &[
             Disk,
             "Make a revoked API key work again",
             &[Change(|rows| {
-                let key = rows.scene.revoked_key;
                 let sql = "UPDATE api_key SET revoked_ms = NULL WHERE id = $1 RETURNING 1";
-                rows.change(sql, vec![(&key).into()])
+                rows.change(sql, args![rows.scene.revoked_key])
             })],
             &[Verify, Server],
         ),
@@ -315,10 +310,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change what a webhook said",
         &[Change(|rows| {
-            let booking = rows.scene.other_booking;
             let sql = "UPDATE event SET body = CAST(REPLACE(CAST(body AS TEXT), '1200.5', '9200.5') AS BLOB) \
                        WHERE booking_id = $1 AND CAST(body AS TEXT) LIKE '%1200.5%' RETURNING 1";
-            rows.change(sql, vec![(&booking).into()])
+            rows.change(sql, args![rows.scene.other_booking])
         })],
         &[Verify],
     ),
@@ -327,9 +321,8 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Make an accepted delivery look as if it was never attempted",
         &[Change(|rows| {
-            let endpoint = rows.scene.endpoint;
             let sql = "UPDATE delivery SET phase = 0, attempts = 0, settled_leaf = NULL WHERE endpoint_id = $1 RETURNING 1";
-            rows.change(sql, vec![(&endpoint).into()])
+            rows.change(sql, args![rows.scene.endpoint])
         })],
         &[Verify, Packet],
     ),
@@ -338,10 +331,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change the stored file of an evidence item",
         &[Change(|rows| {
-            let partner = rows.scene.partner;
             let sql = "UPDATE file_part SET bytes = CAST(REPLACE(CAST(bytes AS TEXT), 'two', 'ten') AS BLOB) \
                        WHERE SUBSTR(file_id, 1, 16) = $1 RETURNING 1";
-            rows.change(sql, vec![(&partner).into()])
+            rows.change(sql, args![rows.scene.partner])
         })],
         &[Verify],
     ),
@@ -492,10 +484,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Send a partner's webhooks to another address",
         &[Change(|rows| {
-            let endpoint = rows.scene.endpoint;
             let sql = "UPDATE endpoint SET body = REPLACE(body, 'receiver.example', 'attacker.example') \
                        WHERE id = $1 AND body LIKE '%receiver.example%' RETURNING 1";
-            rows.change(sql, vec![(&endpoint).into()])
+            rows.change(sql, args![rows.scene.endpoint])
         })],
         &[],
     ),
@@ -504,10 +495,9 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change a partner's name and contact",
         &[Change(|rows| {
-            let partner = rows.scene.partner;
             let sql = "UPDATE partner SET body = REPLACE(body, 'drill.example', 'attacker.example') \
                        WHERE id = $1 AND body LIKE '%drill.example%' RETURNING 1";
-            rows.change(sql, vec![(&partner).into()])
+            rows.change(sql, args![rows.scene.partner])
         })],
         &[],
     ),
@@ -516,9 +506,8 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Delete a record of the audit",
         &[Change(|rows| {
-            let partner = rows.scene.partner;
             let sql = "DELETE FROM audit WHERE partner_id = $1 RETURNING 1";
-            rows.change(sql, vec![(&partner).into()])
+            rows.change(sql, args![rows.scene.partner])
         })],
         &[],
     ),
@@ -539,26 +528,23 @@ const OTHER_NAME: &str = "Other Trio";
 
 /// Changes the name in the booking's first fact.
 fn rename(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
-    let booking = rows.scene.booking;
     let sql = "UPDATE entry SET facts = REPLACE(facts, $1, $2) \
                WHERE booking_id = $3 AND seq = 0 AND facts LIKE '%' || $1 || '%' RETURNING 1";
-    rows.change(sql, vec![NAME.into(), OTHER_NAME.into(), (&booking).into()])
+    rows.change(sql, args![NAME, OTHER_NAME, rows.scene.booking])
 }
 
 /// Changes it everywhere else.
 fn rename_copies(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
-    let booking = rows.scene.booking;
     let sql = "UPDATE booking SET body = REPLACE(body, $1, $2) WHERE id = $3 RETURNING 1";
-    rows.change(sql, vec![NAME.into(), OTHER_NAME.into(), (&booking).into()])?;
+    rows.change(sql, args![NAME, OTHER_NAME, rows.scene.booking])?;
     let sql = "UPDATE event SET body = CAST(REPLACE(CAST(body AS TEXT), $1, $2) AS BLOB) WHERE booking_id = $3 RETURNING 1";
-    rows.change(sql, vec![NAME.into(), OTHER_NAME.into(), (&booking).into()])
+    rows.change(sql, args![NAME, OTHER_NAME, rows.scene.booking])
 }
 
 /// Makes the leaf of the booking's first entry commit to what is stored.
 fn commit(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
-    let booking = rows.scene.booking;
     let sql = "SELECT leaf, kind, seed, facts FROM entry WHERE booking_id = $1 AND seq = 0";
-    let row = rows.row(sql, vec![(&booking).into()])?;
+    let row = rows.row(sql, args![rows.scene.booking])?;
     let fault = |why: String| StoreError::Failed(why);
     let mut leaf = Leaf::parse(row.blob(0)?).map_err(|e| fault(e.to_string()))?;
     let kind = row.text(1)?.parse().map_err(|e| fault(format!("{e}")))?;
@@ -567,7 +553,7 @@ fn commit(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let bytes = leaf.encode().map_err(|e| fault(e.to_string()))?;
     let sql =
         "UPDATE entry SET leaf = $1 WHERE booking_id = $2 AND seq = 0 AND leaf <> $1 RETURNING 1";
-    rows.change(sql, vec![bytes.into(), (&booking).into()])
+    rows.change(sql, args![bytes, rows.scene.booking])
 }
 
 /// Puts the hash of the booking's first leaf into the lowest tile.
@@ -576,7 +562,7 @@ fn hash_into_tile(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let hash = leaf_hash(&rows.first_leaf()?);
     let sql = "UPDATE tile SET hashes = CAST(SUBSTR(hashes, 1, ($1 % 256) * 32) || $2 || SUBSTR(hashes, ($1 % 256) * 32 + 33) AS BLOB) \
                WHERE level = 0 AND idx = $1 / 256 RETURNING 1";
-    rows.change(sql, vec![first.into(), hash.as_bytes().into()])
+    rows.change(sql, args![first, hash.as_bytes()])
 }
 
 /// Appends a map that lacks the last entry of a booking, and puts its pages in the place of the true ones.
@@ -586,7 +572,7 @@ fn hide(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let (mut size, mut written, mut hidden) = (0_i64, 0, None);
     loop {
         let sql = "SELECT leaf, booking_id FROM entry WHERE idx >= $1 ORDER BY idx LIMIT 1000";
-        let some = rows.ask(sql, vec![size.into()])?;
+        let some = rows.conn.all(sql, args![size])?;
         if some.is_empty() {
             break;
         }
@@ -626,15 +612,9 @@ fn hide(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let sql = "INSERT INTO entry (idx, booking_id, seq, leaf, kind, seed, facts) \
                VALUES ($1, NULL, $2, $3, 'log.mapped', $4, $5) RETURNING 1";
     let seq = i64::try_from(seq).map_err(|e| fault(&e))?;
-    let args = vec![
-        size.into(),
-        seq.into(),
-        bytes.into(),
-        (&sealed.seed).into(),
-        sealed.members.as_str().into(),
-    ];
+    let args = args![size, seq, bytes, &sealed.seed, sealed.members.as_str()];
     rows.change(sql, args)?;
-    rows.ask("DELETE FROM map_page", vec![])?;
+    rows.conn.all("DELETE FROM map_page", vec![])?;
     let pages: Vec<(Vec<u8>, Vec<u8>)> = pages
         .changed()
         .map(|(id, page)| (id.to_bytes(), page.to_bytes()))
@@ -647,16 +627,14 @@ fn hide(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
 
 /// Where the booking's first entry is in the log.
 fn first(rows: &mut TamperedRows<'_>) -> Result<i64, StoreError> {
-    let booking = rows.scene.booking;
     let sql = "SELECT idx FROM entry WHERE booking_id = $1 AND seq = 0";
-    rows.row(sql, vec![(&booking).into()])?.int(0)
+    rows.row(sql, args![rows.scene.booking])?.int(0)
 }
 
 /// Deletes the booking's last entry, which is the log's last.
 fn drop_last(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
-    let booking = rows.scene.booking;
     let sql = "DELETE FROM entry WHERE booking_id = $1 AND idx = (SELECT MAX(idx) FROM entry) RETURNING 1";
-    rows.change(sql, vec![(&booking).into()])?;
+    rows.change(sql, args![rows.scene.booking])?;
     let sql = "UPDATE booking SET entries = entries - 1 WHERE id = $1 RETURNING 1";
-    rows.change(sql, vec![(&booking).into()])
+    rows.change(sql, args![rows.scene.booking])
 }

@@ -1,12 +1,12 @@
 //! Checks what is kept of witnesses. A cosignature proves itself; the row with a witness's state carries a code that only the
 //! service can make.
 
-use super::others::MISSPELLED;
+use super::checked_row::{MISSPELLED, forged};
 use super::{Check, PAGE, spelled};
 use crate::ledger::Checkpoint;
 use crate::ledger::cosignature::CosignerKey;
 use crate::model::StoredCosignature;
-use crate::store::conn::{Arg, Row, Statement, StoreError};
+use crate::store::conn::{Row, StoreError, args};
 use crate::store::{cosignatures, head, tree};
 
 impl Check<'_> {
@@ -14,8 +14,7 @@ impl Check<'_> {
         let (state, genuine) = cosignatures::document(row, self.seal)?;
         let place = |field: &str| format!("witness {} field {field}", state.url);
         if !genuine {
-            let detail = "this row is not as Bookguard wrote it: it was written or changed by somebody without the ledger key. It counts \
-                          for nothing; delete it";
+            let detail = forged("It counts for nothing; delete it");
             self.findings.add("witness", place("mac"), detail);
         }
         if !spelled(row, 1, &state) {
@@ -28,8 +27,8 @@ impl Check<'_> {
         // Every witnessed checkpoint has entries, so every size is above 0.
         let (mut size, mut witness) = (0, Vec::new());
         loop {
-            let args = vec![size.into(), Arg::from(witness.as_slice()), PAGE.into()];
-            let rows = self.rows(Statement::new(cosignatures::COSIGNATURES, args))?;
+            let args = args![size, witness.as_slice(), PAGE];
+            let rows = self.conn.all(cosignatures::COSIGNATURES, args)?;
             let Some(last) = rows.last() else { break };
             for row in &rows {
                 if let Err(why) = self.cosignature(row)? {

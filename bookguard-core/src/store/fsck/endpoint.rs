@@ -1,10 +1,11 @@
 //! Checks endpoints. No ledger entry describes them, but an endpoint's health must not contradict itself, its
 //! deliveries or its secrets.
 
-use super::others::{MISSPELLED, born_in_force, identity};
+use super::checked_row::MISSPELLED;
+use super::others::born_in_force;
 use super::{CLOCK_SLACK_MS, Check, spelled};
 use crate::limits::{SUSPENDED_AFTER_MS, WARNING_FAILURES};
-use crate::model::{Endpoint, EndpointHealth, EndpointId, EndpointStatus, Timestamp};
+use crate::model::{Endpoint, EndpointHealth, EndpointStatus};
 use crate::store::conn::{Row, StoreError};
 use crate::store::endpoints;
 
@@ -14,29 +15,20 @@ pub(super) const ENDPOINTS: &str = "SELECT id, status, failures, failing_ms, pro
 
 impl Check<'_> {
     pub(super) fn endpoint(&mut self, row: &Row) -> Result<(), StoreError> {
-        let id: EndpointId = row.id(0)?;
+        let id = row.id(0)?;
         let endpoint = endpoints::read(row, 1)?;
         let born: Endpoint = row.json(6)?;
         let made = endpoint.created_at;
-        identity(
-            &mut self.findings,
-            "endpoint",
-            &id,
-            &endpoint.endpoint_id,
-            made,
-        );
+        let it = self.checked("endpoint", id, endpoint.endpoint_id, made);
         if !spelled(row, 6, &born) {
-            self.findings
-                .add("endpoint", format!("endpoint {id} field body"), MISSPELLED);
+            self.fault(&it, "body", MISSPELLED);
         }
-        let deleted = row.maybe_int(7)?.map(Timestamp::from_ms);
-        self.not_before("endpoint", &id, "deleted_ms", deleted, made);
-        let since = row.maybe_int(8)?.map(Timestamp::from_ms);
-        self.not_before("endpoint", &id, "since_ms", since, made);
-        let failing = endpoint.failing_since;
-        self.not_before("endpoint", &id, "failing_ms", failing, made);
-        let unverified = endpoint.unverified_since;
-        self.not_before("endpoint", &id, "unverified_ms", unverified, made);
+        let deleted = row.maybe_time(7)?;
+        self.not_before(&it, "deleted_ms", deleted);
+        let since = row.maybe_time(8)?;
+        self.not_before(&it, "since_ms", since);
+        self.not_before(&it, "failing_ms", endpoint.failing_since);
+        self.not_before(&it, "unverified_ms", endpoint.unverified_since);
         let gone = self.gone.get(&id).copied();
         let may_be_gone = gone.is_some() || self.forgotten.contains(&id);
         if !may_be_gone && let Some(event_id) = self.absent.get(&id) {
@@ -48,9 +40,8 @@ impl Check<'_> {
             _ if deleted.is_some() => endpoint.status == EndpointStatus::Disabled,
             EndpointStatus::Active | EndpointStatus::Failing | EndpointStatus::Suspended => {
                 if gone.is_some_and(|at| at > changed + CLOCK_SLACK_MS) {
-                    let place = format!("endpoint {id} field status");
                     let detail = "its receiver answered 410 Gone after it was last changed, and it is not disabled";
-                    self.findings.doubt("endpoint", place, detail);
+                    self.doubt(&it, "status", detail);
                 }
                 true
             }
@@ -64,10 +55,9 @@ impl Check<'_> {
                 "row says {:?}; an endpoint is disabled by its partner, by its deletion or by an answer 410, and by nothing else",
                 endpoint.status
             );
-            self.findings
-                .add("endpoint", format!("endpoint {id} field status"), detail);
+            self.fault(&it, "status", detail);
         }
-        let mut notes = (self.findings).of("endpoint", format!("endpoint {id} field failures"));
+        let mut notes = (self.findings).of("endpoint", it.place("failures"));
         match contradiction(endpoint.health()) {
             Some(why) => notes.fault(why),
             None if suspended_early(endpoint.health()) => {
@@ -123,6 +113,7 @@ fn suspended_early(health: EndpointHealth) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Timestamp;
     use EndpointStatus::{Active, Disabled, Failing, Gone, Suspended};
 
     #[test]

@@ -4,15 +4,15 @@
 //! The walk along the log keeps no stream in memory. Each entry names the hash of the one before it, so the leaf that it replaces
 //! in the map is known. Leaves that were replaced cancel out, so the XOR of all that came and went is that of those that remain.
 
+use super::Check;
 use super::entry::{self, Committed};
-use super::{Check, PAGE};
 use crate::evidence::facts::LeafPlace;
 use crate::evidence::{Epoch, LoggedEpoch};
 use crate::ledger::map::pages::{MapPage, PageError, PageId, Pages, WAITING_DIGITS};
 use crate::ledger::map::{MapValue, empty_root, key_of, map_leaf};
 use crate::ledger::{Hash, Leaf, LeafKind, leaf_hash};
 use crate::model::Timestamp;
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, StoreError};
 use crate::store::epochs;
 
 /// A page with this many digits is checked in memory in one go with all pages below it: a 256th of the map.
@@ -58,24 +58,16 @@ impl Check<'_> {
     /// Visits every epoch, and prepares the walk along the log.
     pub(super) fn epochs(&mut self) -> Result<(Option<LoggedEpoch>, MapWalk), StoreError> {
         let mut latest: Option<LoggedEpoch> = None;
-        let mut after = -1;
-        loop {
-            let args = vec![after.into(), PAGE.into()];
-            let rows = self.rows(Statement::new(epochs::ALL, args))?;
-            let Some(last) = rows.last() else { break };
-            after = last.int(0)?;
-            for row in &rows {
-                match follows(row, latest.as_ref()) {
-                    Ok(epoch) => latest = Some(epoch),
-                    Err(why) => {
-                        let place = format!("entry {}", row.int(0)?);
-                        self.findings.add("entry", place, why);
-                    }
+        self.each_entry(epochs::ALL, |check, row| {
+            match follows(row, latest.as_ref()) {
+                Ok(epoch) => latest = Some(epoch),
+                Err(why) => {
+                    let place = format!("entry {}", row.int(0)?);
+                    check.findings.add("entry", place, why);
                 }
             }
-            self.counts.entries += rows.len() as u64;
-            self.progress.step(rows.len() as u64);
-        }
+            Ok(())
+        })?;
         let walk = MapWalk {
             covered: latest.as_ref().map_or(0, |latest| latest.epoch.tree_size),
             ..MapWalk::default()
@@ -150,7 +142,7 @@ impl Check<'_> {
     ) -> Result<Vec<(PageId, MapPage)>, StoreError> {
         let mut pages = Vec::with_capacity(ids.len());
         for statement in epochs::asking(&epochs::names(ids)) {
-            for row in self.rows(statement)? {
+            for row in self.conn.one(statement)?.rows {
                 *met += 1;
                 match epochs::page(&row) {
                     Ok(page) => pages.push(page),

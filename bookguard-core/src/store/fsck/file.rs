@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Check;
 use crate::model::FileState;
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, StoreError, args};
 use crate::store::files;
 
 /// The files after an id, in pages.
@@ -32,7 +32,10 @@ impl Check<'_> {
             "file sha256:{} of partner {partner_id}",
             hex::encode(file.file_id.digest())
         );
-        let partners = self.count_of("SELECT COUNT(*) FROM partner WHERE id = $1", &partner_id)?;
+        let partners = self.conn.count(
+            "SELECT COUNT(*) FROM partner WHERE id = $1",
+            args![&partner_id],
+        )?;
         let before = self.file_parts;
         let (size, crc, digest) = self.file_content(&file)?;
         let parts = self.file_parts - before;
@@ -74,11 +77,10 @@ impl Check<'_> {
     fn file_content(&mut self, file: &FileState) -> Result<(u64, u32, [u8; 32]), StoreError> {
         let (mut size, mut crc, mut digest) = (0, crc32fast::Hasher::new(), Sha256::new());
         for number in 0..file.parts {
-            let rows = self.rows(Statement::new(
-                files::PART,
-                vec![file.file_id.as_bytes().into(), i64::from(number).into()],
-            ))?;
-            let Some(row) = rows.first() else { break };
+            let args = args![file.file_id.as_bytes(), number];
+            let Some(row) = self.conn.first(files::PART, args)? else {
+                break;
+            };
             let bytes = row.blob(0)?;
             self.file_parts += 1;
             size += bytes.len() as u64;

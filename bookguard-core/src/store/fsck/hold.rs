@@ -1,40 +1,32 @@
 //! Checks legal holds. No ledger entry describes them, but each row carries a code that only the service can make.
 
-use super::others::{MISSPELLED, identity};
+use super::checked_row::{MISSPELLED, forged};
 use super::{Check, spelled};
-use crate::model::HoldId;
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, StoreError, args};
 use crate::store::holds;
 
 impl Check<'_> {
     pub(super) fn hold(&mut self, row: &Row) -> Result<(), StoreError> {
-        let id: HoldId = row.id(0)?;
+        let id = row.id(0)?;
         let (stored, genuine) = holds::document(row, self.seal)?;
         let hold = &stored.hold;
-        identity(
-            &mut self.findings,
-            "hold",
-            &id,
-            &hold.hold_id,
-            hold.placed_at,
-        );
-        let place = |field: &str| format!("hold {id} field {field}");
+        let it = self.checked("hold", id, hold.hold_id, hold.placed_at);
         if !genuine {
-            let detail = "this row is not as Bookguard wrote it: it was written or changed by somebody without the ledger key. Nothing of \
-                          its booking can be erased; place the hold again and delete this row";
-            self.findings.add("hold", place("mac"), detail);
+            let follows =
+                "Nothing of its booking can be erased; place the hold again and delete this row";
+            self.fault(&it, "mac", forged(follows));
         }
         if !spelled(row, 4, hold) {
-            self.findings.add("hold", place("body"), MISSPELLED);
+            self.fault(&it, "body", MISSPELLED);
         }
-        self.not_before("hold", &id, "released_ms", hold.released_at, hold.placed_at);
-        let bookings = self.rows(Statement::new(
+        self.not_before(&it, "released_ms", hold.released_at);
+        let bookings = self.conn.count(
             "SELECT COUNT(*) FROM booking WHERE id = $1 AND partner_id = $2",
-            vec![(&hold.booking_id).into(), (&stored.partner_id).into()],
-        ))?;
-        if bookings.first().map_or(Ok(0), |row| row.int(0))? == 0 {
+            args![&hold.booking_id, &stored.partner_id],
+        )?;
+        if bookings == 0 {
             let detail = "the booking does not exist, or is another partner's";
-            self.findings.add("hold", place("booking_id"), detail);
+            self.fault(&it, "booking_id", detail);
         }
         Ok(())
     }

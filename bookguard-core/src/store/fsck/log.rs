@@ -9,7 +9,7 @@ use crate::evidence::LoggedEpoch;
 use crate::guard::known_from;
 use crate::ledger::tile::TILE_BYTES;
 use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
-use crate::store::conn::{Statement, StoreError};
+use crate::store::conn::{StoreError, args};
 use crate::store::tree::read_tile;
 use crate::store::{StoredHead, head};
 
@@ -70,10 +70,10 @@ impl Check<'_> {
         let mut next = i64::MIN;
         let mut size = 0_u64;
         loop {
-            let rows = self.rows(Statement::new(
+            let rows = self.conn.all(
                 "SELECT idx, leaf FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
-                vec![next.into(), PAGE.into()],
-            ))?;
+                args![next, PAGE],
+            )?;
             let Some(last) = rows.last() else { break };
             next = last.int(0)?.saturating_add(1);
             for row in &rows {
@@ -216,14 +216,11 @@ impl Check<'_> {
         let (true, Some(after)) = (walk.ahead.is_empty(), walk.fetched) else {
             return Ok(());
         };
-        let rows = self.rows(Statement::new(
+        let rows = self.conn.all(
             "SELECT size, at_ms, note FROM checkpoint WHERE size > $1 ORDER BY size LIMIT $2",
-            vec![after.into(), PAGE.into()],
-        ))?;
-        walk.fetched = match rows.last() {
-            Some(row) => Some(row.int(0)?),
-            None => None,
-        };
+            args![after, PAGE],
+        )?;
+        walk.fetched = rows.last().map(|row| row.int(0)).transpose()?;
         for row in rows.iter().rev() {
             walk.ahead.push(StoredCheckpoint {
                 size: row.size(0)?,

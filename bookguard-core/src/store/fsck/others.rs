@@ -6,18 +6,18 @@
 
 use std::collections::BTreeMap;
 
+use super::checked_row::{CheckedRow, MISSPELLED};
 use super::endpoint::ENDPOINTS;
 use super::page::PartnerTotals;
-use super::{CLOCK_SLACK_MS, Check, Findings, PAGE, spelled};
+use super::{Check, PAGE, spelled};
 use crate::limits::{SECRET_OVERLAP_MS, SECRETS_VALID};
-use crate::model::id::Noun;
+use crate::model::id::noun;
 use crate::model::{
-    EventId, Id, PartnerId, PartnerSettings, PartnerStatus, Quota, Timestamp, Usage, day,
+    ApiKey, ApiKeyId, EventId, PartnerSettings, PartnerStatus, Quota, Timestamp, Usage, day,
     day_begins,
 };
 use crate::policy::Policy;
-use crate::store::commit::int;
-use crate::store::conn::{Arg, Row, Statement, StoreError};
+use crate::store::conn::{Row, StoreError, args};
 use crate::store::keys::keys_where;
 use crate::store::terms::policy_hash;
 use crate::store::{
@@ -26,7 +26,8 @@ use crate::store::{
 };
 use crate::webhook::SecretTerm;
 
-pub(super) const MISSPELLED: &str = "it is not as Bookguard writes it";
+/// A partner's row.
+pub(super) type CheckedPartner = CheckedRow<noun::Partner>;
 
 impl Check<'_> {
     pub(super) fn others(&mut self) -> Result<(), StoreError> {
@@ -91,10 +92,7 @@ impl Check<'_> {
         let mut after = Vec::new();
         let mut met = 0;
         loop {
-            let rows = self.rows(Statement::new(
-                sql,
-                vec![Arg::from(after.as_slice()), PAGE.into()],
-            ))?;
+            let rows = self.conn.all(sql, args![after.as_slice(), PAGE])?;
             let Some(last) = rows.last() else { break };
             met += rows.len() as u64;
             for row in &rows {
@@ -115,10 +113,10 @@ impl Check<'_> {
     }
 
     fn schema(&mut self) -> Result<(), StoreError> {
-        let rows = self.rows(Statement::new(
+        let rows = self.conn.all(
             "SELECT version, oldest_reader FROM schema_version ORDER BY version",
             vec![],
-        ))?;
+        )?;
         let found = rows
             .iter()
             .map(|row| Ok((row.int(0)?, row.maybe_int(1)?)))
@@ -140,26 +138,19 @@ impl Check<'_> {
     }
 
     fn partner(&mut self, row: &Row) -> Result<(), StoreError> {
-        let id: PartnerId = row.id(0)?;
+        let id = row.id(0)?;
         let partner = load::partner(row, 1, 5, 6)?;
         let stored: crate::model::Partner = row.json(6)?;
         let born = stored.status;
-        identity(
-            &mut self.findings,
-            "partner",
-            &id,
-            &partner.partner_id,
-            partner.created_at,
-        );
-        let place = |field: &str| format!("partner {id} field {field}");
+        let it = self.checked("partner", id, partner.partner_id, partner.created_at);
         if !spelled(row, 6, &stored) || stored.settings != PartnerSettings::default() {
-            self.findings.add("partner", place("body"), MISSPELLED);
+            self.fault(&it, "body", MISSPELLED);
         }
         if !spelled(row, 5, &partner.settings) {
-            self.findings.add("partner", place("settings"), MISSPELLED);
+            self.fault(&it, "settings", MISSPELLED);
         }
-        self.settings(&id, &partner.settings)?;
-        self.policy_set_version(&id, row.size(3)?, row.int(4)?)?;
+        self.settings(&it, &partner.settings)?;
+        self.policy_set_version(&it, row.size(3)?, row.int(4)?)?;
         let allowed = match born {
             PartnerStatus::Pending => partner.status != PartnerStatus::Approved,
             PartnerStatus::Active => {
@@ -175,9 +166,14 @@ impl Check<'_> {
                 "{born:?} at registration cannot have become {:?}",
                 partner.status
             );
-            self.findings.add("partner", place("status"), detail);
+            self.fault(&it, "status", detail);
         }
-        let keys = self.count_of("SELECT COUNT(*) FROM api_key WHERE partner_id = $1", &id)?;
+        let mut count = |sql| self.conn.count(sql, args![&id]);
+        let keys = count("SELECT COUNT(*) FROM api_key WHERE partner_id = $1")?;
+        // One query each: a minimum or maximum alone is one step in the index, but both together are a scan.
+        let events = count("SELECT COUNT(*) FROM event WHERE partner_id = $1")?;
+        let last = count("SELECT COALESCE(MAX(seq), 0) FROM event WHERE partner_id = $1")?;
+        let first = count("SELECT COALESCE(MIN(seq), 1) FROM event WHERE partner_id = $1")?;
         let fits = match partner.status {
             PartnerStatus::Pending | PartnerStatus::Approved => keys == 0,
             PartnerStatus::Active => keys > 0,
@@ -186,27 +182,14 @@ impl Check<'_> {
         };
         if !fits {
             let detail = format!("{:?} with {keys} keys", partner.status);
-            self.findings.add("partner", place("status"), detail);
+            self.fault(&it, "status", detail);
         }
-        // One query each: a minimum or maximum alone is one step in the index, but both together are a scan.
-        let events = self.count_of("SELECT COUNT(*) FROM event WHERE partner_id = $1", &id)?;
-        let last = self.count_of(
-            "SELECT COALESCE(MAX(seq), 0) FROM event WHERE partner_id = $1",
-            &id,
-        )?;
-        let first = self.count_of(
-            "SELECT COALESCE(MIN(seq), 1) FROM event WHERE partner_id = $1",
-            &id,
-        )?;
         let said = row.size(2)?;
         if (said, first, last) != (events, 1, events) {
-            self.findings.add(
-                "partner",
-                place("events"),
-                format!("row says {said}; there are {events}, numbered {first} to {last}"),
-            );
+            let detail = format!("row says {said}; there are {events}, numbered {first} to {last}");
+            self.fault(&it, "events", detail);
         }
-        self.usage(&id, row, events)?;
+        self.usage(&it, row, events)?;
         let terms = self.secrets_of(id.as_bytes())?;
         let mut notes = (self.findings).of("secret", format!("secret of partner {id}"));
         let born = |term: &SecretTerm| born_in_force(*term, partner.created_at);
@@ -222,15 +205,15 @@ impl Check<'_> {
     }
 
     /// Checks a partner's usage against what is stored. Its `events` events are numbered without a gap.
-    fn usage(&mut self, id: &PartnerId, row: &Row, events: u64) -> Result<(), StoreError> {
+    fn usage(&mut self, it: &CheckedPartner, row: &Row, events: u64) -> Result<(), StoreError> {
         let said = load::usage(row, 7)?;
         let quota: Quota = row.json(12)?;
-        let place = |field: &str| format!("partner {id} field {field}");
         if !spelled(row, 12, &quota) {
-            self.findings.add("partner", place("quota"), MISSPELLED);
+            self.fault(it, "quota", MISSPELLED);
         }
-        let file_bytes = self.file_bytes.get(id).copied().unwrap_or_default();
-        let PartnerTotals { bookings, bytes } = self.brought.get(id).copied().unwrap_or_default();
+        let file_bytes = self.file_bytes.get(&it.id).copied().unwrap_or_default();
+        let brought = self.brought.get(&it.id).copied().unwrap_or_default();
+        let PartnerTotals { bookings, bytes } = brought;
         for (field, said, there) in [
             ("bookings", said.bookings, bookings),
             ("bytes", said.bytes, bytes),
@@ -238,18 +221,17 @@ impl Check<'_> {
         ] {
             if said != there {
                 let detail = format!("row says {said}; there are {there}");
-                self.findings.add("partner", place(field), detail);
+                self.fault(it, field, detail);
             }
         }
-        self.day(id, &said, events)
+        self.day(it, &said, events)
     }
 
     /// Checks on which day a partner's events are counted, and how many are: the last ones. The first of them is of that day,
     /// and the others are of that day or the one before. The event before them may be of any other day, because that does not
     /// say on which day it counted. An older program never let the day go back. Where a clock was ahead, its counts explain what is
     /// only doubted then.
-    fn day(&mut self, id: &PartnerId, said: &Usage, events: u64) -> Result<(), StoreError> {
-        let place = |field: &str| format!("partner {id} field {field}");
+    fn day(&mut self, it: &CheckedPartner, said: &Usage, events: u64) -> Result<(), StoreError> {
         let Usage { day_events, .. } = *said;
         let detail = format!(
             "row says {day_events} events on day {}; its events say otherwise",
@@ -257,39 +239,35 @@ impl Check<'_> {
         );
         if events == 0 {
             if (said.day, day_events) != (0, 0) {
-                self.findings.add("partner", place("day"), detail);
+                self.fault(it, "day", detail);
             }
             return Ok(());
         }
         let before = events.saturating_sub(day_events);
         let of_three = "SELECT seq, id FROM event WHERE partner_id = $1 AND seq IN ($2, $3, $4)";
-        let args = vec![id.into(), int(before), int(before + 1), int(events)];
+        let args = args![&it.id, before, before + 1, events];
         let mut days = BTreeMap::new();
-        for row in &self.rows(Statement::new(of_three, args))? {
+        for row in &self.conn.all(of_three, args)? {
             let event_id: EventId = row.id(1)?;
             days.insert(row.size(0)?, day(event_id.made_at()));
         }
         let day_of = |seq| days.get(&seq).copied();
         let last = day_of(events).unwrap_or_default();
         if said.day > last + 1 {
-            self.findings.doubt("partner", place("day"), detail);
+            self.doubt(it, "day", detail);
             return Ok(());
         }
         if said.day < last {
-            self.findings.add("partner", place("day"), detail);
+            self.fault(it, "day", detail);
             return Ok(());
         }
         // No id holds a later time than its 48 bits can.
         let end = Timestamp::from_ms((1 << 48) - 1);
-        let since = |day: u64| {
-            let begins = EventId::earliest(day_begins(day).min(end));
-            Arg::from(begins.as_bytes().to_vec())
-        };
+        let since = |day: u64| EventId::earliest(day_begins(day).min(end));
         let (earlier, later) = (since(said.day.saturating_sub(1)), since(said.day + 1));
         let strays = "SELECT COALESCE(MIN(seq), 0) FROM event WHERE partner_id = $1 AND seq > $2 AND (id < $3 OR id >= $4)";
-        let args = vec![id.into(), int(before), earlier, later];
-        let rows = self.rows(Statement::new(strays, args))?;
-        let stray = rows.first().map_or(Ok(0), |row| row.size(0))?;
+        let args = args![&it.id, before, earlier, later];
+        let stray = self.conn.count(strays, args)?;
         let begins = day_of(before + 1) == Some(said.day) && day_of(before) != Some(said.day);
         if day_events <= events && stray == 0 && begins {
             return Ok(());
@@ -297,20 +275,19 @@ impl Check<'_> {
         let mut first_since = |day: u64| {
             let first =
                 "SELECT COALESCE(MIN(seq), 0) FROM event WHERE partner_id = $1 AND id >= $2";
-            let rows = self.rows(Statement::new(first, vec![id.into(), since(day)]))?;
-            rows.first().map_or(Ok(0), |row| row.size(0))
+            self.conn.count(first, args![&it.id, since(day)])
         };
         let (first, later) = (first_since(said.day)?, first_since(said.day + 1)?);
         let was_ahead = later > 0 || (first > 0 && events + 1 - first == day_events);
         match was_ahead {
-            true => self.findings.doubt("partner", place("day_events"), detail),
-            false => self.findings.add("partner", place("day_events"), detail),
+            true => self.doubt(it, "day_events", detail),
+            false => self.fault(it, "day_events", detail),
         }
         Ok(())
     }
 
     fn api_key(&mut self, row: &Row) -> Result<(), StoreError> {
-        let id: crate::model::ApiKeyId = row.id(0)?;
+        let id: ApiKeyId = row.id(0)?;
         if let Some(code) = keys::forgery(row, self.seal)? {
             let detail = "this row is not as Bookguard wrote it: it, its revocation or its expiry was written or changed by somebody without \
                           the ledger key. It opens nothing; delete it";
@@ -318,22 +295,15 @@ impl Check<'_> {
                 .add("api_key", format!("api_key {id} field {code}"), detail);
         }
         let key = keys::document(row)?;
-        let stored: crate::model::ApiKey = row.json(4)?;
-        identity(
-            &mut self.findings,
-            "api_key",
-            &id,
-            &key.api_key_id,
-            key.created_at,
-        );
+        let stored: ApiKey = row.json(4)?;
+        let it = self.checked("api_key", id, key.api_key_id, key.created_at);
         let _: [u8; 32] = row.bytes(2)?;
         let later = stored.revoked_at.or(stored.last_used_at);
         if later.is_some() || key.hint.len() != 4 || !spelled(row, 4, &stored) {
-            self.findings
-                .add("api_key", format!("api_key {id} field body"), MISSPELLED);
+            self.fault(&it, "body", MISSPELLED);
         }
-        self.not_before("api_key", &id, "revoked_ms", key.revoked_at, key.created_at);
-        self.not_before("api_key", &id, "expires_ms", key.expires_at, key.created_at);
+        self.not_before(&it, "revoked_ms", key.revoked_at);
+        self.not_before(&it, "expires_ms", key.expires_at);
         Ok(())
     }
 
@@ -355,23 +325,23 @@ impl Check<'_> {
     /// Whether something was erased of the booking that an answer is about: values, or a note on a share or a hold, of which no entry tells. An answer about
     /// many bookings has its partner's id in place of a booking's.
     fn is_erased(&mut self, answer: &Row) -> Result<bool, StoreError> {
-        let Some(booking_id) = answer.maybe_id::<crate::model::id::noun::Booking>(4)? else {
+        let Some(booking_id) = answer.maybe_id::<noun::Booking>(4)? else {
             return Ok(false);
         };
-        let erasures = self.rows(Statement::new(
+        let erasures = self.conn.all(
             "SELECT 1 FROM entry WHERE booking_id = $1 AND kind = 'evidence.erased' UNION SELECT 1 FROM share WHERE booking_id = $1 \
              UNION SELECT 1 FROM hold WHERE booking_id = $1 UNION SELECT 1 FROM partner WHERE id = $1",
-            vec![(&booking_id).into()],
-        ))?;
+            args![&booking_id],
+        )?;
         Ok(!erasures.is_empty())
     }
 
     /// The terms of an owner's secrets. Impossible terms become findings.
     pub(super) fn secrets_of(&mut self, owner: &[u8; 16]) -> Result<Vec<SecretTerm>, StoreError> {
-        let rows = self.rows(Statement::new(
+        let rows = self.conn.all(
             "SELECT made_ms, from_ms, sealed FROM secret WHERE owner = $1 ORDER BY made_ms",
-            vec![owner.into()],
-        ))?;
+            args![owner],
+        )?;
         let mut terms = Vec::with_capacity(rows.len());
         for row in &rows {
             let term = endpoints::term(row, 0)?;
@@ -399,12 +369,11 @@ impl Check<'_> {
 
     /// Reports secrets without an owner. Those of partners and endpoints are checked with their owners.
     fn secrets(&mut self) -> Result<(), StoreError> {
-        let rows = self.rows(Statement::new(
+        let orphans = self.conn.count(
             "SELECT COUNT(*) FROM secret s WHERE NOT EXISTS (SELECT 1 FROM partner p WHERE p.id = s.owner) \
              AND NOT EXISTS (SELECT 1 FROM endpoint n WHERE n.id = s.owner)",
             vec![],
-        ))?;
-        let orphans = rows.first().map_or(Ok(0), |row| row.int(0))?;
+        )?;
         if orphans > 0 {
             let detail = format!("{orphans} of its secrets belong to nobody");
             self.findings.add("secret", "table secret", detail);
@@ -415,10 +384,10 @@ impl Check<'_> {
     /// Checks the row that says how far events were examined. Nothing else records that, but there is only one such
     /// row.
     fn sweep(&mut self) -> Result<(), StoreError> {
-        let rows = self.rows(Statement::new(
+        let rows = self.conn.all(
             "SELECT next, waiting, id FROM sweep ORDER BY id LIMIT 2",
             vec![],
-        ))?;
+        )?;
         let fault = match rows.as_slice() {
             [] => None,
             [row] => match retention::sweep(row) {
@@ -442,10 +411,10 @@ impl Check<'_> {
         let mut after = Vec::new();
         let mut met = 0;
         loop {
-            let rows = self.rows(Statement::new(
+            let rows = self.conn.all(
                 "SELECT hash, body FROM policy WHERE hash > $1 ORDER BY hash LIMIT $2",
-                vec![after.as_slice().into(), PAGE.into()],
-            ))?;
+                args![after.as_slice(), PAGE],
+            )?;
             let Some(last) = rows.last() else { break };
             met += rows.len() as u64;
             for row in &rows {
@@ -466,53 +435,9 @@ impl Check<'_> {
         }
         Ok(())
     }
-
-    pub(super) fn count_of(
-        &mut self,
-        sql: &'static str,
-        id: &PartnerId,
-    ) -> Result<u64, StoreError> {
-        let rows = self.rows(Statement::new(sql, vec![id.into()]))?;
-        rows.first().map_or(Ok(0), |row| row.size(0))
-    }
-
-    pub(super) fn not_before<N: Noun>(
-        &mut self,
-        what: &'static str,
-        id: &Id<N>,
-        field: &str,
-        at: Option<Timestamp>,
-        made: Timestamp,
-    ) {
-        if let Some(at) = at
-            && at.ms() < made.ms() - CLOCK_SLACK_MS
-        {
-            let detail = format!("{at} is before it was made, {made}");
-            self.findings
-                .doubt(what, format!("{what} {id} field {field}"), detail);
-        }
-    }
 }
 
 /// Whether a secret made together with its owner took effect at once, as it must, because there was none before it.
 pub(super) fn born_in_force(term: SecretTerm, owner_made: Timestamp) -> bool {
     term.made != owner_made || term.from == term.made
-}
-
-/// Checks that a row's id is the one in its document and contains its creation time.
-pub(super) fn identity<N: Noun>(
-    findings: &mut Findings,
-    what: &'static str,
-    row: &Id<N>,
-    document: &Id<N>,
-    made: Timestamp,
-) {
-    if row != document {
-        let detail = format!("row says {row}, its document says {document}");
-        findings.add(what, format!("{what} {row} field id"), detail);
-    }
-    if document.made_at() != made {
-        let detail = format!("it says {made}, its id says {}", document.made_at());
-        findings.add(what, format!("{what} {row} field createdAt"), detail);
-    }
 }

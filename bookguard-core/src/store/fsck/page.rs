@@ -13,7 +13,7 @@ use crate::model::{
     ApiKeyId, EndpointId, EndpointStatus, EventId, EventType, PartnerId, Recovery, Timestamp,
 };
 use crate::policy::Policy;
-use crate::store::conn::{Conn, Row, Statement, StoreError};
+use crate::store::conn::{Conn, Row, StoreError, args};
 use crate::store::events::events_where;
 use crate::store::load::deliveries;
 use crate::store::read::entries_where;
@@ -260,44 +260,43 @@ fn read_page(
     after: &mut Vec<u8>,
     cache: &mut Partners,
 ) -> Result<Option<Page>, StoreError> {
-    let mut ask = |sql, args| Ok::<_, StoreError>(conn.one(Statement::new(sql, args))?.rows);
-    let bookings = ask(
+    let bookings = conn.all(
         "SELECT id, partner_id, stream, body, entries, tip, status, event_ms, protected_leaf, rescheduled_leaf, moves, \
          resolution_leaf, review_leaf, terms, policy_hash FROM booking WHERE id > $1 ORDER BY id LIMIT $2",
-        vec![after.as_slice().into(), BOOKINGS.into()],
+        args![after.as_slice(), BOOKINGS],
     )?;
     let Some(last) = bookings.last() else {
         return Ok(None);
     };
     let last = last.blob(0)?.to_vec();
-    let range = || vec![after.as_slice().into(), last.as_slice().into()];
-    let entries = ask(
+    let range = || args![after.as_slice(), last.as_slice()];
+    let entries = conn.all(
         entries_where!("booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, seq"),
         range(),
     )?;
-    let events = ask(
+    let events = conn.all(
         events_where!("booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, seq"),
         range(),
     )?;
-    let resolutions = ask(
+    let resolutions = conn.all(
         "SELECT id, booking_id, leaf_idx FROM resolution \
          WHERE booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, leaf_idx",
         range(),
     )?;
-    let deliveries = ask(
+    let deliveries = conn.all(
         deliveries!(
             "FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.booking_id > $1 AND e.booking_id <= $2"
         ),
         range(),
     )?;
-    let attempts = ask(
+    let attempts = conn.all(
         "SELECT a.event_id, a.endpoint_id, a.number, a.body FROM event e JOIN attempt a ON a.event_id = e.id \
          WHERE e.booking_id > $1 AND e.booking_id <= $2",
         range(),
     )?;
     let mut policies = HashMap::new();
     // An unreadable policy is reported with its own table.
-    for row in ask(POLICIES, range())? {
+    for row in conn.all(POLICIES, range())? {
         if let (Ok(hash), Ok(policy)) = (policy_hash(&row, 0), row.text(1).and_then(known_policy)) {
             policies.insert(hash, policy);
         }
@@ -322,23 +321,22 @@ fn read_events_without_booking(
     after: &mut Vec<u8>,
     cache: &mut Partners,
 ) -> Result<Option<Page>, StoreError> {
-    let mut ask = |sql, args| Ok::<_, StoreError>(conn.one(Statement::new(sql, args))?.rows);
-    let events = ask(
+    let events = conn.all(
         events_where!("booking_id IS NULL AND id > $1 ORDER BY id LIMIT $2"),
-        vec![after.as_slice().into(), BOOKINGS.into()],
+        args![after.as_slice(), BOOKINGS],
     )?;
     let Some(last) = events.last() else {
         return Ok(None);
     };
     let last = last.blob(0)?.to_vec();
-    let range = || vec![after.as_slice().into(), last.as_slice().into()];
-    let deliveries = ask(
+    let range = || args![after.as_slice(), last.as_slice()];
+    let deliveries = conn.all(
         deliveries!(
             "FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.booking_id IS NULL AND e.id > $1 AND e.id <= $2"
         ),
         range(),
     )?;
-    let attempts = ask(
+    let attempts = conn.all(
         "SELECT a.event_id, a.endpoint_id, a.number, a.body FROM event e JOIN attempt a ON a.event_id = e.id \
          WHERE e.booking_id IS NULL AND e.id > $1 AND e.id <= $2",
         range(),
@@ -365,10 +363,10 @@ fn expiring_keys(
     for id in events.iter().filter_map(event::expiring_key) {
         let sql =
             "SELECT partner_id, expires_ms FROM api_key WHERE id = $1 AND expires_ms IS NOT NULL";
-        for row in conn.one(Statement::new(sql, vec![(&id).into()]))?.rows {
+        for row in conn.all(sql, args![&id])? {
             let key = ExpiringKey {
                 partner_id: row.id(0)?,
-                expires_at: Timestamp::from_ms(row.int(1)?),
+                expires_at: row.time(1)?,
             };
             keys.insert(id, key);
         }
@@ -410,32 +408,26 @@ fn theirs(
     if let Some(known) = cache.get(&partner_id) {
         return Ok(Arc::clone(known));
     }
-    let rows = conn.one(Statement::new(
+    let rows = conn.all(
         "SELECT status, failures, failing_ms, probe_ms, unverified_ms, body, deleted_ms, since_ms FROM endpoint WHERE partner_id = $1 ORDER BY id",
-        vec![(&partner_id).into()],
-    ))?;
+        args![&partner_id],
+    )?;
     let read = |row: &Row| -> Result<Receiver, StoreError> {
         let endpoint = endpoints::read(row, 0)?;
         Ok(Receiver {
             endpoint_id: endpoint.endpoint_id,
             status: endpoint.status,
-            since: row.maybe_int(7)?.map(Timestamp::from_ms),
-            deleted_at: row.maybe_int(6)?.map(Timestamp::from_ms),
+            since: row.maybe_time(7)?,
+            deleted_at: row.maybe_time(6)?,
             created_at: endpoint.created_at,
             has_moved: endpoint.moved_at.is_some(),
             types: endpoint.events,
         })
     };
     // An unreadable endpoint is reported with its own table.
-    let receivers = rows.rows.iter().filter_map(|row| read(row).ok()).collect();
-    let rows = conn.one(Statement::new(
-        recoveries::OF_PARTNER,
-        vec![(&partner_id).into()],
-    ))?;
-    let recoveries = rows
-        .rows
-        .iter()
-        .filter_map(|row| recoveries::read(row).ok());
+    let receivers = rows.iter().filter_map(|row| read(row).ok()).collect();
+    let rows = conn.all(recoveries::OF_PARTNER, args![&partner_id])?;
+    let recoveries = rows.iter().filter_map(|row| recoveries::read(row).ok());
     let found = Arc::new(PartnerContext {
         receivers,
         recoveries: recoveries.filter(|recovery| !recovery.dry_run).collect(),

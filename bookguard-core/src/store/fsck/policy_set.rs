@@ -1,10 +1,11 @@
 //! Checks partners' own policies and decisions. The ledger mentions a policy only if a booking is under it, and never
 //! mentions these rows. They are checked against the policies' texts, each other and their partner.
 
+use super::others::CheckedPartner;
 use super::{CLOCK_SLACK_MS, Check, PAGE};
 use crate::model::{PartnerId, PartnerSettings, Timestamp};
 use crate::policy::{EVERY_EVENT_TYPE, Policy, Zone, normalise_event_type};
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, StoreError, args};
 
 /// The part of a `policy_version` row that the next row is checked against.
 struct Before {
@@ -29,17 +30,12 @@ impl Check<'_> {
                 ),
                 None => (Vec::new(), "", 0),
             };
-            let rows = self.rows(Statement::new(
+            let rows = self.conn.all(
                 "SELECT v.partner_id, v.policy_id, v.version, v.made_ms, v.latest, p.body FROM policy_version v \
                  LEFT JOIN policy p ON p.hash = v.hash WHERE (v.partner_id, v.policy_id, v.version) > ($1, $2, $3) \
                  ORDER BY v.partner_id, v.policy_id, v.version LIMIT $4",
-                vec![
-                    partner_id.into(),
-                    policy_id.into(),
-                    version.into(),
-                    PAGE.into(),
-                ],
-            ))?;
+                args![partner_id, policy_id, version, PAGE],
+            )?;
             if rows.is_empty() {
                 break;
             }
@@ -122,31 +118,25 @@ impl Check<'_> {
     /// version.
     pub(super) fn policy_set_version(
         &mut self,
-        id: &PartnerId,
+        it: &CheckedPartner,
         versions: u64,
         put_ms: i64,
     ) -> Result<(), StoreError> {
-        let found = self.count_of(
-            "SELECT COUNT(*) FROM policy_version WHERE partner_id = $1",
-            id,
-        )?;
-        let last = self.rows(Statement::new(
+        let sql = "SELECT COUNT(*) FROM policy_version WHERE partner_id = $1";
+        let found = self.conn.count(sql, args![&it.id])?;
+        let last = self.conn.all(
             "SELECT made_ms FROM policy_version WHERE partner_id = $1 AND latest = 1 AND made_ms = $2 LIMIT 1",
-            vec![id.into(), put_ms.into()],
-        ))?;
+            args![&it.id, put_ms],
+        )?;
         if versions != found {
-            let place = format!("partner {id} field policies");
             let detail = format!("row says {versions}; there are {found}");
-            self.findings.add("partner", place, detail);
+            self.fault(it, "policies", detail);
         }
         let never = found == 0 && put_ms == 0;
         if last.is_empty() && !never {
-            let place = format!("partner {id} field put_ms");
-            let detail = format!(
-                "no policy's latest version was put at {}",
-                Timestamp::from_ms(put_ms)
-            );
-            self.findings.add("partner", place, detail);
+            let put_at = Timestamp::from_ms(put_ms);
+            let detail = format!("no policy's latest version was put at {put_at}");
+            self.fault(it, "put_ms", detail);
         }
         Ok(())
     }
@@ -154,7 +144,7 @@ impl Check<'_> {
     /// Checks that the policies which a partner's settings name exist.
     pub(super) fn settings(
         &mut self,
-        id: &PartnerId,
+        it: &CheckedPartner,
         settings: &PartnerSettings,
     ) -> Result<(), StoreError> {
         let mut faults = Vec::new();
@@ -162,10 +152,10 @@ impl Check<'_> {
             if event_type != EVERY_EVENT_TYPE && normalise_event_type(event_type) != *event_type {
                 faults.push(format!("\"{event_type}\" is not how an event type is kept"));
             }
-            let own = self.rows(Statement::new(
+            let own = self.conn.all(
                 "SELECT version FROM policy_version WHERE partner_id = $1 AND policy_id = $2 LIMIT 1",
-                vec![id.into(), policy_id.as_str().into()],
-            ))?;
+                args![&it.id, policy_id.as_str()],
+            )?;
             if own.is_empty() && Policy::template(policy_id).is_none() {
                 faults.push(format!("there is no policy \"{policy_id}\""));
             }
@@ -176,8 +166,7 @@ impl Check<'_> {
             faults.push(format!("\"{zone}\" is not a time zone"));
         }
         for detail in faults {
-            let place = format!("partner {id} field settings");
-            self.findings.add("partner", place, detail);
+            self.fault(it, "settings", detail);
         }
         Ok(())
     }

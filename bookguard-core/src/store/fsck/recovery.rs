@@ -1,37 +1,27 @@
 //! Checks recoveries. No ledger entry describes them, but what one examined is in its partner's log, and what it made
 //! due says so.
 
-use super::others::identity;
+use super::checked_row::{CheckedRow, MISSPELLED};
 use super::{CLOCK_SLACK_MS, Check, spelled};
 use crate::limits::ENDPOINTS_PER_PARTNER;
-use crate::model::{EndpointId, EventId, PartnerId, Recovery, RecoveryStatus};
-use crate::store::commit::int;
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::model::id::noun;
+use crate::model::{EventId, PartnerId, Recovery, RecoveryStatus};
+use crate::store::conn::{Row, StoreError, args};
 use crate::store::recoveries;
 
 impl Check<'_> {
     pub(super) fn recovery(&mut self, row: &Row) -> Result<(), StoreError> {
-        let id: crate::model::RecoveryId = row.id(0)?;
+        let id = row.id(0)?;
         let owner: PartnerId = row.id(1)?;
         let recovery = recoveries::read(row)?;
         let asked: Recovery = row.json(2)?;
         let made = recovery.created_at;
-        identity(
-            &mut self.findings,
-            "recovery",
-            &id,
-            &recovery.recovery_id,
-            made,
-        );
-        let mut fault = |field: &str, detail: &str| {
-            let place = format!("recovery {id} field {field}");
-            self.findings.add("recovery", place, detail);
-        };
+        let it = self.checked("recovery", id, recovery.recovery_id, made);
         let as_asked = asked.clone().unbegun() == asked && spelled(row, 2, &asked);
         let in_order =
             recovery.statuses.is_sorted_by(|a, b| a < b) && !recovery.statuses.is_empty();
         if !as_asked || !in_order || recovery.since >= recovery.until || recovery.until > made {
-            fault("body", "it is not as Bookguard writes it");
+            self.fault(&it, "body", MISSPELLED);
         }
         let most = ENDPOINTS_PER_PARTNER as u64;
         let fitting = recovery.recovered + recovery.no_endpoints + recovery.expired
@@ -40,26 +30,28 @@ impl Check<'_> {
                 .contains(&recovery.deliveries)
             && (recovery.endpoint_id.is_none() || recovery.deliveries == recovery.recovered);
         if !fitting {
-            fault("recovered", "its counts contradict each other");
+            self.fault(&it, "recovered", "its counts contradict each other");
         }
         let now = self.now.ms().saturating_add(CLOCK_SLACK_MS);
         if recovery
             .finished_at
             .is_some_and(|at| at < made || at.ms() > now)
         {
-            self.findings.doubt(
-                "recovery",
-                format!("recovery {id} field finished_ms"),
-                "it is not between when the recovery began and now",
-            );
+            let detail = "it is not between when the recovery began and now";
+            self.doubt(&it, "finished_ms", detail);
         }
-        self.passage(&owner, &recovery)
+        self.passage(&it, &owner, &recovery)
     }
 
     /// Checks the range a recovery examined against its partner's log and endpoints.
-    fn passage(&mut self, owner: &PartnerId, recovery: &Recovery) -> Result<(), StoreError> {
-        let place = |field: &str| format!("recovery {} field {field}", recovery.recovery_id);
-        let events = self.count_of("SELECT COUNT(*) FROM event WHERE partner_id = $1", owner)?;
+    fn passage(
+        &mut self,
+        it: &CheckedRow<noun::Recovery>,
+        owner: &PartnerId,
+        recovery: &Recovery,
+    ) -> Result<(), StoreError> {
+        let sql = "SELECT COUNT(*) FROM event WHERE partner_id = $1";
+        let events = self.conn.count(sql, args![owner])?;
         let Recovery {
             after_seq,
             reached_seq,
@@ -70,65 +62,38 @@ impl Check<'_> {
             let detail = format!(
                 "row says after {after_seq}, reached {reached_seq}, through {through_seq}; the log has {events} events"
             );
-            self.findings.add("recovery", place("reached"), detail);
+            self.fault(it, "reached", detail);
         }
-        let examined = self.events_of_its_time(owner, recovery)?;
+        // Ids begin with the millisecond, so the ids of a time span form a range.
+        let first = EventId::new(recovery.since, [0; 10]);
+        let beyond = EventId::new(recovery.until.plus_ms(1), [0; 10]);
+        let examined = self.conn.count(
+            "SELECT COUNT(*) FROM event WHERE partner_id = $1 AND seq > $2 AND seq <= $3 AND id >= $4 AND id < $5",
+            args![owner, after_seq, reached_seq, first, beyond],
+        )?;
         if examined != recovery.examined {
             let detail = format!(
                 "row says {}; the range it went through has {examined} events of its period",
                 recovery.examined
             );
-            self.findings.add("recovery", place("examined"), detail);
+            self.fault(it, "examined", detail);
         }
-        let next = self.rows(Statement::new(
+        let next = self.conn.first(
             "SELECT id FROM event WHERE partner_id = $1 AND seq = $2",
-            vec![owner.into(), int(reached_seq + 1)],
-        ))?;
-        let next: Option<EventId> = next.first().map(|row| row.id(0)).transpose()?;
+            args![owner, reached_seq + 1],
+        )?;
+        let next: Option<EventId> = next.map(|row| row.id(0)).transpose()?;
         let over = reached_seq == through_seq || next.is_some_and(|id| recovery.is_past(&id));
         if over != (recovery.status == RecoveryStatus::Finished) {
             let detail = "it is finished when it has looked at everything, and not before";
-            self.findings.add("recovery", place("finished_ms"), detail);
+            self.fault(it, "finished_ms", detail);
         }
-        if let Some(endpoint_id) = &recovery.endpoint_id
-            && !self.has_endpoint(owner, endpoint_id)?
-        {
-            let detail = "the endpoint is not one of its partner";
-            self.findings.add("recovery", place("endpointId"), detail);
+        if let Some(endpoint_id) = &recovery.endpoint_id {
+            let sql = "SELECT COUNT(*) FROM endpoint WHERE id = $1 AND partner_id = $2";
+            if self.conn.count(sql, args![endpoint_id, owner])? == 0 {
+                self.fault(it, "endpointId", "the endpoint is not one of its partner");
+            }
         }
         Ok(())
-    }
-
-    fn events_of_its_time(
-        &mut self,
-        owner: &PartnerId,
-        recovery: &Recovery,
-    ) -> Result<u64, StoreError> {
-        // Ids begin with the millisecond, so the ids of a time span form a range.
-        let first = EventId::new(recovery.since, [0; 10]);
-        let beyond = EventId::new(recovery.until.plus_ms(1), [0; 10]);
-        let rows = self.rows(Statement::new(
-            "SELECT COUNT(*) FROM event WHERE partner_id = $1 AND seq > $2 AND seq <= $3 AND id >= $4 AND id < $5",
-            vec![
-                owner.into(),
-                int(recovery.after_seq),
-                int(recovery.reached_seq),
-                (&first).into(),
-                (&beyond).into(),
-            ],
-        ))?;
-        rows.first().map_or(Ok(0), |row| row.size(0))
-    }
-
-    fn has_endpoint(
-        &mut self,
-        owner: &PartnerId,
-        endpoint_id: &EndpointId,
-    ) -> Result<bool, StoreError> {
-        let rows = self.rows(Statement::new(
-            "SELECT COUNT(*) FROM endpoint WHERE id = $1 AND partner_id = $2",
-            vec![endpoint_id.into(), owner.into()],
-        ))?;
-        rows.first().map_or(Ok(false), |row| Ok(row.int(0)? > 0))
     }
 }

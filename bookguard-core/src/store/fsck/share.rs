@@ -1,29 +1,19 @@
 //! Checks shares. No ledger entry describes them, but each row carries a code that only the service can make.
 
-use super::others::{MISSPELLED, identity};
+use super::checked_row::{MISSPELLED, forged};
 use super::{Check, spelled};
 use crate::limits::{DAY_MS, SHARE_DAYS, SHARE_VIEWS};
-use crate::model::ShareId;
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, StoreError, args};
 use crate::store::shares;
 
 impl Check<'_> {
     pub(super) fn share(&mut self, row: &Row) -> Result<(), StoreError> {
-        let id: ShareId = row.id(0)?;
+        let id = row.id(0)?;
         let (stored, genuine) = shares::document(row, self.seal)?;
         let share = &stored.share;
-        identity(
-            &mut self.findings,
-            "share",
-            &id,
-            &share.share_id,
-            share.created_at,
-        );
-        let place = |field: &str| format!("share {id} field {field}");
+        let it = self.checked("share", id, share.share_id, share.created_at);
         if !genuine {
-            let detail = "this row is not as Bookguard wrote it: it was written or changed by somebody without the ledger key. It shows \
-                          nothing; delete it";
-            self.findings.add("share", place("mac"), detail);
+            self.fault(&it, "mac", forged("It shows nothing; delete it"));
         }
         let listed =
             usize::try_from(share.views).map_or(SHARE_VIEWS, |views| views.min(SHARE_VIEWS));
@@ -33,22 +23,12 @@ impl Check<'_> {
             && share.withhold.is_sorted_by(|a, b| a.word() < b.word())
             && (1..=SHARE_DAYS * DAY_MS).contains(&lasts);
         if !fitting || !spelled(row, 5, share) {
-            self.findings.add("share", place("body"), MISSPELLED);
+            self.fault(&it, "body", MISSPELLED);
         }
-        self.not_before(
-            "share",
-            &id,
-            "revoked_ms",
-            share.revoked_at,
-            share.created_at,
-        );
-        let bookings = self.rows(Statement::new(
-            "SELECT COUNT(*) FROM booking WHERE id = $1",
-            vec![(&share.booking_id).into()],
-        ))?;
-        if bookings.first().map_or(Ok(0), |row| row.int(0))? == 0 {
-            let detail = "the booking does not exist";
-            self.findings.add("share", place("booking_id"), detail);
+        self.not_before(&it, "revoked_ms", share.revoked_at);
+        let sql = "SELECT COUNT(*) FROM booking WHERE id = $1";
+        if self.conn.count(sql, args![&share.booking_id])? == 0 {
+            self.fault(&it, "booking_id", "the booking does not exist");
         }
         Ok(())
     }

@@ -4,35 +4,27 @@
 
 use sha2::{Digest as _, Sha256};
 
+use super::Check;
 use super::continued::Names;
 use super::entry::{self, Committed};
-use super::{Check, PAGE};
 use crate::engine::change::StoredStamp;
 use crate::evidence::Anchor;
 use crate::ledger::{Checkpoint, LeafKind};
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, StoreError, args};
 use crate::store::read::entries_where;
 use crate::store::{stamps, tree};
 
 impl Check<'_> {
     /// Visits every stamp, and the entry that commits to it.
     pub(super) fn stamps(&mut self, names: &Names, head: &str) -> Result<(), StoreError> {
-        let mut after = -1;
-        loop {
-            let args = vec![after.into(), PAGE.into()];
-            let rows = self.rows(Statement::new(stamps::ALL, args))?;
-            let Some(last) = rows.last() else { break };
-            after = last.int(0)?;
-            for row in &rows {
-                let stamp = stamps::stamp(row)?;
-                let place = || format!("stamp {}", stamp.leaf);
-                if let Err(why) = self.stamp(&stamp, names, head)? {
-                    self.findings.add("stamp", place(), why);
-                }
+        self.each_entry(stamps::ALL, |check, row| {
+            let stamp = stamps::stamp(row)?;
+            if let Err(why) = check.stamp(&stamp, names, head)? {
+                let place = format!("stamp {}", stamp.leaf);
+                check.findings.add("stamp", place, why);
             }
-            self.counts.entries += rows.len() as u64;
-            self.progress.step(rows.len() as u64);
-        }
+            Ok(())
+        })?;
         for (table, odd) in [
             ("stamp", "SELECT COUNT(*) FROM stamp WHERE idx < 0"),
             ("stamping", "SELECT COUNT(*) FROM stamping WHERE id <> 1"),
@@ -51,11 +43,8 @@ impl Check<'_> {
         names: &Names,
         head: &str,
     ) -> Result<Result<(), String>, StoreError> {
-        let rows = self.rows(Statement::new(
-            entries_where!("idx = $1"),
-            vec![i64::try_from(stamp.leaf).unwrap_or(i64::MAX).into()],
-        ))?;
-        let Some(row) = rows.first() else {
+        let sql = entries_where!("idx = $1");
+        let Some(row) = self.conn.first(sql, args![stamp.leaf])? else {
             return Ok(Err("the entry that commits to it is missing".to_owned()));
         };
         let key = names.key_at(stamp.size, self.log, head)?;
@@ -63,7 +52,7 @@ impl Check<'_> {
             Err(StoreError::Corrupt(why)) => return Ok(Err(why)),
             root => root?,
         };
-        Ok(anchor(row).and_then(|anchor| {
+        Ok(anchor(&row).and_then(|anchor| {
             let said = Checkpoint::open(&stamp.checkpoint, &key).map_err(|e| e.to_string())?;
             let text = key.open(&stamp.checkpoint).map_err(|e| e.to_string())?;
             let imprint: [u8; 32] = Sha256::digest(text).into();

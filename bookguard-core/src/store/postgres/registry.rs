@@ -12,7 +12,7 @@ use super::address::Address;
 use super::{Conn, Postgres, Role};
 use crate::engine::lease::Node;
 use crate::model::Timestamp;
-use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::conn::{Row, Statement, StoreError, args};
 use crate::store::{LiveNode, NodeRegistry};
 
 /// The class of these locks among all that programs take on the same database.
@@ -51,7 +51,7 @@ impl NodeRegistry for Locks {
     fn call(&mut self, own: Node) -> Result<BTreeSet<Node>, StoreError> {
         let mut present = self.present()?;
         if !present.contains(&own) {
-            let lock = vec![NODES.into(), i64::from(own.number()).into()];
+            let lock = args![NODES, own.number()];
             self.0.one(Statement::new(TAKE, lock))?;
             // Read again, so that this node knows only what the others can see too.
             present = self.present()?;
@@ -60,18 +60,16 @@ impl NodeRegistry for Locks {
     }
 
     fn nodes(&mut self) -> Result<Vec<LiveNode>, StoreError> {
-        let rows = self
-            .0
-            .one(Statement::new(NODES_WITH_SESSIONS, vec![NODES.into()]))?;
-        let nodes = rows.rows.iter().map(live_node);
+        let rows = self.0.all(NODES_WITH_SESSIONS, args![NODES])?;
+        let nodes = rows.iter().map(live_node);
         nodes.filter_map(Result::transpose).collect()
     }
 }
 
 impl Locks {
     fn present(&mut self) -> Result<BTreeSet<Node>, StoreError> {
-        let rows = self.0.one(Statement::new(PRESENT, vec![NODES.into()]))?;
-        let numbers = rows.rows.iter().map(|row| row.int(0));
+        let rows = self.0.all(PRESENT, args![NODES])?;
+        let numbers = rows.iter().map(|row| row.int(0));
         numbers
             .filter_map(|number| number.map(Node::of).transpose())
             .collect()
@@ -83,9 +81,7 @@ fn live_node(row: &Row) -> Result<Option<LiveNode>, StoreError> {
     let Some(node) = Node::of(row.int(0)?) else {
         return Ok(None);
     };
-    let time = |column| -> Result<Option<Timestamp>, StoreError> {
-        Ok(row.maybe_int(column)?.map(Timestamp::from_ms))
-    };
+    let time = |column| -> Result<Option<Timestamp>, StoreError> { Ok(row.maybe_time(column)?) };
     let text = |column| -> Result<Option<String>, StoreError> {
         let text = row.maybe_text(column)?.filter(|text| !text.is_empty());
         Ok(text.map(str::to_owned))

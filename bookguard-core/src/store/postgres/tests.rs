@@ -15,7 +15,7 @@ fn url(text: &str) -> PostgresUrl {
 fn secret(owner: &[u8]) -> Statement<'static> {
     Statement::new(
         "INSERT INTO secret (owner, made_ms, from_ms, sealed) VALUES ($1, $2, 0, $3)",
-        vec![owner.to_vec().into(), 1.into(), vec![1].into()],
+        vec![owner.to_vec().into(), 1_i64.into(), vec![1].into()],
     )
 }
 
@@ -196,7 +196,7 @@ fn nothing_is_committed_when_one_of_the_list_cannot_be_sent() {
     let mut writer = server.writer().unwrap();
     writer.run(&[head()]).unwrap();
     let unsendable = Statement {
-        args: vec!["no bytes".into(), 1.into(), vec![1].into()],
+        args: vec!["no bytes".into(), 1_i64.into(), vec![1].into()],
         ..secret(b"2")
     };
     writer.begin(&[]).unwrap();

@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use crate::store::conn::{Conn, Statement, StoreError};
+use crate::store::conn::{Conn, StoreError};
 use crate::store::schema::STEPS;
 
 /// A column that holds the key of another table's row, or null.
@@ -96,8 +96,7 @@ pub(super) fn missing(conn: &mut dyn Conn) -> Result<Vec<String>, StoreError> {
     conn.begin(&[])?;
     let mut faults = Vec::new();
     for reference in REFERENCES.iter() {
-        let found = conn.one(Statement::new(&reference.question, vec![]))?;
-        let count = found.rows.first().map_or(Ok(0), |row| row.int(0))?;
+        let count = conn.count(&reference.question, vec![])?;
         let Reference {
             table,
             column,

@@ -213,6 +213,19 @@ fn a_file_is_copied_before_and_the_copy_is_what_it_was() {
 }
 
 #[test]
+fn a_step_that_fails_leaves_no_copy_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("b.db");
+    fixture::everything(&file);
+    let database = Database::from(file.as_path());
+    let broken = and("INSERT INTO nowhere (id) VALUES (1);", false);
+    let why = upgrade_by(&database, &broken).unwrap_err().to_string();
+    assert!(why.contains("nowhere"), "{why}");
+    assert_eq!(files(folder.path(), ".schema-"), Vec::<PathBuf>::new());
+    clean(&database, &key_file::default_path(Some(&file)));
+}
+
+#[test]
 fn an_upgrade_on_a_server_lets_others_work_while_it_waits_for_a_table() {
     let Some(postgres) = Postgres::shared() else {
         return;

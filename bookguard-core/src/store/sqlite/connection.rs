@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags, ToSql};
 use super::identity::OpenedFile;
 use super::names::with_end;
 use crate::private;
-use crate::store::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
+use crate::store::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError, in_transaction};
 
 /// How long the writer waits for the write turn while another process holds it.
 pub(super) const TURN_MS: u64 = 10_000;
@@ -77,7 +77,7 @@ pub(super) fn script(writer: &mut Writer, sql: &str) -> Result<(), StoreError> {
 }
 
 /// What holds for every connection.
-pub(super) fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_millis(TURN_MS))?;
     connection.set_prepared_statement_cache_capacity(PREPARED);
     // Otherwise SQLite plans with the values that are bound, a LIMIT for example, and so prepares each such statement anew
@@ -93,17 +93,23 @@ const OWN: [&str; 2] = ["schema_version", "entry"];
 pub(in crate::store) fn open_other(
     path: &Path,
     own: [&str; 2],
-    script: &str,
+    sql: &str,
 ) -> Result<Box<dyn Conn>, StoreError> {
     let mut writer = connect(path, true, own)?;
     // All of it or nothing: a file with some of the tables would be taken for another program's.
-    writer.begin(&[])?;
-    if let Err(error) = writer.connection.execute_batch(script) {
-        writer.rollback();
-        return Err(error.into());
-    }
-    writer.commit(&[])?;
+    in_transaction(&mut writer, |writer| script(writer, sql))?;
     Ok(Box::new(writer))
+}
+
+/// Opens a file to write it, as it is. Creates the file if `create` is set.
+pub(super) fn open_to_write(path: &Path, create: bool) -> Result<Connection, StoreError> {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if create {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
+    let connection = Connection::open_with_flags(path, flags)?;
+    set_up(&connection)?;
+    Ok(connection)
 }
 
 /// Opens the connection that writes. Creates the file if `create` is set.
@@ -117,20 +123,13 @@ fn connect(path: &Path, create: bool, own: [&str; 2]) -> Result<Writer, StoreErr
         // below.
         let _ = private::options().append(true).create(true).open(path);
     }
-    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if create {
-        flags |= OpenFlags::SQLITE_OPEN_CREATE;
-    }
-    let connection = Connection::open_with_flags(path, flags)?;
-    set_up(&connection)?;
+    let connection = open_to_write(path, create)?;
     // Both come before anything else, because a new file keeps its page size for good. Larger pages hold rows of a
     // kilobyte with less waste and take fewer system calls to write. The temporary store in memory holds the journals
     // that SQLite keeps to undo a single statement.
     connection.execute_batch("PRAGMA page_size = 8192; PRAGMA temp_store = MEMORY;")?;
     // Before anything is written, so that another program's file stays as it is.
-    if is_other(&connection, own)? {
-        return Err(StoreError::Foreign);
-    }
+    require_tables(&connection, own)?;
     let mode = write_ahead(&connection)?;
     if mode != "wal" {
         return Err(StoreError::Failed(format!(
@@ -163,20 +162,23 @@ fn write_ahead(connection: &Connection) -> Result<String, StoreError> {
     }
 }
 
-/// Whether the database contains something that is not a Bookguard database.
-pub(super) fn is_foreign(connection: &Connection) -> Result<bool, StoreError> {
-    is_other(connection, OWN)
+/// Fails if the database contains something that is not a Bookguard database.
+pub(super) fn require_own(connection: &Connection) -> Result<(), StoreError> {
+    require_tables(connection, OWN)
 }
 
-/// Whether the database contains something, but not these tables.
-fn is_other(connection: &Connection, own: [&str; 2]) -> Result<bool, StoreError> {
+/// Fails if the database contains something, but not these tables.
+fn require_tables(connection: &Connection, own: [&str; 2]) -> Result<(), StoreError> {
     let (tables, own): (i64, i64) = connection.query_row(
         "SELECT COUNT(*), COUNT(*) FILTER (WHERE name IN (?1, ?2)) \
          FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
         own,
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
-    Ok(tables > 0 && own < 2)
+    match tables > 0 && own < 2 {
+        true => Err(StoreError::Foreign),
+        false => Ok(()),
+    }
 }
 
 /// How readers open a file or its [`immutable`](super::names::immutable) form.
@@ -213,6 +215,13 @@ pub(super) fn open_checker(path: &Path) -> Result<Sqlite<Box<Connection>>, Store
     set_up(&connection)?;
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -16000;")?;
     Ok(Sqlite::reading(Box::new(connection)))
+}
+
+/// As [`open_checker`], but fails for a database of another program.
+pub(super) fn open_own(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
+    let checker = open_checker(path)?;
+    require_own(&checker.connection)?;
+    Ok(checker)
 }
 
 impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags};
 
-use super::connection::{Sqlite, TURN_MS, is_foreign, open_checker, set_up};
-use super::names::{immutable, is_at_rest};
+use super::connection::{Sqlite, TURN_MS, open_own, open_to_write, require_own};
+use super::names::{as_it_is, immutable};
 use super::{free_bytes, moving};
 use crate::store::conn::{Conn, StoreError};
 use crate::store::{StoredHead, head_of_any_schema};
@@ -55,15 +55,12 @@ pub(in crate::store) fn copy_into(
     reserve: u64,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Option<StoredHead>, CopyError> {
-    let source = match used == Use::Still && is_at_rest(from) {
-        true => open_checker(&immutable(from)),
-        false => open_checker(from),
+    let reading = match used {
+        Use::Still => as_it_is(from),
+        Use::Live | Use::Held => from.to_owned(),
     };
-    let mut source = source.map_err(CopyError::From)?;
+    let mut source = open_own(&reading).map_err(CopyError::From)?;
     let read = (|| {
-        if is_foreign(&source.connection)? {
-            return Err(StoreError::Foreign);
-        }
         let turn = match used {
             Use::Live => Some(turn(from)?),
             Use::Held | Use::Still => None,
@@ -76,8 +73,7 @@ pub(in crate::store) fn copy_into(
     })();
     let head = read.map_err(CopyError::From)?;
     let written = (|| {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut target = Connection::open_with_flags(into, flags)?;
+        let mut target = open_to_write(into, false)?;
         // Nothing in the file is worth keeping until it is whole.
         target.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
         let file = File::options().write(true).open(into).map_err(of_file)?;
@@ -117,9 +113,7 @@ pub(in crate::store) fn copy_into(
 /// database is marked, a move keeps copies from beginning: a snapshot of that time would have all entries and no mark, and pass for
 /// the ledger in its old place. A process that may not write the file gets no turn.
 fn turn(file: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(file, flags)?;
-    set_up(&connection)?;
+    let connection = open_to_write(file, false)?;
     if connection.is_readonly(rusqlite::MAIN_DB)? {
         return Ok(connection);
     }
@@ -147,34 +141,19 @@ fn turn(file: &Path) -> Result<Connection, StoreError> {
 
 /// The head in a file that nobody writes; `None` if it has no ledger.
 pub(in crate::store) fn head_of(file: &Path) -> Result<Option<StoredHead>, StoreError> {
-    let mut reader = open_checker(&immutable(file))?;
-    if is_foreign(&reader.connection)? {
-        return Err(StoreError::Foreign);
-    }
-    head_of_any_schema(&mut reader)
+    head_of_any_schema(&mut open_own(&immutable(file))?)
 }
 
 /// Opens a file as it is, to read it.
 pub(in crate::store) fn look_into(file: &Path) -> Result<Box<dyn Conn>, StoreError> {
-    let reader = match is_at_rest(file) {
-        true => open_checker(&immutable(file)),
-        false => open_checker(file),
-    }?;
-    if is_foreign(&reader.connection)? {
-        return Err(StoreError::Foreign);
-    }
-    Ok(Box::new(reader))
+    Ok(Box::new(open_own(&as_it_is(file))?))
 }
 
 /// Brings everything that was committed into the database file itself, so that nothing beside it belongs to it. Nobody
 /// else can use the database until the returned connection, which reads it, is dropped.
 pub(in crate::store) fn settle(file: &Path) -> Result<Box<dyn Conn>, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(file, flags)?;
-    set_up(&connection)?;
-    if is_foreign(&connection)? {
-        return Err(StoreError::Foreign);
-    }
+    let connection = open_to_write(file, false)?;
+    require_own(&connection)?;
     if connection.is_readonly(rusqlite::MAIN_DB)? {
         return Err(StoreError::ReadOnly);
     }

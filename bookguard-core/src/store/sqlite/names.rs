@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
-use super::connection::set_up;
+use super::connection::open_to_write;
 use crate::private;
 use crate::store::conn::StoreError;
 
@@ -34,13 +33,19 @@ pub(in crate::store) fn is_at_rest(path: &Path) -> bool {
     !BESIDE.iter().any(|end| beside(path, end).exists())
 }
 
+/// The name under which a file is read as it is: its [`immutable`] form if it is at rest.
+pub(super) fn as_it_is(path: &Path) -> PathBuf {
+    match is_at_rest(path) {
+        true => immutable(path),
+        false => path.to_owned(),
+    }
+}
+
 /// Undoes a change that a process was killed in, as the journal that it left says. Only a connection that may write does
 /// this by itself, and one that only reads fails.
 pub(super) fn undo_unfinished(path: &Path) -> Result<(), StoreError> {
     if beside(path, ROLLBACK_JOURNAL).exists() {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
-        set_up(&connection)?;
+        let connection = open_to_write(path, false)?;
         connection.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |_| Ok(()))?;
     }
     Ok(())

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
-
-use super::connection::{Sqlite, Writer, is_foreign, open_checker, open_writer, script, set_up};
+use super::connection::{
+    Sqlite, Writer, open_checker, open_own, open_to_write, open_writer, script,
+};
 use super::identity::require_one_name;
 use super::names::{immutable, is_sealed, undo_unfinished, with_end};
 use super::{Use, free_bytes, size};
@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::limits::DISK_RESERVE;
 use crate::private;
 use crate::store::backup::{self, BackupError};
-use crate::store::conn::{Conn as _, Statement, StoreError};
+use crate::store::conn::{Conn as _, Statement, StoreError, in_transaction};
 use crate::store::schema::{self, Schema, SchemaStep, Upgraded};
 use crate::store::{Database, head_of_any_schema};
 
@@ -28,16 +28,9 @@ pub(in crate::store) fn schema(path: &Path) -> Result<Option<Schema>, StoreError
         undo_unfinished(path)?;
         path.to_owned()
     };
-    let mut checker = open_checker(&reading)?;
-    if is_foreign(&checker.connection)? {
-        return Err(StoreError::Foreign);
-    }
+    let mut checker = open_own(&reading)?;
     let sql = "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'schema_version'";
-    if checker
-        .connection
-        .query_row(sql, [], |row| row.get::<_, i64>(0))?
-        == 0
-    {
+    if checker.count(sql, vec![])? == 0 {
         return Ok(None);
     }
     schema::found(&mut checker).map(Some)
@@ -51,33 +44,22 @@ pub(in crate::store) fn upgrade(path: &Path, steps: &[SchemaStep]) -> Result<Upg
     if writer.connection.is_readonly(rusqlite::MAIN_DB)? {
         return Err(StoreError::ReadOnly);
     }
-    writer.begin(&[])?;
-    let upgraded = (|| {
+    in_transaction(&mut writer, |writer| {
         let to = steps.len() as i64;
-        let from = schema::found(&mut writer)?.version;
+        let from = schema::found(writer)?.version;
         if from >= to {
             // Another process was faster.
-            let copy = None;
-            return Ok(Upgraded {
-                from,
-                to: from,
-                copy,
-            });
+            return Ok(Upgraded::already(from));
         }
-        let copy = match head_of_any_schema(&mut writer)? {
-            Some(_) => Some(keep(path, from)?),
-            None => None,
-        };
-        schema::apply(&mut writer, from, steps, script)?;
+        let begun = head_of_any_schema(writer)?;
+        let copy = begun.map(|_| keep(path, from)).transpose()?;
+        if let Err(error) = schema::apply(writer, from, steps, script) {
+            // The database stays as it is. Only a commit that fails may show later, so then the copy stays.
+            copy.iter().for_each(|copy| backup::remove(copy));
+            return Err(error);
+        }
         Ok(Upgraded { from, to, copy })
-    })();
-    match upgraded {
-        Ok(upgraded) => writer.commit(&[]).map(|_| upgraded),
-        Err(error) => {
-            writer.rollback();
-            Err(error)
-        }
-    }
+    })
 }
 
 /// Applies the steps that a copy lacks, whose original stays. Nobody else uses the copy, and it is worth nothing until this is
@@ -122,9 +104,7 @@ fn copy_writer(path: &Path) -> Result<Writer, StoreError> {
 
 /// A transaction over a connection with these settings.
 fn begun(path: &Path, settings: &str) -> Result<Writer, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    set_up(&connection)?;
+    let connection = open_to_write(path, false)?;
     connection.execute_batch(settings)?;
     let mut writer = Sqlite::writing(Box::new(connection));
     writer.begin(&[])?;
@@ -134,7 +114,7 @@ fn begun(path: &Path, settings: &str) -> Result<Writer, StoreError> {
 /// Copies the file beside itself, under a name with its schema and the time, and verifies the copy. Called under the
 /// write turn, so nobody else makes such a copy.
 fn keep(path: &Path, version: i64) -> Result<PathBuf, StoreError> {
-    let time = Clock::System.now().to_string().replace(['-', ':'], "");
+    let time = backup::in_name(Clock::System.now());
     let copy = with_end(path, &format!(".schema-{version}.{time}"));
     let cannot = |why: String| {
         StoreError::Failed(format!(

@@ -10,7 +10,7 @@ use super::{TABLES, TransferJob, Trouble};
 use crate::ledger::hash::EMPTY_ROOT;
 #[cfg(feature = "sqlite")]
 use crate::store::backup::remove;
-use crate::store::conn::{Arg, Conn, Statement, StoreError};
+use crate::store::conn::{Arg, Conn, Statement, StoreError, args};
 use crate::store::{Store, StoredHead, head};
 
 #[cfg(not(feature = "sqlite"))]
@@ -36,11 +36,7 @@ pub(super) fn renunciation<'a>(stored: &'a StoredHead, from: &'a str) -> Stateme
 
 /// What the mark says: the log, its key, and where it comes from.
 fn named<'a>(stored: &'a StoredHead, from: &'a str) -> Vec<Arg<'a>> {
-    vec![
-        stored.origin.as_str().into(),
-        stored.vkey.as_str().into(),
-        from.into(),
-    ]
+    args![stored.origin.as_str(), stored.vkey.as_str(), from]
 }
 
 fn removal() -> Statement<'static> {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the tables and columns are those of the schema, except `LEFT_BEHIND`. A test compares them.
 
-use crate::store::conn::{Arg, Cell, Conn, Row, Statement, StoreError, insert};
+use crate::store::conn::{Arg, Cell, Conn, Row, StoreError, args, insert};
 
 /// The rows of one page: some ten megabytes with the largest documents allowed.
 const PAGE: i64 = 500;
@@ -117,8 +117,7 @@ impl Table {
     /// # Errors
     /// If the database cannot be read.
     pub fn count(&self, conn: &mut dyn Conn) -> Result<u64, StoreError> {
-        let counted = conn.one(Statement::new(self.count, vec![]))?;
-        counted.rows.first().map_or(Ok(0), |row| row.size(0))
+        conn.count(self.count, vec![])
     }
 
     /// Whether the table is empty.
@@ -126,8 +125,7 @@ impl Table {
     /// # Errors
     /// If the database cannot be read.
     pub fn is_empty(&self, conn: &mut dyn Conn) -> Result<bool, StoreError> {
-        let one = conn.one(Statement::new(self.first, vec![Arg::Int(1)]))?;
-        Ok(one.rows.is_empty())
+        Ok(conn.first(self.first, args![1_i64])?.is_none())
     }
 
     /// Reads every row in key order, a page at a time, until none are left or `take` says to stop.
@@ -148,7 +146,7 @@ impl Table {
             } else {
                 self.next
             };
-            let rows = conn.one(Statement::new(sql, args))?.rows;
+            let rows = conn.all(sql, args)?;
             let Some(last) = rows.last() else {
                 return Ok(());
             };
@@ -180,7 +178,7 @@ mod tests {
     use crate::store::Store;
 
     fn texts(conn: &mut dyn Conn, sql: &'static str, args: Vec<Arg<'_>>) -> Vec<String> {
-        let rows = conn.one(Statement::new(sql, args)).unwrap().rows;
+        let rows = conn.all(sql, args).unwrap();
         rows.iter()
             .map(|row| row.text(0).unwrap().to_owned())
             .collect()
