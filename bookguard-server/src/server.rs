@@ -656,6 +656,7 @@ async fn settle(service: &Arc<Service>) {
 }
 
 /// The lock of a database file, held until this is dropped.
+#[derive(Debug)]
 pub struct DatabaseLock {
     file: File,
     path: PathBuf,

@@ -177,7 +177,7 @@ async fn a_key_that_is_refused_leaves_no_lock_beside_a_database_that_was_not_mad
     assert!(why.contains("is not a ledger key"), "{why}");
     let left = std::fs::read_dir(folder.path()).unwrap();
     let left: Vec<_> = left.map(|file| file.unwrap().path()).collect();
-    assert_eq!(left, [key.clone()]);
+    assert_eq!(left, std::slice::from_ref(&key));
     // Beside a database that is there, it stays.
     std::fs::remove_file(key).unwrap();
     Server::start(config(&folder)).await.unwrap().stop().await;
