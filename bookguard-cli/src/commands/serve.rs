@@ -184,10 +184,8 @@ impl Demo {
             })
             .collect();
         let (url, program) = (server.url(), demo::program());
-        let mut keys = sample
-            .partners
-            .iter()
-            .filter_map(|it| it.api_key.as_deref());
+        let mut made = sample.partners.iter();
+        let key = made.find_map(|partner| partner.api_key.as_deref());
         let console = sample.console.as_ref().map_or_else(String::new, |link| {
             format!(
                 "In a browser, as somebody of {}: this link signs in once, within ten minutes.\n\n  {link}\n\n",
@@ -208,7 +206,7 @@ impl Demo {
              {}\n  \
              {url}/docs\n",
             sample.bookings,
-            keys.next().unwrap_or_default(),
+            key.unwrap_or_default(),
             sample.evidence,
         )
     }

@@ -17,8 +17,7 @@ use super::item::ItemKind;
 use super::packet::Packet;
 use crate::ledger::LeafKind;
 use crate::limits::{DISPUTE_CHARS, DISPUTE_FIELD_CHARS};
-use crate::model::BookingId;
-use crate::model::vocabulary;
+use crate::model::{BookingId, vocabulary};
 use crate::policy::{
     Actor, EventDate, Reason, Resolution, ResolutionStatus, Rule, TermsDisclosure,
 };

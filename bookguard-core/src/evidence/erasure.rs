@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::ledger::LeafKind;
-use crate::model::vocabulary;
-use crate::model::{Booking, BookingId, Party, Timestamp};
+use crate::model::{Booking, BookingId, Party, Timestamp, vocabulary};
 use crate::policy::ResolutionDecision;
 
 vocabulary! {

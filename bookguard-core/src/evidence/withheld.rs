@@ -14,8 +14,7 @@ use super::erasure::Erasable;
 #[cfg(any(feature = "store", test))]
 use super::facts::Fact;
 use crate::ledger::EventBody;
-use crate::model::Party;
-use crate::model::vocabulary;
+use crate::model::{Party, vocabulary};
 
 vocabulary! {
     /// A value that a copy of a packet can withhold, by its name in the ledger's entries.

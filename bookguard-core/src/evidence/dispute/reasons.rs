@@ -8,8 +8,7 @@ use super::super::erasure::Erasable;
 use super::super::item::ItemKind;
 use super::super::packet::Packet;
 use super::{MissingEvidence, is_erased, items, organizer, outcome, platform, talent};
-use crate::model::Amount;
-use crate::model::vocabulary;
+use crate::model::{Amount, vocabulary};
 
 vocabulary! {
     /// What the cardholder claims, in Stripe's words.

@@ -17,6 +17,7 @@ const WEEKDAYS: [&str; 7] = [
     "Saturday",
     "Sunday",
 ];
+
 /// Writes times, and keeps the offset of each.
 pub(super) struct WallClock<'a> {
     zone: Zone,

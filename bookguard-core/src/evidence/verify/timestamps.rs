@@ -66,7 +66,7 @@ impl Verification<'_> {
             format!("the first {covered} of {all} records")
         };
         let Some(TimestampTrust { roots, at }) = self.trust else {
-            self.check("timestamps", "/timestamps/0", Ok(format!(
+            self.check("timestamps", &place(0), Ok(format!(
                 "A time-stamp says that {what} existed at {}. Who made it was not checked: that takes the certificates of authorities \
                  whom you trust (--timestamp-roots).",
                 first.time

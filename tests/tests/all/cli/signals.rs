@@ -317,12 +317,17 @@ async fn an_archive_that_ends_early_leaves_nothing_and_replaces_what_a_killed_on
         let line = acme.command(format!("evidence archive {booking} --out"));
         line.arg(&archive)
     };
+    // A server that is stopped does not answer, so no archive is whole before its signal.
+    server.signal("STOP").await;
     assert!(line().killed_when(|| part.exists()).await);
     assert!(part.exists() && !archive.exists());
+    server.signal("CONT").await;
     line().run().await.json();
     assert!(!part.exists() && archive.exists());
     std::fs::remove_file(&archive).unwrap();
+    server.signal("STOP").await;
     let ended = line().signaled_when("TERM", || part.exists()).await;
+    server.signal("CONT").await;
     assert_eq!(ended.and_then(|status| status.code()), Some(1));
     assert!(!part.exists() && !archive.exists());
     server.stop().await;
