@@ -1,7 +1,7 @@
-//! Files that are written under another name, and get their own once they are whole: `all.zip.part` becomes `all.zip`.
+//! Files that are written under another name, and get their own once they are whole: `all.zip.bookguard-part` becomes `all.zip`.
 //!
-//! Whoever fails or is told to end removes what it began. What a killed process left is replaced by the next one. Invariant: nothing is
-//! written over that the service cannot do without.
+//! If it fails, or sees that it is told to end, it removes what it began; what a killed process left is replaced by the next one. Invariant:
+//! nothing is written over that the service cannot do without.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, ErrorKind, Read as _, Write as _};
@@ -36,7 +36,8 @@ impl Draft {
         let fault = |e: io::Error| unwritten(named, &e);
         let place = followed(named);
         let mut path = place.clone().into_os_string();
-        path.push(".part");
+        // Not `.part` alone, which is how browsers name what they still download.
+        path.push(".bookguard-part");
         let path = PathBuf::from(path);
         require_dispensable(&path).map_err(|e| unwritten(&path, &e))?;
         for _ in 0..OPENINGS {

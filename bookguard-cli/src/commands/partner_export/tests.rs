@@ -56,7 +56,7 @@ fn what_was_left_is_replaced_and_never_cut_because_it_may_be_an_archive() {
     let folder = tempfile::tempdir().unwrap();
     let (out, part) = (
         folder.path().join("a.tar"),
-        folder.path().join("a.tar.part"),
+        folder.path().join("a.tar.bookguard-part"),
     );
     // Killed between its two names; then somebody moved the archive.
     let kept = folder.path().join("kept.tar");
@@ -75,7 +75,7 @@ fn a_file_that_got_its_name_after_it_was_opened_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let (out, part) = (
         folder.path().join("a.tar"),
-        folder.path().join("a.tar.part"),
+        folder.path().join("a.tar.bookguard-part"),
     );
     fs::write(&part, "").unwrap();
     let opened = private::options().write(true).open(&part).unwrap();
@@ -85,7 +85,7 @@ fn a_file_that_got_its_name_after_it_was_opened_is_not_written() {
     // Nor is one that another export has begun there since.
     fs::write(&part, "").unwrap();
     assert!(!is_ours(&opened, &part).unwrap());
-    assert_eq!(names(folder.path()), ["a.tar", "a.tar.part"]);
+    assert_eq!(names(folder.path()), ["a.tar", "a.tar.bookguard-part"]);
 }
 
 #[cfg(unix)]
@@ -94,7 +94,7 @@ fn what_another_export_began_in_its_place_is_neither_named_nor_removed() {
     let folder = tempfile::tempdir().unwrap();
     let (out, part) = (
         folder.path().join("a.tar"),
-        folder.path().join("a.tar.part"),
+        folder.path().join("a.tar.bookguard-part"),
     );
     let tar = Tar::create(&out).unwrap();
     fs::remove_file(&part).unwrap();
@@ -104,7 +104,7 @@ fn what_another_export_began_in_its_place_is_neither_named_nor_removed() {
     };
     assert!(why.contains("was removed"), "{why}");
     assert_eq!(fs::read_to_string(&part).unwrap(), "theirs");
-    assert_eq!(names(folder.path()), ["a.tar.part"]);
+    assert_eq!(names(folder.path()), ["a.tar.bookguard-part"]);
 }
 
 #[test]

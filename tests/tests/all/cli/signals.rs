@@ -282,7 +282,7 @@ async fn an_export_that_ends_early_leaves_nothing_and_replaces_what_a_killed_one
         acme.book().await;
     }
     let folder = database.folder();
-    let (archive, part) = (folder.join("a.tar"), folder.join("a.tar.part"));
+    let (archive, part) = (folder.join("a.tar"), folder.join("a.tar.bookguard-part"));
     let here = || {
         let line = database.command(["partners", "export", "--partner", &acme.id]);
         line.arg("--out").arg(&archive)
@@ -312,7 +312,10 @@ async fn an_archive_that_ends_early_leaves_nothing_and_replaces_what_a_killed_on
     let acme = server.partner("Acme").await;
     let booking = acme.book().await;
     let folder = database.folder();
-    let (archive, part) = (folder.join("all.zip"), folder.join("all.zip.part"));
+    let (archive, part) = (
+        folder.join("all.zip"),
+        folder.join("all.zip.bookguard-part"),
+    );
     let line = || {
         let line = acme.command(format!("evidence archive {booking} --out"));
         line.arg(&archive)
