@@ -51,8 +51,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use conn::{Arg, Conn, Rows, Statement};
-pub use conn::{StoreError, args};
+pub use conn::StoreError;
+use conn::{Arg, Conn, Rows, Statement, args};
 pub use database::Database;
 #[cfg(feature = "sqlite")]
 pub use sqlite::may_not_write;
