@@ -11,7 +11,6 @@ use std::time::Duration;
 use super::address::Address;
 use super::{Conn, Postgres, Role};
 use crate::engine::lease::Node;
-use crate::model::Timestamp;
 use crate::store::conn::{Row, Statement, StoreError, args};
 use crate::store::{LiveNode, NodeRegistry};
 
@@ -81,15 +80,14 @@ fn live_node(row: &Row) -> Result<Option<LiveNode>, StoreError> {
     let Some(node) = Node::of(row.int(0)?) else {
         return Ok(None);
     };
-    let time = |column| -> Result<Option<Timestamp>, StoreError> { Ok(row.maybe_time(column)?) };
     let text = |column| -> Result<Option<String>, StoreError> {
         let text = row.maybe_text(column)?.filter(|text| !text.is_empty());
         Ok(text.map(str::to_owned))
     };
     Ok(Some(LiveNode {
         node,
-        since: time(1)?,
-        seen_at: time(2)?,
+        since: row.maybe_time(1)?,
+        seen_at: row.maybe_time(2)?,
         program: text(3)?,
         address: text(4)?,
     }))
