@@ -95,7 +95,7 @@ fn call<O: Operation>(
     };
     match operation::prepare::<O>(session, &request)? {
         Action::Read { read, .. } => read(session),
-        Action::Watch(watch) => Ok(operation::finish::<O>(&(watch.look)(session)?)),
+        Action::Watch(watch) => Ok((watch.look)(session)?.finished),
         Action::Write(writing) => {
             let answer = session
                 .service
