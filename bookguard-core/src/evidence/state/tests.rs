@@ -5,7 +5,9 @@ use crate::evidence::facts::{LeafPlace, NotificationFact, ResolutionFact};
 use crate::evidence::verify::tests::fixture::booking;
 use crate::evidence::{Erasable, ErasedValues, ItemKind, LegalBasis, NotificationOutcome};
 use crate::ledger::{Hash, LeafKind};
-use crate::model::{Amount, Currency, EndpointId, EventId, ItemId, RecordedEventType};
+use crate::model::{
+    Amount, Currency, EndpointId, EventId, ItemId, RecordedEventType, ResolutionId,
+};
 use crate::policy::{
     self, Actor, Booked, EventDate, MissingZone, Policy, PolicySource, Reason, ResolutionDecision,
     Terms,
