@@ -24,9 +24,8 @@ use crate::evidence::{Erasable, ErasedValues, Erasure, Hold, LegalBasis, StoredE
 use crate::input::{self, Declaration, Form};
 use crate::ledger::Hash;
 use crate::limits;
-use crate::model::vocabulary;
 use crate::model::{
-    BookingId, EventId, FileId, HoldId, ItemId, PartnerId, Scope, ShareId, Timestamp,
+    BookingId, EventId, FileId, HoldId, ItemId, PartnerId, Scope, ShareId, Timestamp, vocabulary,
 };
 use crate::operation::{Action, Body, Operation, Request, Route, path_id, query, read, write};
 use crate::service::Service;
