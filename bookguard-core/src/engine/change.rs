@@ -108,7 +108,7 @@ pub enum Change {
         /// The attempt.
         attempt: Box<Attempt>,
     },
-    /// An event was retried by hand, for the time of this number.
+    /// An event was retried by hand: this many times by now.
     EventRetried(EventId, u32),
     /// An old event's body was deleted, along with every attempt to deliver it.
     EventPruned(EventId, Pruned),

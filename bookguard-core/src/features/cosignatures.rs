@@ -333,10 +333,10 @@ pub fn cosigned_head(
 /// # Errors
 /// `unavailable` if the store does not answer.
 pub fn witnessed(service: &Service, policy: &TrustPolicy) -> Result<Option<CosignedHead>, Error> {
-    let mut reader = service.reader()?;
-    reader.snapshot();
-    let head = reader.head().map_err(|e| service.fault(&e))?;
-    let stored = reader.cosignatures(0).map_err(|e| service.fault(&e))?;
+    let (head, stored) = service.ask(|reader| {
+        reader.snapshot();
+        Ok((reader.head()?, reader.cosignatures(0)?))
+    })?;
     let signer = service.signer(&head.origin)?;
     let sizes = 0..=head.head.size;
     Ok(cosigned_head(&stored, policy, signer.verifier(), sizes))

@@ -101,17 +101,17 @@ pub fn old_before(now: Timestamp, days: u32) -> Timestamp {
 /// # Errors
 /// `unavailable` when the store does not answer.
 pub fn look(service: &Service, before: Timestamp, begin: Begin) -> Result<PrunableEvents, Error> {
-    let mut reader = service.reader()?;
-    let sweep = reader.sweep().map_err(|e| service.fault(&e))?;
-    let from = match begin {
-        Begin::Next => sweep.next,
-        Begin::Waiting => sweep.waiting.unwrap_or(sweep.next),
-        Begin::At(event_id) => event_id,
-    };
-    let rows = limits::EVENTS_LOOKED_AT;
-    let seen = reader.old_events(&from, &EventId::earliest(before), rows);
-    let seen = seen.map_err(|e| service.fault(&e))?;
-    Ok(found(sweep, from, before, &seen))
+    service.ask(|reader| {
+        let sweep = reader.sweep()?;
+        let from = match begin {
+            Begin::Next => sweep.next,
+            Begin::Waiting => sweep.waiting.unwrap_or(sweep.next),
+            Begin::At(event_id) => event_id,
+        };
+        let rows = limits::EVENTS_LOOKED_AT;
+        let seen = reader.old_events(&from, &EventId::earliest(before), rows)?;
+        Ok(found(sweep, from, before, &seen))
+    })
 }
 
 fn found(sweep: Sweep, from: EventId, before: Timestamp, seen: &[OldEvent]) -> PrunableEvents {

@@ -37,7 +37,7 @@ pub(crate) trait Conn: Send {
         Ok(true)
     }
 
-    /// Runs the statements in a transaction of their own. After an error nothing of them is kept, as for [`Self::commit`].
+    /// Runs the statements in a transaction of their own. [`Self::commit`] says what is kept after an error.
     fn write(&mut self, statements: &[Statement<'_>]) -> Result<(), StoreError> {
         self.begin(&[])?;
         let written = self.commit(statements).map(drop);
@@ -69,7 +69,7 @@ pub(crate) trait Conn: Send {
     }
 }
 
-/// Does `work` in a transaction of its own. After an error nothing of it is kept, as for [`Conn::commit`].
+/// Does `work` in a transaction of its own. If it fails, nothing of it is kept; [`Conn::commit`] says what is after any other error.
 pub(super) fn in_transaction<C: Conn, T>(
     conn: &mut C,
     work: impl FnOnce(&mut C) -> Result<T, StoreError>,
@@ -122,7 +122,7 @@ pub(crate) enum Arg<'a> {
     Blob(Cow<'a, [u8]>),
 }
 
-/// The arguments of a statement, each of whatever type the store has as an argument.
+/// The arguments of a statement, each a value of any type that [`Arg`] is made from.
 macro_rules! args {
     ($($arg:expr),* $(,)?) => {
         vec![$($crate::store::conn::Arg::from($arg)),*]

@@ -58,7 +58,7 @@ impl AuditFile {
     /// [`StoreError`]; a file of another log is [`StoreError::Corrupt`].
     pub fn open(path: &Path, origin: &str) -> Result<Self, StoreError> {
         let mut conn = sqlite::open_other(path, ["audited", "map_page"], SCRIPT)?;
-        let row = conn.one(Statement::new(AUDITED, vec![]))?.rows.pop();
+        let row = conn.first(AUDITED, vec![])?;
         let mut file = Self {
             conn,
             origin: origin.to_owned(),

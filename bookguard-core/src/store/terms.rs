@@ -52,7 +52,7 @@ pub(super) fn hash_bytes(policy_hash: &str) -> Arg<'static> {
     let digits = policy_hash.strip_prefix(HASH);
     let bytes = digits.and_then(|digits| hex::decode(digits).ok());
     // The engine refuses null in a column that needs a hash.
-    bytes.map_or(Arg::Null, Arg::from)
+    bytes.into()
 }
 
 /// A policy's hash in its public form, from its column.

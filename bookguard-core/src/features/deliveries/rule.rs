@@ -366,11 +366,8 @@ impl SettleDelivery {
             failures,
             failing_since,
         };
-        let of = EventSeed {
-            event_id: seed.event_id,
-            lease: self.lease,
-        };
-        let event = (EventType::EndpointSuspended, of);
+        let (event_id, lease) = (seed.event_id, self.lease);
+        let event = (EventType::EndpointSuspended, EventSeed { event_id, lease });
         let head = |event_id| body::suspended(event_id, seed.partner_id, &suspension);
         let from = (batch, partner);
         emit_to(&receivers, from, at, None, event, head, changes);
