@@ -68,7 +68,8 @@ impl Settings {
         ]);
         let it = self.merge(Self::defaults()?);
         let rate = it.rate_limit_per_second.unwrap_or_default();
-        let rate_limit_burst = faults.note(&["rate_limit_burst"], burst_for(rate, burst));
+        let rates = ["rate_limit_burst", "rate_limit_per_second"];
+        let rate_limit_burst = faults.note(&rates, burst_for(rate, burst));
         let db_from = it.db_file.as_ref().map_or("db", |_| "db_file");
         let db = faults.note(&[db_from], database(it.db, it.db_file));
         let places = [

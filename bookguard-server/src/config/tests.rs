@@ -393,6 +393,16 @@ fn the_faults_of_all_sources_are_told_with_those_of_the_whole() {
 }
 
 #[test]
+fn a_fault_that_may_come_from_a_rate_that_cannot_be_read_is_not_told() {
+    let mut faults = Faults::default();
+    let text = "rate_limit_per_second = \"0\"\nrate_limit_burst = 0";
+    let read = Settings::parse(text, "b.toml", &mut faults).unwrap();
+    let why = read.checked(faults).unwrap_err();
+    let told = "b.toml, line 1 (rate_limit_per_second)";
+    assert!(why.starts_with(told) && !why.contains("burst"), "{why}");
+}
+
+#[test]
 fn where_to_listen_is_a_host_and_a_port() {
     for text in ["0.0.0.0:0", "[::1]:8080", "bookings.example.com:443"] {
         let config = parse(&format!("listen = \"{text}\"")).unwrap();
