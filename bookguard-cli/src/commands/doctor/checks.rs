@@ -81,11 +81,12 @@ pub(super) async fn all(
 }
 
 /// The finding about settings that are not valid.
-pub(super) fn invalid(failure: &Failure) -> Finding {
-    problem(
-        failure.reason(),
-        "Correct the setting; docs/reference/settings.md lists all of them. Nothing else was checked.",
-    )
+pub(super) fn invalid(failure: &Failure) -> Diagnosis {
+    let fix = "Correct the setting; docs/reference/settings.md lists all of them. Nothing else was checked.";
+    Diagnosis {
+        check: "configuration",
+        finding: problem(failure.reason(), fix),
+    }
 }
 
 fn configuration(config: &Config, file: Option<&Path>) -> Finding {
