@@ -126,7 +126,7 @@ impl EvaluationQuery {
         let evidence = params.whole("evidence", 0..=limits::CANCELLATION_EVIDENCE, fix);
         let agreed_refund = query_value(request, "agreedRefund").map(str::to_owned);
         if agreed_refund.is_some() && matrix != Some(true) && actor != Some(Actor::Mutual) {
-            params.fault(
+            params.fault_at(
                 "agreedRefund",
                 "agreed_refund_not_mutual",
                 "is only for a cancellation that both sides agreed on",

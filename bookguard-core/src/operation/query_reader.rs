@@ -45,7 +45,7 @@ impl<'r> QueryReader<'r> {
         query_value(self.request, name)
     }
 
-    pub fn fault(
+    pub fn fault_at(
         &mut self,
         name: &str,
         code: &str,
@@ -61,7 +61,7 @@ impl<'r> QueryReader<'r> {
 
     /// Says that two parameters exclude each other.
     pub fn conflict(&mut self, name: &str, other: &str) {
-        self.fault(
+        self.fault_at(
             name,
             "parameters_conflict",
             format!("cannot be combined with {other}"),
@@ -88,7 +88,7 @@ impl<'r> QueryReader<'r> {
         let text = self.value("cursor");
         let from = text.and_then(parse);
         if text.is_some() && from.is_none() {
-            self.fault(
+            self.fault_at(
                 "cursor",
                 "cursor_invalid",
                 "is not a cursor of this list",
@@ -110,7 +110,7 @@ impl<'r> QueryReader<'r> {
         if found.is_none() {
             let (text, least, most) = (input::shorten(text), range.start(), range.end());
             let message = format!("\"{text}\" is not a whole number from {least} to {most}");
-            self.fault(name, "out_of_range", message, fix);
+            self.fault_at(name, "out_of_range", message, fix);
         }
         found
     }
@@ -122,7 +122,7 @@ impl<'r> QueryReader<'r> {
         if found.is_none() {
             let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
             let (message, fix) = input::not_allowed(text, &all);
-            self.fault(name, "not_allowed", message, fix);
+            self.fault_at(name, "not_allowed", message, fix);
         }
         found.map(|(_, value)| *value)
     }
@@ -132,7 +132,7 @@ impl<'r> QueryReader<'r> {
         if self.value(name).is_none() {
             let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
             let fix = format!("Send one of: {}.", all.join(", "));
-            self.fault(name, "missing_field", "is missing", fix);
+            self.fault_at(name, "missing_field", "is missing", fix);
         }
         self.choice(name, words)
     }
@@ -142,7 +142,7 @@ impl<'r> QueryReader<'r> {
         let text = self.value(name)?;
         let found = Timestamp::parse_sent(text);
         if found.is_none() {
-            self.fault(
+            self.fault_at(
                 name,
                 "invalid_date",
                 format!("\"{}\" {}", input::shorten(text), Timestamp::fault(text)),

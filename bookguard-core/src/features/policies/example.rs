@@ -58,14 +58,14 @@ impl ExampleBooking {
         let read = |text| EventDate::parse(text).filter(|date| date.is_in_range());
         let event_date = given("eventDate").map(|text| read(text).ok_or(text));
         match event_date {
-            Some(Err(text)) => params.fault(
+            Some(Err(text)) => params.fault_at(
                 "eventDate",
                 "invalid_date",
                 format!("\"{}\" {}", shorten(text), EventDate::fault(text)),
                 "Send RFC 3339 such as 2031-06-20T19:00:00Z (in a URL, write + as %2B), or a local date-time or date from 0001-01-02 to 9999-12-30.",
             ),
             None if PARAMETERS.iter().any(|other| given(other.name).is_some()) => {
-                params.fault(
+                params.fault_at(
                     "eventDate",
                     "missing_field",
                     "is missing, and other parameters describe a booking",
@@ -78,14 +78,14 @@ impl ExampleBooking {
             let unknown = |e: AmountError| {
                 let message = format!("\"{}\" {e}", shorten(code));
                 let fix = "Send an ISO 4217 code such as USD.";
-                params.fault("currency", e.code(), message, fix);
+                params.fault_at("currency", e.code(), message, fix);
             };
             Currency::parse(code).map_err(unknown).ok()
         });
         let time_zone = params.text("timeZone", limits::TIME_ZONE_CHARS);
         if let Some(name) = time_zone.filter(|name| Zone::iana(name).is_none()) {
             let message = format!("\"{}\" is not an IANA time zone", shorten(name));
-            params.fault("timeZone", "time_zone_unknown", message, Zone::fix(name));
+            params.fault_at("timeZone", "time_zone_unknown", message, Zone::fix(name));
         }
         let value = given("bookingValue").unwrap_or(VALUE);
         // How many decimals it may have, and how large it may be, can depend on the policy's currency.
