@@ -3,10 +3,13 @@
 //! Invariant: every answer must carry `x-request-id` and match the interface document, or the test that made the request
 //! fails.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use bookguard_server::tls::system_trust;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
+use rustls::ClientConfig;
 use serde_json::Value;
 
 use crate::codes;
@@ -14,6 +17,10 @@ use crate::interface::{self, Interface};
 
 /// Far more than the ten seconds that a manual retry may wait.
 const PATIENCE: Duration = Duration::from_secs(40);
+
+/// Read once: the machine trusts a hundred authorities and more, and tests make callers by the thousand.
+static TRUST: LazyLock<ClientConfig> =
+    LazyLock::new(|| system_trust().expect("the machine trusts somebody"));
 
 /// An HTTP client of one server, with or without a key.
 #[derive(Debug, Clone)]
@@ -40,13 +47,12 @@ pub struct Reply {
 impl Caller {
     /// A caller without a key.
     pub fn new(base: impl Into<String>) -> Self {
-        let tls = bookguard_server::tls::system_trust().expect("the machine trusts somebody");
         #[expect(
             clippy::disallowed_methods,
             reason = "it is given TLS on the next line"
         )]
         let client = Client::builder()
-            .tls_backend_preconfigured(tls)
+            .tls_backend_preconfigured(TRUST.clone())
             .no_proxy()
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())
