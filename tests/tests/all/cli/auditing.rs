@@ -344,9 +344,10 @@ async fn a_service_whose_map_was_made_to_lie_is_not_cosigned_any_more() {
     let server = serve().await;
     let origin = vkey.split('+').next().unwrap();
     let monitored = format!("/{}/checkpoint", Hash::of(origin.as_bytes()));
+    let caller = witness.caller();
     // With the map, which is true, there are three entries.
     let note = until("a cosigned map", async || {
-        let note = get(&witness.caller(), &monitored).await.text;
+        let note = get(&caller, &monitored).await.text;
         let size: Option<u64> = note.lines().nth(1).and_then(|line| line.parse().ok());
         (size >= Some(3)).then_some(note)
     })

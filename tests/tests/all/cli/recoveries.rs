@@ -1,5 +1,6 @@
 //! Events that were not received are sent again, on a server and on a database.
 
+use bookguard_core::limits::RECOVERED;
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::load::at_once;
@@ -8,7 +9,7 @@ use bookguard_tests::receiver::Receiver;
 use serde_json::json;
 
 /// More events than one step of a recovery examines.
-const EVENTS: usize = 300;
+const EVENTS: usize = RECOVERED + 12;
 
 #[tokio::test]
 async fn a_recovery_is_counted_begun_waited_for_and_shown() {
@@ -58,7 +59,7 @@ async fn a_recovery_is_counted_begun_waited_for_and_shown() {
         let list = list.run().await.json();
         list["data"][0].holds(json!({"recoveryId": id, "recovered": EVENTS}));
         let table = there.command(&get).args("--output table").run().await;
-        table.said(&["finished", "300 to 300"]);
+        table.said(&["finished", &format!("{EVENTS} to {EVENTS}")]);
         server.stop().await;
 
         let again = local(recover).args("--wait --dry-run").run().await.json();
