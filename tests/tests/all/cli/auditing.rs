@@ -16,11 +16,11 @@ use bookguard_tests::engine::{Engine, TestDatabase};
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::waiting::until;
-use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::cosigning::doctor_of_witnesses;
 use super::witnessing::{Log, add, ask, follow, get, serving};
 
 /// The entries of a log with 37 streams, and a map after every tenth of them. From the entry `lie` on, one stream stays what it
@@ -335,10 +335,9 @@ async fn a_service_whose_map_was_made_to_lie_is_not_cosigned_any_more() {
     let policy = folder.join("policy");
     let text = format!("witness w {key} {}\nquorum w\n", witness.url());
     fs::write(&policy, text).unwrap();
-    let policy = policy.to_str().unwrap().to_owned();
     let serve = async || {
-        let line = database.command(["serve", "--dev", "--map-interval-seconds", "1"]);
-        let line = line.args(["--listen", &listen, "--witnesses", &policy]);
+        let line = database.command("serve --dev --map-interval-seconds 1");
+        let line = line.args(["--listen", &listen, "--witnesses"]).arg(&policy);
         Serving::of(line).await
     };
     let server = serve().await;
@@ -362,11 +361,7 @@ async fn a_service_whose_map_was_made_to_lie_is_not_cosigned_any_more() {
     assert!(told.contains("the log's map in entry"), "{told}");
     assert_eq!(kept(folder, "lie-").len(), 1);
     server.stop().await;
-    let doctor = database.command(["doctor", "--witnesses", &policy, "--output", "json"]);
-    let ran = doctor.run().await;
-    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
-    let mut checks = found["checks"].as_array().unwrap().iter();
-    let found = checks.find(|one| one["check"] == "witnesses").unwrap();
+    let found = doctor_of_witnesses(&database, &policy).await;
     assert_eq!(found["state"], "problem", "{found}");
     witness.stop().await;
 }

@@ -20,12 +20,13 @@ use bookguard_server::config::Config;
 use bookguard_server::witness::{WitnessFolder, WitnessServer};
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
+use bookguard_tests::is_long;
 use bookguard_tests::json::Members as _;
-use bookguard_tests::program::{Serving, bookguard};
+use bookguard_tests::program::{Ran, Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::test_server::{Partner, TestServer};
-use bookguard_tests::waiting::{until, until_within};
-use serde_json::json;
+use bookguard_tests::waiting::{BOUND, until, until_within};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 use tokio::time::Instant;
@@ -81,28 +82,25 @@ impl Owner {
     }
 
     /// This command in the owner's folder, by the witnesses of a policy.
-    async fn trusting(&self, line: &str, policy: &Path) -> bookguard_tests::program::Ran {
+    async fn trusting(&self, line: &str, policy: &Path) -> Ran {
         let line = bookguard(line).in_folder(self.database.folder());
         line.arg("--witness-policy").arg(policy).run().await
     }
 
     /// `evidence verify` of this packet, by the witnesses of a policy.
-    async fn verified(&self, packet: &str, policy: &Path) -> bookguard_tests::program::Ran {
+    async fn verified(&self, packet: &str, policy: &Path) -> Ran {
         fs::write(self.place("packet.json"), packet).unwrap();
-        let line = bookguard(["evidence", "verify", "packet.json", "--key", &self.log]);
-        let line = line.in_folder(self.database.folder());
-        line.arg("--witness-policy").arg(policy).run().await
+        let line = format!("evidence verify packet.json --key {}", self.log);
+        self.trusting(&line, policy).await
     }
 }
 
-/// The packet of a booking, once its checkpoint carries cosignatures of these witnesses.
-async fn cosigned_packet(acme: &Partner, booking: &str, keys: &[CosignerKey]) -> String {
+/// The packet of a booking, once its checkpoint carries the cosignature of this witness.
+async fn cosigned_packet(acme: &Partner, booking: &str, key: &CosignerKey) -> String {
     until("a cosigned packet", async || {
         let packet = acme.packet(booking).await.text();
-        let all = keys
-            .iter()
-            .all(|key| key.verify(&checkpoint_of(&packet)).is_ok());
-        all.then_some(packet)
+        let is_cosigned = key.verify(&checkpoint_of(&packet)).is_ok();
+        is_cosigned.then_some(packet)
     })
     .await
 }
@@ -132,30 +130,24 @@ async fn two_owners_witness_each_other() {
             let acme = server.partner("Acme").await;
             let id = acme.book().await;
             acme.protect(&id).await;
-            let packet = cosigned_packet(&acme, &id, std::slice::from_ref(&other.witness)).await;
+            let packet = cosigned_packet(&acme, &id, &other.witness).await;
             // It goes on being the same packet.
             let again = acme.packet(&id).await.text();
             assert_eq!(checkpoint_of(&again), checkpoint_of(&packet));
             let served = server.caller().get("/v1/ledger/checkpoint").await.text();
             assert!(other.witness.verify(&served).is_ok(), "{served}");
             let ran = owner.verified(&packet, &owner.place("policy")).await;
-            let report = ran.ended(0, &[]).json();
+            let report = ran.json();
             assert_eq!(report["verified"], true);
             assert_eq!(report["witnesses"][0]["witness"], "w");
             let ran = owner.verified(&packet, &other.place("policy")).await;
-            ran.ended(
-                6,
-                &["the witnesses that the policy demands have not cosigned"],
-            );
-            let copies = [("mirror", "copy"), ("monitor", "head")];
-            for (command, folder) in copies {
-                let line = format!(
-                    "ledger {command} {} {folder} --key {}",
-                    server.url(),
-                    owner.log
-                );
+            let words = "the witnesses that the policy demands have not cosigned";
+            ran.ended(6, &[words]);
+            for (command, copy) in [("mirror", "copy"), ("monitor", "head")] {
+                let (url, log) = (server.url(), &owner.log);
+                let line = format!("ledger {command} {url} {copy} --key {log}");
                 let ran = owner.trusting(&line, &owner.place("policy")).await;
-                let followed = ran.ended(0, &[]).json();
+                let followed = ran.json();
                 assert_ne!(followed["size"], 0, "{followed}");
                 let ran = owner.trusting(&line, &other.place("policy")).await;
                 ran.ended(6, &["is not cosigned as the trust policy demands"]);
@@ -164,13 +156,8 @@ async fn two_owners_witness_each_other() {
             assert!(other.witness.verify(&kept).is_ok(), "{kept}");
             packets.push((acme, id));
         }
-        let folder = a.database.folder();
-        let line = bookguard(["evidence", "verify", "packet.json", "--key", &a.log]);
-        let ran = line
-            .in_folder(folder)
-            .args("--witness-policy w/logs")
-            .run()
-            .await;
+        let line = format!("evidence verify packet.json --key {}", a.log);
+        let ran = a.trusting(&line, Path::new("w/logs")).await;
         ran.ended(2, &["w/logs is not a trust policy: line 1"]);
         // Without its witness, a log is written and evidenced as before.
         let [of_a, of_b] = witnesses;
@@ -181,10 +168,10 @@ async fn two_owners_witness_each_other() {
         // What was cosigned is followed, although the log is longer.
         let line = format!("ledger mirror {} late --key {}", servers[0].url(), a.log);
         let ran = a.trusting(&line, &a.place("policy")).await;
-        let late = ran.ended(0, &[]).json()["size"].as_u64().unwrap();
+        let late = ran.json().number("size");
         let line = format!("ledger mirror {} all --key {}", servers[0].url(), a.log);
-        let all = bookguard(line.as_str()).in_folder(a.database.folder());
-        assert!(all.run().await.json()["size"].as_u64().unwrap() > late);
+        let all = bookguard(line).in_folder(a.database.folder());
+        assert!(all.run().await.json().number("size") > late);
         let packet = acme.packet(&new).await.text();
         assert!(evidence::verify(packet.as_bytes(), &a.log).verified());
         assert!(b.witness.verify(&checkpoint_of(&packet)).is_err());
@@ -196,21 +183,15 @@ async fn two_owners_witness_each_other() {
             server.stop().await;
         }
         of_a.stop().await;
-        for owner in [&a, &b] {
-            let report = owner
-                .database
-                .command(["ledger", "verify"])
-                .run()
-                .await
-                .json();
-            assert_eq!(report["verified"], true, "{report}");
+        for (owner, bookings) in [(&a, 2), (&b, 1)] {
+            let report = owner.database.verify(bookings).await;
             assert_eq!(report.get("witnessedEntries"), None);
         }
         for (policy, code) in [(a.place("policy"), 0), (b.place("policy"), 6)] {
             let line = a.database.command(["ledger", "verify"]);
             let ran = line.arg("--witness-policy").arg(policy).run().await;
             assert_eq!(ran.code, Some(code), "{ran:?}");
-            let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+            let report: Value = serde_json::from_str(&ran.stdout).unwrap();
             assert_eq!(report["witnessedEntries"].is_u64(), code == 0, "{report}");
         }
         assert_eq!(b.database.count("SELECT COUNT(*) FROM cosignature"), 1);
@@ -226,31 +207,18 @@ async fn a_witness_that_knows_more_than_the_log_is_an_alarm() {
     let server = Serving::start(&a.database, &["--dev"]).await;
     let acme = server.partner("Acme").await;
     acme.protect(&acme.book().await).await;
-    server.stop().await;
     let (file, kept) = (a.database.file(), a.place("kept.db"));
-    fs::copy(file, &kept).unwrap();
+    a.database.command("backup").arg(&kept).run().await.json();
+    let id = acme.book().await;
+    server.stop().await;
     let witness = a.serve_witness().await;
     let server = a.serve_log(&a.witness, witness.url()).await;
     let acme = acme.on(server.url());
-    let id = acme.book().await;
-    cosigned_packet(&acme, &id, std::slice::from_ref(&a.witness)).await;
+    cosigned_packet(&acme, &id, &a.witness).await;
     server.stop().await;
-    let doctor = || {
-        let line = a
-            .database
-            .command("doctor")
-            .arg("--witnesses")
-            .arg(a.place("policy"));
-        line.args("--output json")
-    };
-    let witnesses = |checks: &serde_json::Value| {
-        let mut all = checks["checks"].as_array().unwrap().iter();
-        let found = all.find(|one| one["check"] == "witnesses");
-        found.cloned().unwrap()
-    };
-    let ran = doctor().run().await;
-    let found: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(witnesses(&found)["state"], "ok", "{found}");
+    let policy = a.place("policy");
+    let found = doctor_of_witnesses(&a.database, &policy).await;
+    assert_eq!(found["state"], "ok", "{found}");
     fs::copy(&kept, file).unwrap();
     for end in ["-wal", "-shm", ".key.seen"] {
         let _ = fs::remove_file(format!("{}{end}", file.display()));
@@ -263,17 +231,24 @@ async fn a_witness_that_knows_more_than_the_log_is_an_alarm() {
     let acme = acme.on(server.url());
     acme.protect(&acme.book().await).await;
     server.stop().await;
-    let ran = doctor().run().await;
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    let found: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    let found = witnesses(&found);
+    let found = doctor_of_witnesses(&a.database, &policy).await;
     assert_eq!(found["state"], "problem", "{found}");
-    let said = found["found"].as_str().unwrap();
-    assert!(
-        said.contains("entries of this log, which has only"),
-        "{said}"
-    );
+    let said = "entries of this log, which has only";
+    assert!(found.text("found").contains(said), "{found}");
     witness.stop().await;
+}
+
+/// What `doctor` says of the witnesses of this policy.
+pub(super) async fn doctor_of_witnesses(database: &TestDatabase, policy: &Path) -> Value {
+    let line = database.command("doctor --output json --witnesses");
+    let ran = line.arg(policy).run().await;
+    let said: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let mut checks = said.list("checks").iter();
+    let found = checks.find(|one| one["check"] == "witnesses").unwrap();
+    if found["state"] == "problem" {
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+    }
+    found.clone()
 }
 
 /// A server whose log these witnesses cosign.
@@ -299,12 +274,14 @@ fn cosigner(n: u8) -> Cosigner {
 
 /// Witnesses that answer everything but a cosignature, at once, slowly, endlessly or never. None of them delays a write or keeps
 /// another one from being asked.
+///
+/// The one that floods takes the processors for a whole turn, which is the same on every engine. It is there on one, at night on both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn witnesses_that_misbehave_are_bounded_and_noted() {
     on_every_engine(async |engine| {
         let huge: Arc<[u8]> = vec![b'x'; 1 << 20].into();
         let text: Arc<[u8]> = b"thank you\n"[..].into();
-        let answers = [
+        let mut answers = vec![
             (Answer::Status(403), "(403"),
             (Answer::Status(404), "(404"),
             (Answer::Status(409), "names no size"),
@@ -318,11 +295,13 @@ async fn witnesses_that_misbehave_are_bounded_and_noted() {
             (Answer::Body("", huge), "more than"),
             (Answer::Endless, "more than"),
             (Answer::Dripping, "did not answer within"),
-            (Answer::Interim, ""),
             (Answer::Silence, "did not answer within"),
             (Answer::Reset, "cannot be reached"),
             (Answer::HalfClose, ""),
         ];
+        if engine == Engine::Sqlite || is_long() {
+            answers.push((Answer::Interim, ""));
+        }
         let mut policy = String::new();
         let mut receivers = Vec::new();
         for (n, (answer, words)) in (1..).zip(answers) {
@@ -334,50 +313,34 @@ async fn witnesses_that_misbehave_are_bounded_and_noted() {
         let server = witnessed_by(engine, &(policy + "quorum none\n")).await;
         let acme = server.partner("Acme").await;
         // Meanwhile, writes are answered in time.
-        until_within(
-            Duration::from_secs(60),
-            "every witness to have failed",
-            async || {
-                let write = Instant::now();
-                let id = acme.book().await;
-                acme.protect(&id).await;
-                assert!(acme.verified_packet(&id).await.is_object());
-                assert!(
-                    write.elapsed() < Duration::from_secs(4),
-                    "{:?}",
-                    write.elapsed()
-                );
-                let states = states(&server);
-                let done = states.iter().filter(|state| state.failures > 0).count();
-                (done == receivers.len()).then_some(())
-            },
-        )
+        let last = until_within(BOUND * 3, "every witness to have failed", async || {
+            let write = Instant::now();
+            let id = acme.book().await;
+            acme.protect(&id).await;
+            let took = write.elapsed();
+            assert!(took < Duration::from_secs(4), "{took:?}");
+            let states = states(&server).into_iter();
+            let failed = states.filter(|state| state.failures > 0).count();
+            (failed == receivers.len()).then_some(id)
+        })
         .await;
+        acme.verified_packet(&last).await;
         for (receiver, words) in &receivers {
-            let state = states(&server)
-                .into_iter()
-                .find(|state| state.url == receiver.url())
-                .unwrap();
-            let trouble = state.trouble.clone().unwrap();
+            let mut states = states(&server).into_iter();
+            let state = states.find(|state| state.url == receiver.url()).unwrap();
+            let trouble = state.trouble.unwrap();
             assert!(trouble.what.contains(words), "{words}: {trouble:?}");
             assert_eq!(trouble.is_alarm, *words == "(422", "{trouble:?}");
             assert!(state.due.ms() > server.now_ms(), "it is asked again later");
-            let asked = receiver.received();
-            let asked = AddCheckpoint::parse(str::from_utf8(&asked[0].body).unwrap()).unwrap();
-            assert_eq!(asked.old, 0);
-            assert!(
-                receiver.received()[0]
-                    .path
-                    .ends_with("/hook/add-checkpoint")
-            );
+            let received = receiver.received().remove(0);
+            let asked = AddCheckpoint::parse(str::from_utf8(&received.body).unwrap());
+            assert_eq!(asked.unwrap().old, 0);
+            assert!(received.path.ends_with("/hook/add-checkpoint"));
         }
         // The operator is told of each, and which one is an alarm.
-        let key = server
-            .database()
-            .command("operator-keys create --name desk");
-        let key = key.run().await.string("operatorKey");
+        let key = server.operator_key("desk").await;
         let url = server.running().operator_url().unwrap();
-        let system = Caller::of_operator(&url).with_key(&key);
+        let system = Caller::of_operator(&url).with_key(key.text("operatorKey"));
         let system = system.get("/v1/system").await.ok(200);
         for witness in system.list("witnesses") {
             let is_alarm = witness.text("name") == "w4";
@@ -390,26 +353,22 @@ async fn witnesses_that_misbehave_are_bounded_and_noted() {
         until("metrics of every witness", async || {
             let scraped = metrics.request("GET", "/metrics").send().await.unwrap();
             let scraped = scraped.text().await.unwrap();
-            let is = |sample: &str| scraped.lines().any(|line| line == sample);
+            let is = |name: &str, n: usize, value: u8| {
+                let sample = format!("bookguard_witness_{name}{{witness=\"w{n}\"}} {value}");
+                scraped.lines().any(|line| line == sample)
+            };
             (1..=receivers.len())
                 .all(|n| {
-                    let contradicts = u8::from(n == 4);
-                    is(&format!(
-                        "bookguard_witness_contradicts{{witness=\"w{n}\"}} {contradicts}"
-                    )) && is(&format!(
-                        "bookguard_witness_last_cosigned_timestamp_seconds{{witness=\"w{n}\"}} 0"
-                    ))
+                    is("contradicts", n, u8::from(n == 4))
+                        && is("last_cosigned_timestamp_seconds", n, 0)
                 })
                 .then_some(())
         })
         .await;
         // The clock stands still, so none of them was asked again.
-        let requests = receivers.iter().map(|(receiver, _)| receiver.count());
-        assert!(
-            requests.clone().all(|count| count == 1),
-            "{:?}",
-            requests.collect::<Vec<_>>()
-        );
+        for (receiver, words) in &receivers {
+            assert_eq!(receiver.count(), 1, "{words}");
+        }
         let database = server.close().await;
         let report = database.command(["ledger", "verify"]).run().await.json();
         assert_eq!(report["verified"], true, "{report}");
