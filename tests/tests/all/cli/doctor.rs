@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use super::backup_folder::names;
+use Fault::{Damaged, Env, Flags, Gone, Line, Mode, Planted, Sql};
 
 /// A sound installation on a database file, whose server was stopped.
 struct Installed {
@@ -21,12 +22,10 @@ struct Installed {
 }
 
 impl Installed {
-    async fn soundly() -> Self {
+    /// A place for one.
+    fn nowhere() -> Self {
         let database = TestDatabase::new(Engine::Sqlite);
-        let (config, backups) = (
-            database.folder().join("b.toml"),
-            database.folder().join("backups"),
-        );
+        let [config, backups] = ["b.toml", "backups"].map(|name| database.folder().join(name));
         fs::create_dir(&backups).unwrap();
         let it = Self {
             database,
@@ -35,6 +34,11 @@ impl Installed {
         };
         it.chmod(&it.backups, 0o700);
         it.write("");
+        it
+    }
+
+    async fn soundly() -> Self {
+        let it = Self::nowhere();
         let server = Serving::start(&it.database, &[]).await;
         let acme = server.partner("Acme").await;
         let made = it.database.command("backup --keep 1").arg(&it.backups);
@@ -42,6 +46,23 @@ impl Installed {
         acme.protect(&acme.book().await).await;
         server.stop().await;
         it
+    }
+
+    /// The same in another place.
+    fn copied(&self) -> Self {
+        let copy = Self::nowhere();
+        for (from, to) in [
+            (self.database.folder(), copy.database.folder()),
+            (self.backups.as_path(), copy.backups.as_path()),
+        ] {
+            for name in names(from) {
+                // The configuration names the place.
+                if from.join(&name).is_file() && name != "b.toml" {
+                    fs::copy(from.join(&name), to.join(&name)).unwrap();
+                }
+            }
+        }
+        copy
     }
 
     /// Writes the configuration, with these lines in place of those for the same settings.
@@ -167,306 +188,184 @@ async fn a_sound_installation_has_no_faults_and_is_left_as_it_is() {
     );
 }
 
-/// A name, how the fault is planted and the command changed, and the check and its state.
-type Fault = (
-    &'static str,
-    fn(&Installed, CommandLine) -> CommandLine,
-    &'static str,
-    &'static str,
-);
+/// A fault of an installation, or of a command.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// This line in the configuration; a name alone takes its line away.
+    Line(&'static str),
+    /// This file is gone.
+    Gone(&'static str),
+    /// This file holds something else.
+    Damaged(&'static str),
+    /// Others may do this with a file.
+    Mode(&'static str, u32),
+    /// This was done to the database.
+    Sql(&'static str),
+    /// The command has these flags.
+    Flags(&'static str),
+    /// The command has this variable.
+    Env(&'static str, &'static str),
+    /// Anything else, by its name.
+    Planted(&'static str, fn(&Installed)),
+}
 
-const FAULTS: [Fault; 31] = [
+impl Fault {
+    /// Plants it, and returns the command that must find it.
+    fn plant(self, it: &Installed) -> CommandLine {
+        let at = |name: &str| it.database.folder().join(name);
+        match self {
+            Line(line) => it.write(line),
+            Gone(file) => fs::remove_file(at(file)).unwrap(),
+            Damaged(file) => fs::write(at(file), "x").unwrap(),
+            Mode(file, mode) => it.chmod(&at(file), mode),
+            Sql(sql) => it.database.tamper(sql),
+            Flags(flags) => return it.doctor().args(flags),
+            Env(name, value) => return it.doctor().env(name, value),
+            Planted(name, plant) => {
+                println!("{name}:");
+                plant(it);
+            }
+        }
+        it.doctor()
+    }
+}
+
+/// A check and its state, and the faults that end so.
+type Found = (&'static str, &'static str, &'static [Fault]);
+
+const FAULTS: [Found; 15] = [
     (
-        "an invalid setting",
-        |it, line| {
-            it.write("listen = 5");
-            line
-        },
         "configuration",
         "problem",
+        &[Line("listen = 5"), Gone("b.toml"), Mode("b.toml", 0o622)],
     ),
     (
-        "a missing file",
-        |it, line| {
-            fs::remove_file(&it.config).unwrap();
-            line
-        },
-        "configuration",
-        "problem",
-    ),
-    (
-        "others may write the file",
-        |it, line| {
-            it.chmod(&it.config, 0o622);
-            line
-        },
-        "configuration",
-        "problem",
-    ),
-    (
-        "others may read a password",
-        |it, line| {
-            it.write("webhook_proxy = \"http://u:hunter2@localhost:3128\"");
-            it.chmod(&it.config, 0o644);
-            line
-        },
         "configuration",
         "warning",
+        &[
+            Planted("others may read a password", |it| {
+                it.write("webhook_proxy = \"http://u:hunter2@localhost:3128\"");
+                it.chmod(&it.config, 0o644);
+            }),
+            // Misspelt.
+            Env("BOOKGUARD_TRUSTED_PROXY", "10.0.0.1"),
+        ],
     ),
     (
-        "a misspelt variable",
-        |_, line| line.env("BOOKGUARD_TRUSTED_PROXY", "10.0.0.1"),
-        "configuration",
-        "warning",
-    ),
-    (
-        "no database",
-        |_, line| line.args("--db /nowhere/b.db"),
         "database",
         "problem",
+        &[
+            Flags("--db /nowhere/b.db"),
+            Env("BOOKGUARD_DB", "postgres://u:hunter2@127.0.0.1:1/b"),
+            Planted("another program's file", |it| {
+                fs::write(it.database.file(), "text".repeat(999)).unwrap();
+            }),
+            Sql("INSERT INTO schema_version (version) VALUES (1000000)"),
+            Sql("UPDATE head SET moved_to = 'x'"),
+        ],
     ),
     (
-        "an unreachable server",
-        |_, line| line.env("BOOKGUARD_DB", "postgres://u:hunter2@127.0.0.1:1/b"),
-        "database",
-        "problem",
-    ),
-    (
-        "another program's file",
-        |it, line| {
-            fs::write(it.database.file(), "text".repeat(999)).unwrap();
-            line
-        },
-        "database",
-        "problem",
-    ),
-    (
-        "a newer schema",
-        |it, line| {
-            it.database
-                .tamper("INSERT INTO schema_version (version) VALUES (1000000)");
-            line
-        },
-        "database",
-        "problem",
-    ),
-    (
-        "a moved ledger",
-        |it, line| {
-            it.database.tamper("UPDATE head SET moved_to = 'x'");
-            line
-        },
-        "database",
-        "problem",
-    ),
-    (
-        "others may read the database",
-        |it, line| {
-            it.chmod(it.database.file(), 0o644);
-            line
-        },
         "permissions",
         "warning",
+        &[
+            Mode("bookguard.db", 0o644),
+            Planted("others may replace the file by a link", |it| {
+                let disk = it.database.folder().join("disk");
+                fs::create_dir(&disk).unwrap();
+                it.chmod(&disk, 0o777);
+                fs::rename(it.database.file(), disk.join("b.db")).unwrap();
+                std::os::unix::fs::symlink("disk/b.db", it.database.file()).unwrap();
+            }),
+        ],
     ),
     (
-        "others may replace the file that is the database by a link",
-        |it, line| {
-            let disk = it.database.folder().join("disk");
-            fs::create_dir(&disk).unwrap();
-            it.chmod(&disk, 0o777);
-            fs::rename(it.database.file(), disk.join("b.db")).unwrap();
-            std::os::unix::fs::symlink("disk/b.db", it.database.file()).unwrap();
-            line
-        },
-        "permissions",
-        "warning",
-    ),
-    (
-        "no key",
-        |it, line| {
-            fs::remove_file(it.beside("db.key")).unwrap();
-            line
-        },
         "ledger_key",
         "problem",
+        &[
+            Gone("bookguard.db.key"),
+            Damaged("bookguard.db.key"),
+            Mode("bookguard.db.key", 0o640),
+        ],
     ),
+    ("guard", "warning", &[Gone("bookguard.db.key.seen")]),
     (
-        "a damaged key",
-        |it, line| {
-            fs::write(it.beside("db.key"), "x").unwrap();
-            line
-        },
-        "ledger_key",
-        "problem",
-    ),
-    (
-        "others may read the key",
-        |it, line| {
-            it.chmod(&it.beside("db.key"), 0o640);
-            line
-        },
-        "ledger_key",
-        "problem",
-    ),
-    (
-        "no guard",
-        |it, line| {
-            fs::remove_file(it.beside("db.key.seen")).unwrap();
-            line
-        },
-        "guard",
-        "warning",
-    ),
-    (
-        "a damaged guard",
-        |it, line| {
-            fs::write(it.beside("db.key.seen"), "x").unwrap();
-            line
-        },
         "guard",
         "problem",
+        &[
+            Damaged("bookguard.db.key.seen"),
+            Planted("entries were lost", |it| {
+                fs::copy(it.backup(), it.database.file()).unwrap();
+            }),
+        ],
     ),
     (
-        "entries were lost",
-        |it, line| {
-            fs::copy(it.backup(), it.database.file()).unwrap();
-            line
-        },
-        "guard",
-        "problem",
-    ),
-    (
-        "a clock that was ahead",
-        |it, line| {
-            it.database
-                .tamper("UPDATE head SET written_ms = written_ms + 3600000");
-            line
-        },
         "clock",
         "problem",
+        // It was ahead.
+        &[Sql("UPDATE head SET written_ms = written_ms + 3600000")],
     ),
+    ("disk", "problem", &[Line("min_free_disk = \"1000TiB\"")]),
     (
-        "a full disk",
-        |it, line| {
-            it.write("min_free_disk = \"1000TiB\"");
-            line
-        },
-        "disk",
-        "problem",
-    ),
-    (
-        "no folder of backups is named",
-        |it, line| {
-            it.write("backup_folder");
-            line
-        },
         "backups",
         "warning",
+        &[Line("backup_folder"), Mode("backups", 0o755)],
     ),
     (
-        "no folder of backups",
-        |it, line| {
-            it.write("backup_folder = \"/nowhere\"");
-            line
-        },
         "backups",
         "problem",
+        &[
+            Line("backup_folder = \"/nowhere\""),
+            Planted("no backup", |it| fs::remove_file(it.backup()).unwrap()),
+            Planted("an old backup", |it| {
+                let old = it.backups.join("bookguard-20200101T000000.000Z.db");
+                fs::rename(it.backup(), old).unwrap();
+            }),
+        ],
     ),
     (
-        "no backup",
-        |it, line| {
-            fs::remove_file(it.backup()).unwrap();
-            line
-        },
-        "backups",
-        "problem",
-    ),
-    (
-        "an old backup",
-        |it, line| {
-            fs::rename(
-                it.backup(),
-                it.backups.join("bookguard-20200101T000000.000Z.db"),
-            )
-            .unwrap();
-            line
-        },
-        "backups",
-        "problem",
-    ),
-    (
-        "others may look at backups",
-        |it, line| {
-            it.chmod(&it.backups, 0o755);
-            line
-        },
-        "backups",
-        "warning",
-    ),
-    (
-        "nobody stamps the ledger any more",
-        |it, line| {
-            it.database.tamper(
-                "INSERT INTO stamp (idx, size, time_ms, checkpoint, response) VALUES (0, 1, 1577836800000, '', x'')",
-            );
-            line
-        },
         "timestamps",
         "warning",
+        // Nobody stamps the ledger any more.
+        &[Sql(
+            "INSERT INTO stamp (idx, size, time_ms, checkpoint, response) VALUES (0, 1, 1577836800000, '', x'')",
+        )],
     ),
     (
-        "no public address",
-        |it, line| {
-            it.write("public_url");
-            line
-        },
         "public_url",
         "warning",
+        &[
+            Line("public_url"),
+            Line("public_url = \"http://localhost\""),
+        ],
     ),
     (
-        "a public address in clear",
-        |it, line| {
-            it.write("public_url = \"http://localhost\"");
-            line
-        },
-        "public_url",
-        "warning",
-    ),
-    (
-        "a public address of nobody",
-        |it, line| {
-            it.write("public_url = \"https://nowhere.invalid\"");
-            line
-        },
         "public_url",
         "problem",
+        &[Line("public_url = \"https://nowhere.invalid\"")],
     ),
     (
-        "a wall around the server",
-        |_, line| line.args("--egress 127.0.0.1:1"),
         "webhooks",
         "problem",
-    ),
-    (
-        "a receiver of no address",
-        |_, line| line.args("--egress nowhere.invalid:443"),
-        "webhooks",
-        "problem",
+        &[
+            Flags("--egress 127.0.0.1:1"),
+            Flags("--egress nowhere.invalid:443"),
+        ],
     ),
 ];
 
 #[tokio::test]
 async fn each_fault_is_found_alone() {
-    for (name, plant, check, state) in FAULTS {
-        let installed = Installed::soundly().await;
-        let line = plant(&installed, installed.doctor());
-        let ran = line.run().await;
-        let expected = (check.to_owned(), state.to_owned());
-        assert_eq!(faults(&ran), [expected], "{name}: {ran:?}");
-        assert!(
-            !ran.stdout.contains("hunter2") && !ran.stderr.contains("hunter2"),
-            "{name}"
-        );
+    let sound = Installed::soundly().await;
+    for (check, state, planted) in FAULTS {
+        for fault in planted {
+            let installed = sound.copied();
+            let ran = fault.plant(&installed).run().await;
+            let expected = (check.to_owned(), state.to_owned());
+            assert_eq!(faults(&ran), [expected], "{fault:?}: {ran:?}");
+            let told = [&ran.stdout, &ran.stderr];
+            let shows = told.iter().any(|told| told.contains("hunter2"));
+            assert!(!shows, "{fault:?}");
+        }
     }
 }
 
