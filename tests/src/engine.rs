@@ -129,6 +129,12 @@ impl TestDatabase {
         server.then(|| self.folder.path().join("bookguard.key"))
     }
 
+    /// The ledger key's file, wherever it is.
+    pub fn key_file(&self) -> PathBuf {
+        let beside = || self.file().with_extension("db.key");
+        self.ledger_key().unwrap_or_else(beside)
+    }
+
     /// A path for a file of the test.
     pub fn folder(&self) -> &Path {
         self.folder.path()

@@ -8,6 +8,7 @@
 //! | [`caller`] | a partner's HTTP client |
 //! | [`codes`] | the error codes that the documents explain |
 //! | [`interface`] | checks answers against the interface document |
+//! | [`files`] | what a folder holds, and who may use a file |
 //! | [`json`] | the members of an answer |
 //! | [`raw`] | requests that no proper client would send |
 //! | [`receiver`] | a webhook receiver that answers on command |
@@ -26,6 +27,7 @@ pub mod caller;
 pub mod codes;
 pub mod disk_faults;
 pub mod engine;
+pub mod files;
 pub mod forward_proxy;
 pub mod interface;
 pub mod json;

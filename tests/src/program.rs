@@ -356,6 +356,11 @@ impl Ran {
     /// Standard output as JSON, after asserting that it succeeded.
     pub fn json(&self) -> Value {
         assert_eq!(self.code, Some(0), "{self:?}");
+        self.printed()
+    }
+
+    /// Standard output as JSON, however it ended.
+    pub fn printed(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
@@ -485,6 +490,13 @@ impl Serving {
         Self::of(line.args(args)).await
     }
 
+    /// The same, and a registered partner.
+    pub async fn with_partner(database: &TestDatabase, args: &[&str]) -> (Self, Partner) {
+        let server = Self::start(database, args).await;
+        let partner = server.partner("Acme").await;
+        (server, partner)
+    }
+
     /// Starts this command line, which must be one of `serve`, and waits until it prints that it listens.
     pub async fn of(line: CommandLine) -> Self {
         let mut server = Self::unread(line).await;
@@ -541,6 +553,12 @@ impl Serving {
     /// The server's address.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Host and port of that address.
+    pub fn address(&self) -> &str {
+        let address = self.url.strip_prefix("http://");
+        address.expect("it serves plain HTTP")
     }
 
     /// The address of its operator interface, which it prints after its own if it has one.

@@ -325,7 +325,7 @@ async fn a_service_whose_map_was_made_to_lie_is_not_cosigned_any_more() {
     let acme = server.partner("Acme").await;
     acme.protect(&acme.book().await).await;
     let (folder, url) = (database.folder(), server.url().to_owned());
-    let listen = url.strip_prefix("http://").unwrap().to_owned();
+    let listen = server.address().to_owned();
     server.stop().await;
     let line = bookguard(["witness", "init", "w", "--name", "witness.example.com/a"]);
     let line = line.args(["--log", vkey.trim(), "--audit", &url]);

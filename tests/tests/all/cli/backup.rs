@@ -1,20 +1,18 @@
 //! A database that is copied while it is in use, and what the copy can be used for.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
+use bookguard_tests::files::{mode, names};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
 use serde_json::json;
-
-use super::backup_folder::names;
 
 /// Records bookings until `stop` is set, and returns their ids.
 async fn write(caller: Caller, stop: Arc<AtomicBool>) -> BTreeSet<String> {
@@ -28,35 +26,24 @@ async fn write(caller: Caller, stop: Arc<AtomicBool>) -> BTreeSet<String> {
 }
 
 async fn bookings(caller: &Caller) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let mut cursor = String::new();
-    loop {
-        let path = format!("/v1/bookings?limit=100{cursor}");
-        let page = caller.get(&path).await.ok(200);
-        for booking in page.list("data") {
-            found.insert(booking.text("bookingId").to_owned());
-        }
-        match page["nextCursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => return found,
-        }
-    }
+    let rows = caller.rows("/v1/bookings?limit=100").await;
+    let ids = rows.iter().map(|booking| booking.text("bookingId"));
+    ids.map(str::to_owned).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (0..8)
         .map(|_| tokio::spawn(write(acme.caller.clone(), Arc::clone(&stop))))
         .collect();
-    until("some bookings", async || {
-        (bookings(&acme.caller).await.len() > 100).then_some(())
+    let before = until("some bookings", async || {
+        let made = bookings(&acme.caller).await;
+        (made.len() > 100).then_some(made)
     })
     .await;
-    let before = bookings(&acme.caller).await;
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
     let made = database.command("backup").arg(&copy).run().await.json();
@@ -66,24 +53,13 @@ async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
         all.extend(writer.await.unwrap());
     }
     server.stop().await;
-    let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
-    assert_eq!(files.len(), 1, "{files:?}");
+    assert_eq!(names(folder.path()), ["copy.db".to_owned()].into());
     assert_eq!(made["bytes"], std::fs::metadata(&copy).unwrap().len());
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
-        assert_eq!(mode(&copy), mode(database.file()));
-    }
+    assert_eq!(mode(&copy), mode(database.file()));
     // The copy verifies with the key, and the report says what it holds.
-    let key = database.file().with_extension("db.key");
-    let verified = bookguard("ledger verify --backup --db")
-        .arg(&copy)
-        .arg("--ledger-key")
-        .arg(&key)
-        .run()
-        .await
-        .json();
+    let key = database.key_file();
+    let line = bookguard("ledger verify --backup --db").arg(&copy);
+    let verified = line.arg("--ledger-key").arg(&key).run().await.json();
     verified.holds(json!({"verified": true, "entries": made["treeSize"]}));
     // It can be served: every booking answered before the copy is there, and none that was never requested.
     let line = bookguard("serve --listen 127.0.0.1:0 --db").arg(&copy);
@@ -110,31 +86,12 @@ async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
     std::fs::write(path("mine"), "mine").unwrap();
     std::fs::write(path("text.db"), "a shopping list".repeat(100)).unwrap();
     std::fs::write(path("empty.db"), "").unwrap();
+    let file = || database.file().to_owned();
     for (db, to, code, words) in [
-        (
-            database.file().to_owned(),
-            path("mine"),
-            5,
-            "already exists",
-        ),
-        (
-            database.file().to_owned(),
-            folder.path().to_owned(),
-            5,
-            "add --keep",
-        ),
-        (
-            database.file().to_owned(),
-            database.file().to_owned(),
-            5,
-            "already exists",
-        ),
-        (
-            database.file().to_owned(),
-            path("none/x.db"),
-            1,
-            "does not exist",
-        ),
+        (file(), path("mine"), 5, "already exists"),
+        (file(), folder.path().to_owned(), 5, "add --keep"),
+        (file(), file(), 5, "already exists"),
+        (file(), path("none/x.db"), 1, "does not exist"),
         (path("text.db"), path("x.db"), 1, "damaged"),
         (path("nowhere.db"), path("x.db"), 1, "there is no database"),
         (path("empty.db"), path("x.db"), 5, "no_ledger"),
@@ -148,24 +105,18 @@ async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
         ran.ended(1, &["is empty"]);
     }
     assert_eq!(std::fs::read(path("empty.db")).unwrap(), b"");
-    let ran = bookguard(format!("backup x.db --url {}", server.url()))
-        .run()
-        .await;
-    ran.ended(2, &[]);
+    let remote = bookguard(format!("backup x.db --url {}", server.url()));
+    remote.run().await.ended(2, &[]);
     assert_eq!(std::fs::read(path("mine")).unwrap(), b"mine");
-    let mut left: Vec<_> = (std::fs::read_dir(folder.path()).unwrap())
-        .map(|file| file.unwrap().file_name())
-        .collect();
-    left.sort();
-    assert_eq!(left, ["empty.db", "mine", "text.db"]);
+    let left = ["empty.db", "mine", "text.db"];
+    assert_eq!(names(folder.path()), left.map(str::to_owned).into());
     server.stop().await;
 }
 
 #[tokio::test]
 async fn a_backup_that_is_told_to_end_leaves_nothing_and_a_later_one_what_others_make() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     for _ in 0..200 {
         acme.book().await;
     }
@@ -209,10 +160,8 @@ async fn a_backup_that_is_told_to_end_leaves_nothing_and_a_later_one_what_others
 async fn a_backup_of_postgresql_is_its_own_programs_to_make() {
     on_postgres(async |engine| {
         let database = TestDatabase::new(engine);
-        let ran = database
-            .command("backup")
-            .arg(database.folder().join("x.db"));
-        let ran = ran.run().await;
+        let line = database.command("backup");
+        let ran = line.arg(database.folder().join("x.db")).run().await;
         ran.ended(5, &["pg_dump", "point-in-time", "key"]);
     })
     .await;

@@ -5,22 +5,15 @@ use std::path::Path;
 
 use bookguard_core::clock::Clock;
 use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
+use bookguard_tests::files::{allow, mode, names};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Serving, bookguard};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What is in a folder.
-pub fn names(folder: &Path) -> BTreeSet<String> {
-    let entries = std::fs::read_dir(folder).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.collect()
-}
-
 fn folder_of(mode: u32) -> TempDir {
-    use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+    allow(folder.path(), mode);
     folder
 }
 
@@ -37,13 +30,8 @@ fn name(made: &Value) -> String {
 
 #[tokio::test]
 async fn the_newest_verified_backups_stay_and_nothing_else_is_touched() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let (database, other) = (
-        TestDatabase::new(Engine::Sqlite),
-        TestDatabase::new(Engine::Sqlite),
-    );
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let [database, other] = [Engine::Sqlite; 2].map(TestDatabase::new);
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     Serving::start(&other, &[]).await.stop().await;
     let folder = folder_of(0o700);
     let others = name(&back_up(&other, 1, folder.path()).await);
@@ -82,9 +70,8 @@ async fn the_newest_verified_backups_stay_and_nothing_else_is_touched() {
     assert_eq!(names(folder.path()), expected);
     assert!(name(&made[2]) < name(&made[3]));
     let newest = folder.path().join(name(&made[3]));
-    let mode = newest.metadata().unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
-    let key = database.file().with_extension("db.key");
+    assert_eq!(mode(&newest), 0o600);
+    let key = database.key_file();
     let verified = bookguard("ledger verify --backup --ledger-key").arg(key);
     let verified = verified.arg("--db").arg(&newest).run().await.json();
     verified.holds(json!({"verified": true, "bookings": 4}));
@@ -99,8 +86,7 @@ async fn the_newest_verified_backups_stay_and_nothing_else_is_touched() {
 #[tokio::test]
 async fn backups_of_a_clock_that_was_ahead_push_none_out() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     let folder = folder_of(0o700);
     let first = back_up(&database, 2, folder.path()).await;
     // By their names, they are newer than all that are made here. By one of them, that may be so.
@@ -161,10 +147,7 @@ async fn a_copy_that_does_not_verify_counts_as_no_backup() {
 
 #[tokio::test]
 async fn without_the_ledger_key_a_copy_counts_as_no_backup_and_pushes_none_out() {
-    let (database, other) = (
-        TestDatabase::new(Engine::Sqlite),
-        TestDatabase::new(Engine::Sqlite),
-    );
+    let [database, other] = [Engine::Sqlite; 2].map(TestDatabase::new);
     for database in [&database, &other] {
         Serving::start(database, &[]).await.stop().await;
     }
@@ -178,7 +161,7 @@ async fn without_the_ledger_key_a_copy_counts_as_no_backup_and_pushes_none_out()
     let kept = (sound.text("file"), ".db.unverified");
     set_aside(|| with_key(&none), (1, &["none.key is missing"]), kept).await;
     let left = names(folder.path());
-    let foreign = other.file().with_extension("db.key");
+    let foreign = other.key_file();
     let ran = with_key(&foreign).arg(folder.path()).run().await;
     ran.refused(5, &["wrong_ledger_key", "another key"]);
     assert_eq!(names(folder.path()), left);
@@ -191,10 +174,7 @@ async fn what_makes_no_sense_is_refused_and_leaves_nothing() {
     let folder = folder_of(0o700);
     let run = async |args: &str, to: Option<&Path>| {
         let line = database.command(args);
-        match to {
-            Some(to) => line.arg(to).run().await,
-            None => line.run().await,
-        }
+        to.into_iter().fold(line, CommandLine::arg).run().await
     };
     let none = folder.path().join("none");
     for args in ["backup --keep 1", "backup --every 1h"] {
@@ -210,12 +190,10 @@ async fn what_makes_no_sense_is_refused_and_leaves_nothing() {
         let ran = run(&line, Some(folder.path())).await;
         ran.refused(2, &["--keep", "a whole number from 1 to 1000, such as 14"]);
     }
-    run("backup --every 1y", Some(folder.path()))
-        .await
-        .refused(2, &["--every", "24h"]);
-    run("backup --every 1h --output csv", Some(folder.path()))
-        .await
-        .refused(2, &["--fields"]);
+    let often = run("backup --every 1y", Some(folder.path())).await;
+    often.refused(2, &["--every", "24h"]);
+    let rows = run("backup --every 1h --output csv", Some(folder.path())).await;
+    rows.refused(2, &["--fields"]);
     assert!(names(folder.path()).is_empty());
     // Two at once: the second one ends, and touches nothing of the first.
     let draft = "bookguard-20200101T000000.000Z.db.0123456789ab.part";
@@ -240,18 +218,14 @@ async fn what_makes_no_sense_is_refused_and_leaves_nothing() {
 #[tokio::test]
 async fn a_backup_that_is_killed_leaves_what_the_next_one_removes() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     for _ in 0..200 {
         acme.book().await;
     }
     let folder = folder_of(0o700);
     let drafts = || {
-        let names = names(folder.path());
-        names
-            .into_iter()
-            .filter(|name| name.ends_with(".part"))
-            .count()
+        let names = names(folder.path()).into_iter();
+        names.filter(|name| name.ends_with(".part")).count()
     };
     let mut killed = false;
     for _ in 0..50 {
@@ -273,8 +247,7 @@ async fn a_backup_that_is_killed_leaves_what_the_next_one_removes() {
 #[tokio::test]
 async fn a_backup_that_is_told_to_end_ends_and_leaves_no_draft() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     for _ in 0..200 {
         acme.book().await;
     }
@@ -302,8 +275,7 @@ async fn a_backup_that_is_told_to_end_ends_and_leaves_no_draft() {
 #[tokio::test]
 async fn backups_are_made_again_and_again_until_the_command_is_told_to_end() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     let folder = folder_of(0o700);
     let line = database.command("backup --every 1s --keep 2");
     let mut running = line.arg(folder.path()).start();

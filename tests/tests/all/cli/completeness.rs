@@ -52,7 +52,7 @@ impl Case<'_> {
             6,
             &["The packet is genuine, but the log", "verification_failed"],
         );
-        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let report = ran.printed();
         let checks = report["checks"].as_array().unwrap();
         let failed: Vec<&Value> = checks.iter().filter(|c| c["passed"] == false).collect();
         assert_eq!(failed.len(), 1, "{report}");
@@ -85,8 +85,7 @@ async fn packet(acme: &Partner, booking: &str) -> String {
 async fn a_packet_is_compared_with_the_log_of_the_server_and_of_a_mirror() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let server = Serving::start(&database, &["--dev"]).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = Serving::with_partner(&database, &["--dev"]).await;
         let booking = book(&acme).await;
         // More than one bundle, so that a tile is full.
         for _ in 0..260 {
@@ -206,7 +205,7 @@ async fn accounts(older: &str, newer: &Case<'_>, database: &TestDatabase) {
     // The holder of the key signs that the booking has fewer entries than it had.
     let key = match database.ledger_key() {
         Some(file) => file,
-        None => database.file().with_extension("db.key"),
+        None => database.key_file(),
     };
     let signer = LedgerKey::load(&key).unwrap().unwrap().signer().unwrap();
     let vkey = signer.verifier();
@@ -216,7 +215,7 @@ async fn accounts(older: &str, newer: &Case<'_>, database: &TestDatabase) {
     write("lie.note", &signer.sign(&lie.to_string()).unwrap());
     let lie = compared("newer.json", "lie.note").await;
     lie.ended(6, &["A and B contradict each other"]);
-    let found: Value = serde_json::from_str(&lie.stdout).unwrap();
+    let found = lie.printed();
     assert_eq!(found["verdict"], "contradiction");
     assert!(
         found.text("detail").contains("leaves out 1 entry"),
@@ -236,8 +235,7 @@ async fn accounts(older: &str, newer: &Case<'_>, database: &TestDatabase) {
 #[tokio::test]
 async fn two_histories_under_one_key_are_noticed() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &["--dev"]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &["--dev"]).await;
     // The operator will serve this copy as well, without the guard.
     let again = TestDatabase::new(Engine::Sqlite);
     let copied = database.command("backup").arg(again.file()).run().await;
@@ -250,7 +248,7 @@ async fn two_histories_under_one_key_are_noticed() {
         vkey: vkey.trim().to_owned(),
     };
     let key = again.folder().join("again.key");
-    std::fs::copy(database.file().with_extension("db.key"), &key).unwrap();
+    std::fs::copy(database.key_file(), &key).unwrap();
     let line = bookguard("serve --dev --listen 127.0.0.1:0 --db").arg(again.file());
     let other = Serving::of(line.arg("--ledger-key").arg(&key)).await;
     let beta = other.partner("Beta").await;
@@ -269,8 +267,7 @@ async fn two_histories_under_one_key_are_noticed() {
 #[tokio::test]
 async fn what_is_no_log_ends_with_a_sentence_and_in_time() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &["--dev"]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &["--dev"]).await;
     let booking = book(&acme).await;
     let vkey = server.caller().get("/v1/ledger/key").await.text();
     let case = Case {

@@ -191,7 +191,7 @@ async fn two_owners_witness_each_other() {
             let line = a.database.command(["ledger", "verify"]);
             let ran = line.arg("--witness-policy").arg(policy).run().await;
             assert_eq!(ran.code, Some(code), "{ran:?}");
-            let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+            let report = ran.printed();
             assert_eq!(report["witnessedEntries"].is_u64(), code == 0, "{report}");
         }
         assert_eq!(b.database.count("SELECT COUNT(*) FROM cosignature"), 1);
@@ -204,8 +204,7 @@ async fn two_owners_witness_each_other() {
 async fn a_witness_that_knows_more_than_the_log_is_an_alarm() {
     let a = Owner::new(Engine::Sqlite, "witness.example.com/a", None).await;
     a.knows(&a.log);
-    let server = Serving::start(&a.database, &["--dev"]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&a.database, &["--dev"]).await;
     acme.protect(&acme.book().await).await;
     let (file, kept) = (a.database.file(), a.place("kept.db"));
     a.database.command("backup").arg(&kept).run().await.json();
@@ -242,7 +241,7 @@ async fn a_witness_that_knows_more_than_the_log_is_an_alarm() {
 pub(super) async fn doctor_of_witnesses(database: &TestDatabase, policy: &Path) -> Value {
     let line = database.command("doctor --output json --witnesses");
     let ran = line.arg(policy).run().await;
-    let said: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let said = ran.printed();
     let mut checks = said.list("checks").iter();
     let found = checks.find(|one| one["check"] == "witnesses").unwrap();
     if found["state"] == "problem" {

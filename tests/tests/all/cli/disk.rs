@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use bookguard_tests::engine::{Engine, TestDatabase};
-use bookguard_tests::json::Members as _;
+use bookguard_tests::files::names;
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
@@ -80,8 +80,7 @@ async fn a_full_disk_stops_writes_with_a_sentence_and_harms_nothing() {
         return limited().await;
     };
     let database = disk.database();
-    let server = Serving::start(&database, &["--min-free-disk", "0"]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &["--min-free-disk", "0"]).await;
     let first = acme.book().await;
     let filler = disk.fill();
     // Writes that still fit into the write-ahead log succeed.
@@ -135,8 +134,7 @@ async fn a_move_to_a_full_disk_leaves_nothing_there_and_the_source_in_use() {
         return;
     };
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     for _ in 0..150 {
         acme.book().await;
     }
@@ -168,8 +166,7 @@ async fn a_backup_to_a_full_disk_leaves_nothing_there() {
         return;
     };
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     for _ in 0..150 {
         acme.book().await;
     }
@@ -182,9 +179,8 @@ async fn a_backup_to_a_full_disk_leaves_nothing_there() {
         };
         let ran = to.run().await;
         ran.refused(1, &["there is no room for", "of the disk are free"]);
-        let left = std::fs::read_dir(disk.folder.path()).unwrap();
-        let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
-        assert_eq!(left, ["ballast"], "{ran:?}");
+        let left = names(disk.folder.path());
+        assert_eq!(left, ["ballast".to_owned()].into(), "{ran:?}");
         // Neither a byte is free for the first attempts, nor enough for the others.
         filler.leave(100);
     }
@@ -214,17 +210,5 @@ async fn limited() {
 }
 
 async fn count(acme: &Partner) -> usize {
-    let mut count = 0;
-    let mut cursor = String::new();
-    loop {
-        let page = acme
-            .get(&format!("/v1/bookings?limit=100{cursor}"))
-            .await
-            .ok(200);
-        count += page.list("data").len();
-        match page["nextCursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => return count,
-        }
-    }
+    acme.rows("/v1/bookings?limit=100").await.len()
 }

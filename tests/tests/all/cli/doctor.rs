@@ -1,17 +1,15 @@
 //! `doctor`: each fault of an installation is found, alone and with its way out, and nothing is changed.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 
 use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
+use bookguard_tests::files::{allow, names};
 use bookguard_tests::forward_proxy::{ForwardProxy, Way};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
-use serde_json::Value;
 use tokio::net::TcpListener;
 
-use super::backup_folder::names;
 use Fault::{Damaged, Env, Flags, Gone, Line, Mode, Planted, Sql};
 
 /// A sound installation on a database file, whose server was stopped.
@@ -32,15 +30,14 @@ impl Installed {
             config,
             backups,
         };
-        it.chmod(&it.backups, 0o700);
+        allow(&it.backups, 0o700);
         it.write("");
         it
     }
 
     async fn soundly() -> Self {
         let it = Self::nowhere();
-        let server = Serving::start(&it.database, &[]).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = Serving::with_partner(&it.database, &[]).await;
         let made = it.database.command("backup --keep 1").arg(&it.backups);
         made.run().await.json();
         acme.protect(&acme.book().await).await;
@@ -80,11 +77,7 @@ impl Installed {
         let lines = lines.lines().filter(|line| line.contains(" = "));
         let lines: String = lines.map(|line| format!("{line}\n")).collect();
         fs::write(&self.config, text + &lines).unwrap();
-        self.chmod(&self.config, 0o600);
-    }
-
-    fn chmod(&self, file: &Path, mode: u32) {
-        fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
+        allow(&self.config, 0o600);
     }
 
     fn beside(&self, end: &str) -> PathBuf {
@@ -103,7 +96,7 @@ impl Installed {
 
 /// The checks that did not end well, each with its state.
 fn faults(ran: &Ran) -> Vec<(String, String)> {
-    let said: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|e| panic!("{e}: {ran:?}"));
+    let said = ran.printed();
     let mut faults = Vec::new();
     for one in said.list("checks") {
         let state = one.text("state");
@@ -139,7 +132,7 @@ async fn a_sound_installation_has_no_faults_and_is_left_as_it_is() {
     ]);
     // Beside a server, and with somebody to deliver to.
     let server = Serving::start(&installed.database, &[]).await;
-    let listen = server.url().strip_prefix("http://").unwrap().to_owned();
+    let listen = server.address().to_owned();
     let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let ran = installed.doctor().arg("--egress");
     let ran = ran.arg(receiver.local_addr().unwrap().to_string());
@@ -217,7 +210,7 @@ impl Fault {
             Line(line) => it.write(line),
             Gone(file) => fs::remove_file(at(file)).unwrap(),
             Damaged(file) => fs::write(at(file), "x").unwrap(),
-            Mode(file, mode) => it.chmod(&at(file), mode),
+            Mode(file, mode) => allow(&at(file), mode),
             Sql(sql) => it.database.tamper(sql),
             Flags(flags) => return it.doctor().args(flags),
             Env(name, value) => return it.doctor().env(name, value),
@@ -245,7 +238,7 @@ const FAULTS: [Found; 15] = [
         &[
             Planted("others may read a password", |it| {
                 it.write("webhook_proxy = \"http://u:hunter2@localhost:3128\"");
-                it.chmod(&it.config, 0o644);
+                allow(&it.config, 0o644);
             }),
             // Misspelt.
             Env("BOOKGUARD_TRUSTED_PROXY", "10.0.0.1"),
@@ -272,7 +265,7 @@ const FAULTS: [Found; 15] = [
             Planted("others may replace the file by a link", |it| {
                 let disk = it.database.folder().join("disk");
                 fs::create_dir(&disk).unwrap();
-                it.chmod(&disk, 0o777);
+                allow(&disk, 0o777);
                 fs::rename(it.database.file(), disk.join("b.db")).unwrap();
                 std::os::unix::fs::symlink("disk/b.db", it.database.file()).unwrap();
             }),

@@ -55,7 +55,7 @@ async fn every_way_is_noticed_by_what_the_documents_say() {
         .patiently()
         .run()
         .await;
-    let drilled: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let drilled = ran.printed();
     let ways = drilled["data"].as_array().unwrap();
     assert!(ways.len() >= 20, "{}", ways.len());
     for way in ways {
@@ -108,8 +108,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 async fn a_database_is_only_read_and_nothing_is_left_behind() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let server = Serving::start(&database, &["--dev"]).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = Serving::with_partner(&database, &["--dev"]).await;
         let booking = acme.book().await;
         acme.protect(&booking).await;
         server.stop().await;

@@ -33,8 +33,7 @@ impl PutBack {
     /// Such a database, after these files beside the key were lost.
     async fn without(lost: &[&str]) -> Self {
         let database = TestDatabase::new(Engine::Sqlite);
-        let server = Serving::start(&database, &[]).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = Serving::with_partner(&database, &[]).await;
         let organizer = json!({"organizer": {"id": "o", "name": CANARY}});
         let booking = acme
             .post("/v1/bookings", &samples::booking_with(organizer))

@@ -110,8 +110,7 @@ async fn mistakes(command: impl Fn(&str) -> CommandLine, booking: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn items_and_files_are_added_on_a_server_and_on_a_database_and_a_backup_holds_them() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     let booking = acme.book().await;
     story(|line| acme.command(line), &booking).await;
     mistakes(|line| acme.command(line), &booking).await;
@@ -137,7 +136,7 @@ async fn items_and_files_are_added_on_a_server_and_on_a_database_and_a_backup_ho
     mistakes(local, &other).await;
     database.verify(2).await;
 
-    let key = database.file().with_extension("db.key");
+    let key = database.key_file();
     let line = bookguard("serve --listen 127.0.0.1:0 --db").arg(&copy);
     let server = Serving::of(line.arg("--ledger-key").arg(&key)).await;
     let acme = acme.on(server.url());

@@ -13,8 +13,7 @@ use tempfile::TempDir;
 async fn events_are_listed_by_number_and_followed_through_a_restart_of_the_server() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let server = Serving::start(&database, &[]).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = Serving::with_partner(&database, &[]).await;
         let booking = acme.book().await;
         let mut tail = acme.command("webhook-events tail --after 0").start();
         let mut next = async |seq: u64, event_type: &str| {
@@ -57,7 +56,7 @@ async fn events_are_listed_by_number_and_followed_through_a_restart_of_the_serve
         let numbers = all.list("data").iter().map(|event| event.number("seq"));
         assert_eq!(numbers.collect::<Vec<_>>(), [2, 1]);
 
-        let address = server.url().strip_prefix("http://").unwrap().to_owned();
+        let address = server.address().to_owned();
         server.stop().await;
         let server = Serving::of(database.command(format!("serve --listen {address}"))).await;
         acme.book().await;
@@ -71,8 +70,7 @@ async fn events_are_listed_by_number_and_followed_through_a_restart_of_the_serve
 async fn events_are_posted_to_a_local_address_signed_and_kept() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let server = Serving::start(&database, &[]).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = Serving::with_partner(&database, &[]).await;
         let receiver = Receiver::start().await;
         receiver.answer_next([Answer::Status(200), Answer::Close]);
         let printed = acme.command("listen --print-secret").run().await;

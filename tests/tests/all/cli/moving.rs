@@ -1,13 +1,11 @@
 //! A database moved to another one: of the same engine, of the other, and back.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bookguard_core::guard;
 use bookguard_core::limits::FILE_PART_BYTES;
 use bookguard_core::store::Database;
-use bookguard_core::webhook::verify;
 use bookguard_test_postgres::Postgres;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{Engine, TestDatabase};
@@ -42,17 +40,19 @@ fn text(db: &Database) -> String {
     }
 }
 
-/// Returns the path of a database's ledger key.
-fn key(database: &TestDatabase) -> PathBuf {
-    let beside = || database.file().with_extension("db.key");
-    database.ledger_key().unwrap_or_else(beside)
+/// Records a booking on a server that ends again.
+async fn booked(database: &TestDatabase) -> (Partner, String) {
+    let (server, acme) = Serving::with_partner(database, &[]).await;
+    let id = acme.book().await;
+    server.stop().await;
+    (acme, id)
 }
 
 fn transfer(from: &TestDatabase, to: &TestDatabase) -> CommandLine {
     let (source, target) = (text(from.db()), text(to.db()));
     bookguard(format!("transfer --from {source} --to {target}"))
         .arg("--ledger-key")
-        .arg(key(from))
+        .arg(from.key_file())
 }
 
 fn reopen(from: &TestDatabase, to: &TestDatabase) -> CommandLine {
@@ -62,7 +62,7 @@ fn reopen(from: &TestDatabase, to: &TestDatabase) -> CommandLine {
 
 /// Copies the key, as the operator has to.
 fn take_key(from: &TestDatabase, to: &TestDatabase) {
-    std::fs::copy(key(from), key(to)).unwrap();
+    std::fs::copy(from.key_file(), to.key_file()).unwrap();
 }
 
 fn moved_away(reply: &Reply) {
@@ -76,8 +76,7 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
     on_every_route(async |engine, other| {
         let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
         let receiver = Receiver::start().await;
-        let server = Serving::start(&from, &["--dev"]).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = Serving::with_partner(&from, &["--dev"]).await;
         acme.endpoint(&receiver.url()).await;
         let once = async |caller: &Caller| {
             let booking = samples::booking();
@@ -107,15 +106,12 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
 
         let moved = transfer(&from, &to).run().await.json();
         moved["tables"].holds(json!({"booking": 2, "entry": 6}));
-        assert_eq!(
-            moved["treeSize"], 6,
-            "three facts, that two were told, and a map"
-        );
+        // Three facts, that two were told, and a map.
+        assert_eq!(moved["treeSize"], 6);
+        // In hex, as in receipts.
         let root = moved.text("rootHash");
-        assert!(
-            root.len() == 64 && root.bytes().all(|b| b.is_ascii_hexdigit()),
-            "hex, as in receipts: {root}"
-        );
+        let is_hex = root.bytes().all(|byte| byte.is_ascii_hexdigit());
+        assert!(root.len() == 64 && is_hex, "{root}");
         take_key(&from, &to);
         from.verify(2).await;
         to.verify(2).await;
@@ -127,9 +123,8 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
         let again = once(&acme.caller).await;
         assert_eq!((again.status, &again.body), (201, &first.body));
         assert_eq!(acme.events(&id).await, delivered);
-        let retried = acme.events(&waiting).await[0]["eventId"].clone();
-        let path = format!("/v1/webhook-events/{}/retry", retried.as_str().unwrap());
-        let outcome = acme.post_nothing(&path).await;
+        let retried = acme.events(&waiting).await.remove(0);
+        let outcome = acme.retry(&retried).await;
         match outcome.status {
             200 => assert_eq!(outcome.string("retryStatus"), "delivered"),
             // On a slow machine the next attempt may have come first.
@@ -138,9 +133,8 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
         let since = &receiver.received()[before..];
         assert!(!since.is_empty());
         for webhook in since {
-            assert_eq!(retried, webhook.string("eventId"));
-            let header = webhook.header("x-service-signature");
-            verify([&acme.secret()], header, &webhook.body).unwrap();
+            assert_eq!(retried["eventId"], webhook.string("eventId"));
+            assert_eq!(webhook.body_verifies(&acme.secret()), Ok(()));
         }
         acme.book().await;
         assert_eq!(acme.get("/v1/ledger/key").await.text(), vkey);
@@ -150,14 +144,11 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
 
         only_reads(&from, &acme, &id).await;
         // The new place has been written, so no flag reopens the old one.
-        let back = reopen(&from, &to).arg("--yes").arg("--risk-two-histories");
-        back.run()
-            .await
-            .refused(5, &["target_written", "two histories"]);
-        from.command("health")
-            .run()
-            .await
-            .refused(9, &["ledger_moved"]);
+        let back = reopen(&from, &to).args("--yes --risk-two-histories");
+        let ran = back.run().await;
+        ran.refused(5, &["target_written", "two histories"]);
+        let health = from.command("health").run().await;
+        health.refused(9, &["ledger_moved"]);
         assert_eq!(to.command("health").run().await.string("status"), "ok");
     })
     .await;
@@ -182,10 +173,7 @@ async fn only_reads(database: &TestDatabase, acme: &Partner, booking: &str) {
 async fn a_failed_move_can_be_undone_and_the_target_takes_no_writes() {
     on_every_route(async |engine, other| {
         let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
-        let server = Serving::start(&from, &[]).await;
-        let acme = server.partner("Acme").await;
-        let id = acme.book().await;
-        server.stop().await;
+        let (acme, id) = booked(&from).await;
         transfer(&from, &to).run().await.json();
         take_key(&from, &to);
         // A server in the new place that has had no request yet.
@@ -199,14 +187,9 @@ async fn a_failed_move_can_be_undone_and_the_target_takes_no_writes() {
         back.holds(json!({"closed": true, "takesWrites": true}));
         let caller = acme.at(there.url());
         moved_away(&caller.post("/v1/bookings", &samples::booking()).await);
-        assert_eq!(
-            caller.get(&format!("/v1/bookings/{id}")).await.ok(200)["bookingId"],
-            id
-        );
+        assert_eq!(acme.on(there.url()).booking(&id).await["bookingId"], id);
         let here = Serving::start(&from, &[]).await;
-        let caller = acme.at(here.url());
-        let booked = caller.post("/v1/bookings", &samples::booking()).await;
-        assert_eq!(booked.status, 201, "{}", booked.text());
+        acme.on(here.url()).book().await;
         for server in [here, there] {
             server.stop().await;
         }
@@ -220,10 +203,7 @@ async fn a_failed_move_can_be_undone_and_the_target_takes_no_writes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_is_not_undone_if_the_new_place_was_written_and_put_back() {
     let [from, to] = [Engine::Sqlite; 2].map(TestDatabase::new);
-    let server = Serving::start(&from, &[]).await;
-    let acme = server.partner("Acme").await;
-    acme.book().await;
-    server.stop().await;
+    let (acme, _) = booked(&from).await;
     transfer(&from, &to).run().await.json();
     take_key(&from, &to);
     let backup = to.folder().join("moved.db");
@@ -250,9 +230,7 @@ async fn a_move_is_not_undone_if_the_new_place_was_written_and_put_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_moved_is_not_backed_up_in_its_old_place() {
     let [from, to] = [Engine::Sqlite; 2].map(TestDatabase::new);
-    let server = Serving::start(&from, &[]).await;
-    server.partner("Acme").await.book().await;
-    server.stop().await;
+    booked(&from).await;
     transfer(&from, &to).run().await.json();
     take_key(&from, &to);
     let folder = tempfile::tempdir().unwrap();
@@ -289,25 +267,20 @@ async fn what_was_moved_is_not_backed_up_in_its_old_place() {
 async fn a_server_that_runs_meanwhile_loses_nothing_and_stops_writing() {
     on_every_route(async |engine, other| {
         let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
-        let server = Serving::start(&from, &[]).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = Serving::with_partner(&from, &[]).await;
         let made = Arc::new(AtomicUsize::new(0));
         let writers: Vec<_> = (0..4)
             .map(|_| tokio::spawn(write_until_refused(acme.caller.clone(), Arc::clone(&made))))
             .collect();
-        until("some bookings", async || {
-            (made.load(Ordering::Acquire) > 50).then_some(())
-        })
-        .await;
+        let enough = async || (made.load(Ordering::Acquire) > 50).then_some(());
+        until("some bookings", enough).await;
         let moved = transfer(&from, &to).run().await.json();
         for writer in writers {
             moved_away(&writer.await.unwrap());
         }
         let made = made.load(Ordering::Acquire);
-        assert_eq!(
-            moved["tables"]["booking"], made,
-            "what was answered, and no more"
-        );
+        // What was answered, and no more.
+        assert_eq!(moved["tables"]["booking"], made);
         acme.get("/v1/bookings").await.ok(200);
         moved_away(&acme.get("/v1/health").await);
         let said = server.stop().await;
@@ -347,10 +320,7 @@ fn filler(engine: Engine) -> &'static str {
 async fn a_move_that_is_killed_at_any_moment_is_simply_begun_again() {
     on_every_route(async |engine, other| {
         let from = TestDatabase::new(engine);
-        let server = Serving::start(&from, &[]).await;
-        let acme = server.partner("Acme").await;
-        acme.book().await;
-        server.stop().await;
+        booked(&from).await;
         from.tamper(filler(engine));
         let first = TestDatabase::new(other);
         let whole = transfer(&from, &first).run().await.json();
@@ -393,10 +363,8 @@ async fn a_move_that_is_killed_at_any_moment_is_simply_begun_again() {
         take_key(&from, &to);
         to.tamper("DELETE FROM answer");
         to.verify(1).await;
-        from.command("health")
-            .run()
-            .await
-            .refused(9, &["ledger_moved"]);
+        let health = from.command("health").run().await;
+        health.refused(9, &["ledger_moved"]);
     })
     .await;
 }
@@ -413,12 +381,9 @@ fn place(database: &TestDatabase) -> String {
 async fn no_command_begins_a_ledger_where_a_move_was_killed_before_its_end() {
     on_every_route(async |engine, other| {
         let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
-        let server = Serving::start(&from, &[]).await;
-        server.partner("Acme").await.book().await;
-        server.stop().await;
+        booked(&from).await;
         take_key(&from, &to);
-        let server = Serving::start(&to, &[]).await;
-        server.stop().await;
+        Serving::start(&to, &[]).await.stop().await;
         // What is left of a move between the commit that marks the source and the one that brings everything.
         let mut tables = to.tables();
         tables.retain(|table| table != "head");
@@ -454,39 +419,30 @@ async fn no_command_begins_a_ledger_where_a_move_was_killed_before_its_end() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
     on_every_route(async |engine, other| {
-        let (from, to, third) = (
-            TestDatabase::new(engine),
-            TestDatabase::new(other),
-            TestDatabase::new(other),
-        );
+        let from = TestDatabase::new(engine);
+        let [to, third] = [other; 2].map(TestDatabase::new);
         for database in [&from, &third] {
-            let server = Serving::start(database, &[]).await;
-            server.stop().await;
+            Serving::start(database, &[]).await.stop().await;
         }
         let ran = transfer(&from, &third).run().await;
-        ran.refused(
-            5,
-            &[
-                "target_not_empty",
-                "it holds the ledger",
-                "Nothing was moved",
-            ],
-        );
+        let words = [
+            "target_not_empty",
+            "it holds the ledger",
+            "Nothing was moved",
+        ];
+        ran.refused(5, &words);
         let ran = transfer(&from, &from).run().await;
         ran.refused(5, &["same_database"]);
         let (source, target) = (text(from.db()), text(to.db()));
-        let line = |key: PathBuf| {
-            bookguard(format!("transfer --from {source} --to {target}"))
-                .arg("--ledger-key")
-                .arg(key)
-                .run()
-        };
-        line(key(&third))
-            .await
-            .refused(5, &["wrong_ledger_key", "--ledger-key"]);
-        line(from.folder().join("none"))
-            .await
-            .refused(1, &["is missing", "--ledger-key"]);
+        let missing = from.folder().join("none");
+        for (key, code, words) in [
+            (third.key_file(), 5, "wrong_ledger_key"),
+            (missing, 1, "is missing"),
+        ] {
+            let line = bookguard(format!("transfer --from {source} --to {target}"));
+            let ran = line.arg("--ledger-key").arg(key).run().await;
+            ran.refused(code, &[words, "--ledger-key"]);
+        }
         let nowhere = from.folder().join("nowhere.db");
         let ran = bookguard(format!("transfer --to {target} --from")).arg(&nowhere);
         ran.run().await.refused(1, &["there is no database at"]);
@@ -499,13 +455,11 @@ async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
         // None of these refusals changed anything.
         transfer(&from, &to).run().await.json();
         let away = TestDatabase::new(other);
-        transfer(&from, &away)
-            .run()
-            .await
-            .refused(5, &["ledger_moved", "--reopen"]);
+        let ran = transfer(&from, &away).run().await;
+        ran.refused(5, &["ledger_moved", "--reopen"]);
         // The database can be moved on from its new place. Addresses with passwords come from the environment.
         take_key(&from, &to);
-        let line = bookguard("transfer --ledger-key").arg(key(&to));
+        let line = bookguard("transfer --ledger-key").arg(to.key_file());
         let line = line.env("BOOKGUARD_TRANSFER_FROM", text(to.db()));
         let line = line.env("BOOKGUARD_TRANSFER_TO", text(away.db()));
         line.run().await.json();
@@ -519,8 +473,7 @@ async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
 async fn files_move_with_their_bookings() {
     on_every_route(async |engine, other| {
         let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
-        let server = Serving::start(&from, &[]).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = Serving::with_partner(&from, &[]).await;
         let items = format!("/v1/bookings/{}/evidence/items", acme.book().await);
         // More parts than are read and written at a time, which are 32.
         let bytes = 32 * FILE_PART_BYTES + 1;

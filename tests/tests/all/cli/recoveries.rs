@@ -15,8 +15,7 @@ const EVENTS: usize = RECOVERED + 12;
 async fn a_recovery_is_counted_begun_waited_for_and_shown() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let server = Serving::start(&database, &["--dev"]).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = Serving::with_partner(&database, &["--dev"]).await;
         let bookings = (0..10).map(|_| {
             let acme = acme.clone();
             async move {

@@ -6,14 +6,13 @@ use bookguard_core::guard::Guard;
 use bookguard_core::ledger::Tree;
 use bookguard_core::ledger::rollback::PublishedHead;
 use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
+use bookguard_tests::files::names;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Serving, bookguard};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
-
-use super::backup_folder::names;
 
 /// A database with a backup of two bookings, a copy of the guard of that moment, and further bookings that came later.
 struct Backed {
@@ -32,8 +31,7 @@ fn lost(done: &Value) -> (u64, u64) {
 impl Backed {
     async fn up(later: usize) -> (Self, Serving, Partner) {
         let database = TestDatabase::new(Engine::Sqlite);
-        let server = Serving::start(&database, &[]).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = Serving::with_partner(&database, &[]).await;
         for _ in 0..2 {
             acme.protect(&acme.book().await).await;
         }
@@ -87,7 +85,7 @@ impl Backed {
 
     /// The number of bookings in a database file of this ledger, which must be sound.
     async fn bookings(&self, file: &Path) -> u64 {
-        let key = self.database.file().with_extension("db.key");
+        let key = self.database.key_file();
         let line = bookguard("ledger verify --backup --ledger-key").arg(key);
         let report = line.arg("--db").arg(file).run().await.json();
         assert_eq!(report["verified"], true, "{report}");
@@ -434,7 +432,7 @@ async fn the_guard_is_told_that_nobody_knows_of_a_loss_only_once_the_backup_is_t
     let (backed, server, _) = Backed::up(0).await;
     server.stop().await;
     let folder = backed.database.folder();
-    let key = backed.database.file().with_extension("db.key");
+    let key = backed.database.key_file();
     // The name that the database would get is longer than a name can be.
     let long = folder.join("b".repeat(228));
     std::fs::copy(backed.database.file(), &long).unwrap();
@@ -649,7 +647,7 @@ async fn what_is_not_a_whole_backup_of_this_ledger_is_not_restored() {
         .unwrap();
     let file = backed.database.file();
     let before = (std::fs::read(file).unwrap(), names(&folder));
-    let foreign_key = other.file().with_extension("db.key");
+    let foreign_key = other.key_file();
     let flags = |flags: &[&Path]| {
         let line = bookguard("restore --db").arg(file);
         flags.iter().fold(line, |line, flag| line.arg(*flag))

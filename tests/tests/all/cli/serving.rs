@@ -1,13 +1,16 @@
 //! A `serve` that cannot serve: one plain sentence, an exit code, and nothing damaged.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
+use bookguard_tests::files::names;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Ran, Serving, alarms, bookguard, program};
 use bookguard_tests::samples;
+use bookguard_tests::waiting::until;
 use rusqlite::Connection;
+use serde_json::Value;
 use tempfile::TempDir;
 
 fn serve(db: &Path) -> CommandLine {
@@ -35,11 +38,10 @@ async fn refuses(line: CommandLine, words: &[&str]) -> Ran {
 
 /// Reads every file of a folder except locks and SQLite's shared memory, which hold no data.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let files = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
-    let files = files.map(|file| (file.file_name().into_string().unwrap(), file.path()));
-    files
-        .filter(|(name, _)| !name.ends_with(".lock") && !name.ends_with("-shm"))
-        .map(|(name, path)| (name, std::fs::read(path).unwrap()))
+    let names = names(folder).into_iter();
+    names
+        .filter(|name| !name.ends_with(".lock") && !name.ends_with("-shm"))
+        .map(|name| (name.clone(), std::fs::read(folder.join(&name)).unwrap()))
         .filter(|(name, bytes)| !name.ends_with("-wal") || !bytes.is_empty())
         .collect()
 }
@@ -55,8 +57,7 @@ async fn a_build_without_traces_does_not_pretend_to_send_them() {
 /// Returns a database that holds a booking and was closed cleanly.
 async fn used() -> TestDatabase {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     acme.book().await;
     let (code, said) = server.terminate().await;
     assert_eq!((code, alarms(&said)), (Some(0), Vec::new()));
@@ -65,8 +66,7 @@ async fn used() -> TestDatabase {
 
 /// Asserts that the command serves, and that the booking is still there.
 async fn serves(line: CommandLine, db: &Path) {
-    let (code, said) = Serving::of(line).await.terminate().await;
-    assert_eq!(code, Some(0), "{said}");
+    Serving::of(line).await.stop().await;
     let report = bookguard("ledger verify --db").arg(db).run().await.json();
     assert_eq!(report["bookings"], 1);
 }
@@ -75,14 +75,11 @@ async fn serves(line: CommandLine, db: &Path) {
 async fn on_a_port_that_is_taken() {
     let database = used().await;
     let server = Serving::start(&database, &[]).await;
-    let address = server.url().strip_prefix("http://").unwrap().to_owned();
+    let address = server.address();
     let other = database.folder().join("other.db");
     let line = bookguard(format!("serve --listen {address} --db")).arg(&other);
-    refuses(
-        line,
-        &[&address, "in use by another program", "another port"],
-    )
-    .await;
+    let words = [address, "in use by another program", "another port"];
+    refuses(line, &words).await;
     assert!(!other.exists(), "no database was made for nothing");
     server.caller().get("/v1/health").await.ok(200);
 }
@@ -108,11 +105,8 @@ async fn on_a_database_another_server_uses() {
     let (folder, db) = (database.folder(), database.file());
     let server = Serving::start(&database, &[]).await;
     let before = files(folder);
-    refuses(
-        serve(db),
-        &["another server is using", "bookguard.db", "stop it first"],
-    )
-    .await;
+    let words = ["another server is using", "bookguard.db", "stop it first"];
+    refuses(serve(db), &words).await;
     assert_eq!(files(folder), before);
     server.caller().get("/v1/health").await.ok(200);
     // A killed server holds no lock any more.
@@ -165,11 +159,7 @@ async fn on_a_database_of_another_program() {
 async fn on_a_database_newer_than_the_program() {
     let database = used().await;
     let (folder, db) = (database.folder(), database.file());
-    let store = Connection::open(db).unwrap();
-    store
-        .execute("INSERT INTO schema_version (version) VALUES (99)", [])
-        .unwrap();
-    drop(store);
+    database.tamper("INSERT INTO schema_version (version) VALUES (99)");
     let before = files(folder);
     refuses(serve(db), &["bookguard.db", "newer", "99"]).await;
     let reading = bookguard("bookings list --db").arg(db);
@@ -185,11 +175,8 @@ async fn without_the_ledger_s_key_or_with_another_s() {
     let own = std::fs::read_to_string(&key).unwrap();
     std::fs::remove_file(&key).unwrap();
     let before = files(folder);
-    refuses(
-        serve(db),
-        &["bookguard.db.key is missing", "restore", "--ledger-key"],
-    )
-    .await;
+    let words = ["bookguard.db.key is missing", "restore", "--ledger-key"];
+    refuses(serve(db), &words).await;
     assert!(files(folder) == before, "and no new key was made");
 
     let other = used().await;
@@ -203,28 +190,18 @@ async fn without_the_ledger_s_key_or_with_another_s() {
         &own[..own.len() - 8],
     ] {
         std::fs::write(&key, nonsense).unwrap();
-        refuses(
-            serve(db),
-            &["bookguard.db.key is not a ledger key", "Restore"],
-        )
-        .await;
+        let words = ["bookguard.db.key is not a ledger key", "Restore"];
+        refuses(serve(db), &words).await;
     }
     std::fs::remove_file(&key).unwrap();
     assert!(files(folder) == before);
 
     let elsewhere = folder.join("safe");
     std::fs::write(&elsewhere, &own).unwrap();
-    serves(
-        serve(db).arg("--ledger-key").arg(&elsewhere),
-        &db_with_key(db, &key, &own),
-    )
-    .await;
-}
-
-/// Writes the key back beside the database for the check that follows, and returns the database's path.
-fn db_with_key(db: &Path, key: &Path, own: &str) -> PathBuf {
-    std::fs::write(key, own).unwrap();
-    db.to_owned()
+    let server = Serving::of(serve(db).arg("--ledger-key").arg(&elsewhere)).await;
+    server.stop().await;
+    std::fs::write(&key, &own).unwrap();
+    database.verify(1).await;
 }
 
 #[tokio::test]
@@ -241,15 +218,24 @@ async fn in_a_folder_that_is_not_there() {
 
 #[cfg(unix)]
 pub(crate) mod permissions {
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::os::unix::fs::MetadataExt as _;
+    use std::path::PathBuf;
+
+    use bookguard_tests::files::allow;
 
     use super::*;
 
     /// The user that root switches to, because root ignores permissions.
     const NOBODY: u32 = 65_534;
 
-    fn allow(path: &Path, mode: u32) {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    /// A folder that every user can reach, and one in it with these permissions.
+    fn folders(mode: u32) -> (TempDir, PathBuf) {
+        let top = TempDir::new().unwrap();
+        allow(top.path(), 0o755);
+        let folder = top.path().join("data");
+        std::fs::create_dir(&folder).unwrap();
+        allow(&folder, mode);
+        (top, folder)
     }
 
     /// Returns the command run as a user that file permissions apply to.
@@ -274,40 +260,26 @@ pub(crate) mod permissions {
 
     #[tokio::test]
     async fn in_a_folder_that_may_not_be_written() {
-        let top = TempDir::new().unwrap();
-        allow(top.path(), 0o755);
-        let folder = top.path().join("data");
-        std::fs::create_dir(&folder).unwrap();
-        allow(&folder, 0o555);
+        let (top, folder) = folders(0o555);
         let db = folder.join("bookguard.db");
-        refuses(
-            unprivileged(serve(&db), top.path()),
-            &["data", "this user may not write", "permissions"],
-        )
-        .await;
+        let words = ["data", "this user may not write", "permissions"];
+        refuses(unprivileged(serve(&db), top.path()), &words).await;
         assert_eq!(files(&folder), BTreeMap::new());
     }
 
     #[tokio::test]
     async fn on_a_file_that_may_not_be_written() {
         let used = used().await;
-        let top = TempDir::new().unwrap();
-        allow(top.path(), 0o755);
-        let folder = top.path().join("data");
-        std::fs::create_dir(&folder).unwrap();
+        // The folder accepts new files; only the database itself is read-only.
+        let (top, folder) = folders(0o777);
         for (name, bytes) in files(used.folder()) {
             std::fs::write(folder.join(&name), bytes).unwrap();
             allow(&folder.join(&name), 0o444);
         }
-        // The folder accepts new files; only the database itself is read-only.
-        allow(&folder, 0o777);
         let before = files(&folder);
         let db = folder.join("bookguard.db");
-        refuses(
-            unprivileged(serve(&db), top.path()),
-            &["bookguard.db", "cannot be written", "permissions"],
-        )
-        .await;
+        let words = ["bookguard.db", "cannot be written", "permissions"];
+        refuses(unprivileged(serve(&db), top.path()), &words).await;
         assert!(files(&folder) == before);
         allow(&folder, 0o555);
         refuses(unprivileged(serve(&db), top.path()), &["data"]).await;
@@ -321,10 +293,7 @@ pub(crate) mod permissions {
     #[tokio::test]
     async fn a_command_in_a_folder_that_may_not_be_looked_into() {
         let used = used().await;
-        let top = TempDir::new().unwrap();
-        allow(top.path(), 0o755);
-        let folder = top.path().join("data");
-        std::fs::create_dir(&folder).unwrap();
+        let (top, folder) = folders(0o755);
         let db = folder.join("bookguard.db");
         std::fs::copy(used.file(), &db).unwrap();
         let list = |db: &Path| unprivileged(bookguard("partners list --db").arg(db), top.path());
@@ -339,24 +308,15 @@ pub(crate) mod permissions {
     #[tokio::test]
     async fn with_a_key_that_may_not_be_read() {
         let used = used().await;
-        let top = TempDir::new().unwrap();
-        allow(top.path(), 0o755);
-        let folder = top.path().join("data");
-        std::fs::create_dir(&folder).unwrap();
-        allow(&folder, 0o777);
+        let (top, folder) = folders(0o777);
         for (name, bytes) in files(used.folder()) {
             std::fs::write(folder.join(&name), bytes).unwrap();
-            allow(
-                &folder.join(&name),
-                if name.ends_with(".key") { 0o000 } else { 0o666 },
-            );
+            let mode = if name.ends_with(".key") { 0o000 } else { 0o666 };
+            allow(&folder.join(&name), mode);
         }
-        let db = folder.join("bookguard.db");
-        refuses(
-            unprivileged(serve(&db), top.path()),
-            &["bookguard.db.key cannot be read"],
-        )
-        .await;
+        let line = serve(&folder.join("bookguard.db"));
+        let words = ["bookguard.db.key cannot be read"];
+        refuses(unprivileged(line, top.path()), &words).await;
     }
 }
 
@@ -371,23 +331,16 @@ async fn settings_come_from_flags_then_the_environment_then_the_file() {
         .env("BOOKGUARD_CONFIG", "bookguard.toml");
     let with_env = line.clone().env("BOOKGUARD_DB", "from-env.db");
     let server = Serving::of(with_env.env("BOOKGUARD_TRUSTED_PROXY", "10.0.0.1")).await;
-    let refused = server
-        .caller()
-        .post("/v1/partners/register", &samples::partner("A"))
-        .await;
+    let (caller, partner) = (server.caller(), samples::partner("A"));
+    let refused = caller.post("/v1/partners/register", &partner).await;
     assert_eq!(refused.code(), "registration_closed");
     let log = server.stop().await;
-    assert!(
-        log.contains("did you mean BOOKGUARD_TRUSTED_PROXIES?"),
-        "{log}"
-    );
+    let said = "did you mean BOOKGUARD_TRUSTED_PROXIES?";
+    assert!(log.contains(said), "{log}");
     assert!(at("from-env.db").exists() && !at("from-file.db").exists());
-    let flags = line
-        .clone()
-        .env("BOOKGUARD_DB", "from-env.db")
-        .arg("--db")
-        .arg("from-flag.db");
-    assert_eq!(Serving::of(flags).await.terminate().await.0, Some(0));
+    let flags = line.clone().env("BOOKGUARD_DB", "from-env.db");
+    let server = Serving::of(flags.args("--db from-flag.db")).await;
+    server.stop().await;
     assert!(at("from-flag.db").exists());
     for (text, words) in [
         ("lisen = \"x\"\n", &["bookguard.toml, line 1", "lisen"][..]),
@@ -396,11 +349,7 @@ async fn settings_come_from_flags_then_the_environment_then_the_file() {
         ("= \n", &["bookguard.toml, line 1"]),
     ] {
         config(text);
-        let ran = line.clone().run().await;
-        ran.ended(2, &[]);
-        for word in words {
-            assert!(ran.stderr.contains(word), "{word} in {ran:?}");
-        }
+        line.clone().run().await.ended(2, words);
     }
 }
 
@@ -408,24 +357,20 @@ async fn settings_come_from_flags_then_the_environment_then_the_file() {
 async fn a_server_told_to_end_finishes_what_it_was_asked() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let server = Serving::start(&database, &[]).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = Serving::with_partner(&database, &[]).await;
         let mut clients = tokio::task::JoinSet::new();
         for _ in 0..8 {
             let caller = acme.caller.clone();
             clients.spawn(async move {
-                let mut answered = Vec::new();
+                let mut answered = 0;
                 loop {
-                    let request = caller
-                        .request("POST", "/v1/bookings")
-                        .header("content-type", "application/json");
-                    let sent = caller
-                        .try_send(request.body(samples::booking().to_string()))
-                        .await;
-                    match sent {
+                    let request = caller.request("POST", "/v1/bookings");
+                    let request = request.header("content-type", "application/json");
+                    let request = request.body(samples::booking().to_string());
+                    match caller.try_send(request).await {
                         Ok(reply) => {
-                            assert_eq!(reply.status, 201, "{}", reply.text());
-                            answered.push(reply.string("bookingId"));
+                            reply.ok(201);
+                            answered += 1;
                         }
                         // Requests that reached the server were answered; only new connections are turned away.
                         Err(error) => return (answered, error.is_connect() || error.is_request()),
@@ -433,7 +378,7 @@ async fn a_server_told_to_end_finishes_what_it_was_asked() {
                 }
             });
         }
-        bookguard_tests::waiting::until("some bookings", async || {
+        until("some bookings", async || {
             let page = acme.get("/v1/bookings?limit=100").await.ok(200);
             (page.list("data").len() > 20).then_some(())
         })
@@ -447,11 +392,11 @@ async fn a_server_told_to_end_finishes_what_it_was_asked() {
         assert_eq!(said.lines().count(), expected + 2, "{said}");
         let mut answered = 0;
         for (bookings, turned_away) in clients.join_all().await {
-            answered += bookings.len();
+            answered += bookings;
             assert!(turned_away);
         }
         let report = database.command("ledger verify").run().await.json();
-        assert!(report.number("bookings") >= answered as u64);
+        assert!(report.number("bookings") >= answered);
         // Closed cleanly: no write-ahead log is left.
         assert!(!database.folder().join("bookguard.db-wal").exists());
     })
@@ -486,40 +431,23 @@ async fn a_server_to_look_at_has_bookings_of_every_kind_in_a_ledger_that_verifie
     let server = Serving::of(demo()).await;
     let asked = async |line: &str| bookguard(line).arg("--db").arg(&db).run().await.json();
     let bookings = asked("bookings list --limit 100").await;
-    let statuses = bookings
-        .list("data")
-        .iter()
-        .map(|booking| booking.text("status"));
-    let mut counts = BTreeMap::new();
-    statuses.for_each(|status| *counts.entry(status).or_insert(0) += 1);
-    assert_eq!(counts.values().sum::<i32>(), 64, "{counts:?}");
-    assert_eq!(counts.len(), 3, "{counts:?}");
+    let of = |row: &Value| row.text("status").to_owned();
+    let statuses: Vec<_> = bookings.list("data").iter().map(of).collect();
+    assert_eq!(statuses.len(), 64);
+    assert_eq!(BTreeSet::from_iter(statuses).len(), 3);
     let partners = asked("partners list").await;
-    let statuses = partners
-        .list("data")
-        .iter()
-        .map(|partner| partner.text("status"));
-    assert_eq!(
-        statuses.collect::<Vec<_>>(),
-        ["pending", "active", "active"]
-    );
+    let statuses: Vec<_> = partners.list("data").iter().map(of).collect();
+    assert_eq!(statuses, ["pending", "active", "active"]);
     let endpoints = asked("webhook-endpoints list --status suspended").await;
     assert_eq!(endpoints.list("data").len(), 1);
-    demo()
-        .run()
-        .await
-        .refused(2, &["exists; --demo makes a new database"]);
+    let again = demo().run().await;
+    again.refused(2, &["exists; --demo makes a new database"]);
     let log = server.stop().await;
-    let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
-    assert!(
-        log.contains("is suspended") && log.lines().all(is_json),
-        "{log}"
-    );
+    let is_json = |line: &str| serde_json::from_str::<Value>(line).is_ok();
+    let are_lines = log.lines().all(is_json);
+    assert!(log.contains("is suspended") && are_lines, "{log}");
     let verified = bookguard("ledger verify --db").arg(&db).run().await;
     verified.ended(0, &[]);
-    assert!(
-        !files(folder.path())
-            .keys()
-            .any(|name| name.starts_with("real"))
-    );
+    let names = names(folder.path());
+    assert!(!names.iter().any(|name| name.starts_with("real")));
 }

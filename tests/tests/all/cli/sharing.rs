@@ -28,8 +28,7 @@ async fn visit(anybody: &Caller, link: &str) -> u16 {
 #[tokio::test]
 async fn a_link_is_made_listed_and_revoked_and_its_token_is_kept_nowhere() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     let booking = acme.book().await;
     let run = |line: String| acme.command(line).run();
     let made = run(format!(

@@ -11,13 +11,8 @@ use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
 use tokio::net::unix::pipe;
 
-async fn said(server: &Serving, what: &str) {
-    server.until_said(what).await;
-}
-
 fn address(server: &Serving) -> SocketAddr {
-    let address = server.url().strip_prefix("http://").unwrap();
-    address.parse().unwrap()
+    server.address().parse().unwrap()
 }
 
 /// Registers a partner as `client`, as a proxy on this machine would forward it, and returns the status.
@@ -45,13 +40,13 @@ async fn sighup_reloads_the_trusted_proxies_and_ends_nothing() {
     assert_eq!(register(&server, "203.0.113.2").await, 429);
     std::fs::write(&file, "trusted_proxies = [\"127.0.0.1\"]\n").unwrap();
     server.signal("HUP").await;
-    said(&server, "the configuration was reloaded").await;
+    server.until_said("the configuration was reloaded").await;
     assert_eq!(register(&server, "203.0.113.2").await, 201);
     assert_eq!(register(&server, "203.0.113.2").await, 429);
     // Invalid settings change nothing.
     std::fs::write(&file, "trusted_proxies = [\"nginx\"]\n").unwrap();
     server.signal("HUP").await;
-    said(&server, "not reloaded").await;
+    server.until_said("not reloaded").await;
     assert!(server.stderr().contains("nginx"), "{}", server.stderr());
     assert_eq!(register(&server, "203.0.113.3").await, 201);
     server.stop().await;
@@ -74,7 +69,9 @@ async fn sighup_reloads_the_rate_limits_and_a_bad_file_keeps_them() {
     assert_eq!(register(&server, "").await, 429);
     configure("registrations_per_minute = 0\nrate_limit_per_second = 5\nrate_limit_burst = 50\n");
     server.signal("HUP").await;
-    said(&server, "registrations_per_minute, trusted_proxies").await;
+    server
+        .until_said("registrations_per_minute, trusted_proxies")
+        .await;
     for _ in 0..3 {
         assert_eq!(register(&server, "").await, 201);
     }
@@ -91,7 +88,7 @@ async fn sighup_reloads_the_rate_limits_and_a_bad_file_keeps_them() {
     ] {
         configure(text);
         server.signal("HUP").await;
-        said(&server, why).await;
+        server.until_said(why).await;
         assert_eq!(policy().await.as_deref(), Some("\"partner\";q=50;w=10"));
         assert_eq!(register(&server, "").await, 201);
     }
@@ -117,45 +114,38 @@ async fn sighup_while_a_server_starts_reloads_once_it_has_and_does_not_end_it() 
     std::fs::rename(&changed, &file).unwrap();
     drop(read);
     assert!(server.line().await.starts_with("listening on "));
-    while !server
-        .complaint()
-        .await
-        .contains("the configuration was reloaded")
-    {}
+    let reloaded = "the configuration was reloaded";
+    while !server.complaint().await.contains(reloaded) {}
     assert_eq!(server.terminate().await, Some(0));
 }
 
 /// Asks for a path on this connection; returns the status, the error's code, and whether the connection ends.
 async fn ask(raw: &mut Raw, path: &str) -> (u16, String, bool) {
-    raw.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n"))
-        .await;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+    raw.send(request).await;
     let reply = raw.reply(false).await;
     let code = reply.json()["code"].as_str().unwrap_or_default().to_owned();
-    (
-        reply.status,
-        code,
-        reply.header("connection") == Some("close"),
-    )
+    let ends = reply.header("connection") == Some("close");
+    (reply.status, code, ends)
 }
 
 async fn healthcheck(server: &Serving) -> Ran {
-    bookguard(["healthcheck", "--url", server.url()])
-        .run()
-        .await
+    let line = bookguard(["healthcheck", "--url", server.url()]);
+    line.run().await
 }
 
 #[tokio::test]
 async fn a_server_told_to_end_is_not_ready_serves_on_and_then_ends() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &["--shutdown-delay-seconds", "300"]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) =
+        Serving::with_partner(&database, &["--shutdown-delay-seconds", "300"]).await;
     let mut idle = Raw::connect(address(&server)).await;
     for path in ["/livez", "/readyz", "/v1/health"] {
         assert_eq!(ask(&mut idle, path).await, (200, String::new(), false));
     }
     healthcheck(&server).await.said(&["\"ready\""]);
     server.signal("TERM").await;
-    said(&server, "not ready from now on").await;
+    server.until_said("not ready from now on").await;
     // Each answer is the last one of its connection, also of one that was opened before.
     let expected = [
         ("/readyz", 503, "shutting_down"),
@@ -176,8 +166,7 @@ async fn a_server_told_to_end_is_not_ready_serves_on_and_then_ends() {
     assert_eq!(code, Some(0), "{said}");
     assert!(!said.contains("cut off"), "{said}");
     assert!(idle.closed().await);
-    let report = database.command("ledger verify").run().await.json();
-    assert_eq!(report["bookings"], 1);
+    database.verify(1).await;
 }
 
 #[tokio::test]
@@ -241,8 +230,7 @@ async fn a_health_check_asks_the_server_of_the_settings_and_waits_three_seconds(
 #[tokio::test]
 async fn a_server_told_to_end_a_second_time_waits_for_nobody() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     acme.book().await;
     // The server would wait for this request, which never completes.
     let mut slow = Raw::connect(address(&server)).await;
@@ -261,23 +249,18 @@ async fn a_server_told_to_end_a_second_time_waits_for_nobody() {
     let told = Instant::now();
     let (code, said) = server.terminate().await;
     // A single signal would have left it waiting for ten seconds.
-    assert!(
-        told.elapsed() < Duration::from_secs(7),
-        "{:?}",
-        told.elapsed()
-    );
+    let took = told.elapsed();
+    assert!(took < Duration::from_secs(7), "{took:?}");
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("told to end again: requests"), "{said}");
     assert!(!database.folder().join("bookguard.db-wal").exists());
-    let report = database.command("ledger verify").run().await.json();
-    assert_eq!(report["bookings"], 1);
+    database.verify(1).await;
 }
 
 #[tokio::test]
 async fn an_export_that_ends_early_leaves_nothing_and_replaces_what_a_killed_one_left() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     for _ in 0..200 {
         acme.book().await;
     }
@@ -308,14 +291,10 @@ async fn an_export_that_ends_early_leaves_nothing_and_replaces_what_a_killed_one
 #[tokio::test]
 async fn an_archive_that_ends_early_leaves_nothing_and_replaces_what_a_killed_one_left() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &[]).await;
     let booking = acme.book().await;
     let folder = database.folder();
-    let (archive, part) = (
-        folder.join("all.zip"),
-        folder.join("all.zip.bookguard-part"),
-    );
+    let [archive, part] = ["all.zip", "all.zip.bookguard-part"].map(|name| folder.join(name));
     let line = || {
         let line = acme.command(format!("evidence archive {booking} --out"));
         line.arg(&archive)

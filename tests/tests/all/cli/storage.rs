@@ -10,7 +10,6 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Serving, alarms};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
 use serde_json::json;
 use tokio::time::sleep;
@@ -35,13 +34,6 @@ async fn health_now(caller: &Caller) -> String {
 async fn health(caller: &Caller, expected: &str) {
     until(expected, async || {
         (health_now(caller).await == expected).then_some(())
-    })
-    .await;
-}
-
-async fn told(server: &Serving, words: &str) {
-    until(words, async || {
-        server.stderr().contains(words).then_some(())
     })
     .await;
 }
@@ -85,7 +77,7 @@ async fn health_reports_an_unwritable_log_without_writes_and_its_recovery() {
         // The repair is noticed even if nobody writes.
         health(&acme.caller, "ok").await;
         acme.book().await;
-        told(&server, "writes work again after").await;
+        server.until_said("writes work again after").await;
         let said = server.stop().await;
         assert_eq!(count(&said, "writes fail"), 1, "{said}");
         assert!(said.contains("20 batches with 20 requests"), "{said}");
@@ -120,7 +112,8 @@ async fn an_unwritable_database_file_is_reported_and_its_log_is_truncated_afterw
         (bytes() <= 16 << 20).then_some(())
     })
     .await;
-    told(&server, "is brought into the database file again").await;
+    let again = "is brought into the database file again";
+    server.until_said(again).await;
     let said = server.stop().await;
     let begun = "cannot be brought into the database file";
     assert_eq!(count(&said, begun), 1, "{said}");
@@ -223,8 +216,7 @@ async fn stopping_on_a_full_disk_is_prompt_and_pending_deliveries_go_out_later()
 async fn below_the_minimum_of_free_disk_only_existing_bookings_are_served() {
     let database = TestDatabase::new(Engine::Sqlite);
     let receiver = Receiver::start().await;
-    let server = Serving::start(&database, &["--dev"]).await;
-    let acme = server.partner("Acme").await;
+    let (server, acme) = Serving::with_partner(&database, &["--dev"]).await;
     acme.endpoint(&receiver.url()).await;
     let (first, second) = (acme.book().await, acme.book().await);
     let post = async |caller: &Caller| {
@@ -237,19 +229,17 @@ async fn below_the_minimum_of_free_disk_only_existing_bookings_are_served() {
 
     // More than any disk has free.
     let server = Serving::start(&database, &["--dev", "--min-free-disk", "1048576TiB"]).await;
-    let caller = acme.at(server.url());
-    let acme = Partner { caller, ..acme };
+    let acme = acme.on(server.url());
     let open = server.caller();
     let other = json!({"url": format!("{}/other", receiver.url())});
+    let other_partner = samples::partner("B");
     for refused in [
         acme.post("/v1/bookings", &samples::booking()).await,
         acme.put("/v1/policies/late", &samples::policy(5_000)).await,
-        open.post("/v1/partners/register", &samples::partner("B"))
-            .await,
+        open.post("/v1/partners/register", &other_partner).await,
         acme.post("/v1/webhook-endpoints", &other).await,
     ] {
-        let told = (refused.status, refused.code());
-        assert_eq!(told, (503, "storage_low".to_owned()), "{}", refused.text());
+        refused.refused(503, "storage_low");
         assert!(refused.header("retry-after").is_some());
     }
     assert_eq!(post(&acme.caller).await.ok(201), made, "answered before");
@@ -267,23 +257,18 @@ async fn below_the_minimum_of_free_disk_only_existing_bookings_are_served() {
 
 #[cfg(unix)]
 mod owners {
-    use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
 
+    use bookguard_tests::files::{allow, mode, names};
     use bookguard_tests::program::bookguard;
 
     use super::*;
 
-    fn allow(path: &Path, mode: u32) {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    }
-
     /// Returns the files that others than their owner may access.
     fn open_files(folder: &Path) -> Vec<String> {
-        let files = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
-        let open = files.filter(|file| file.metadata().unwrap().permissions().mode() & 0o177 != 0);
-        open.map(|file| file.file_name().into_string().unwrap())
-            .collect()
+        let mut names = Vec::from_iter(names(folder));
+        names.retain(|name| mode(&folder.join(name)) & 0o177 != 0);
+        names
     }
 
     #[tokio::test]
@@ -293,31 +278,29 @@ mod owners {
         let server = Serving::of(serve(&database).with_umask("000")).await;
         let acme = server.partner("Acme").await;
         acme.book().await;
-        let files = std::fs::read_dir(folder).unwrap().count();
+        let files = names(folder).len();
         assert_eq!(files, 6, "database, log, index, lock, key, guard");
-        assert_eq!(open_files(folder), Vec::<String>::new());
+        assert_eq!(open_files(folder), [""; 0]);
         let copy = folder.join("copy.db");
         let backup = database.command("backup").arg(&copy).with_umask("000");
         assert_eq!(backup.run().await.code, Some(0));
-        assert_eq!(open_files(folder), Vec::<String>::new());
+        assert_eq!(open_files(folder), [""; 0]);
         let (ended, said) = server.terminate().await;
         assert_eq!((ended, alarms(&said).len()), (Some(0), 1), "{said}");
 
         let target = tempfile::tempdir().unwrap();
-        let moved = bookguard("transfer --from")
-            .arg(database.file())
-            .arg("--to");
+        let moved = bookguard("transfer --from").arg(database.file());
+        let moved = moved.arg("--to");
         let moved = moved.arg(target.path().join("new.db")).with_umask("000");
         assert_eq!(moved.run().await.code, Some(0));
-        assert_eq!(open_files(target.path()), Vec::<String>::new());
+        assert_eq!(open_files(target.path()), [""; 0]);
     }
 
     #[tokio::test]
     async fn what_others_can_read_already_is_named_at_the_start() {
         let database = TestDatabase::new(Engine::Sqlite);
         let folder = database.file().parent().unwrap();
-        let server = Serving::of(serve(&database)).await;
-        server.stop().await;
+        Serving::of(serve(&database)).await.stop().await;
         allow(database.file(), 0o644);
         allow(folder, 0o777);
         let server = Serving::of(serve(&database)).await;
@@ -341,12 +324,9 @@ mod owners {
         std::fs::create_dir(&folder).unwrap();
         let copy = folder.join("copy.db");
         let key = top.path().join("bookguard.key");
-        assert_eq!(
-            database.command("backup").arg(&copy).run().await.code,
-            Some(0)
-        );
+        database.command("backup").arg(&copy).run().await.json();
         server.stop().await;
-        std::fs::copy(database.file().with_extension("db.key"), &key).unwrap();
+        std::fs::copy(database.key_file(), &key).unwrap();
         for file in [&copy, &key] {
             allow(file, 0o444);
         }
@@ -356,7 +336,7 @@ mod owners {
         let verify = crate::cli::serving::permissions::unprivileged(verify, top.path());
         let report = verify.run().await.json();
         report.holds(json!({"verified": true, "bookings": 1}));
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        assert_eq!(names(&folder).len(), 1);
         allow(&folder, 0o755);
     }
 }

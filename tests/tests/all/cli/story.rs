@@ -194,7 +194,7 @@ async fn evidence(target: &Target<'_>, id: &str, folder: &Path) {
     let tampered = packet.stdout.replacen("1250.5", "1250.6", 1);
     let refused = verify_packet(folder, "tampered.json", &tampered, "@log.vkey").await;
     refused.ended(6, &["(verification_failed)"]);
-    let report: Value = serde_json::from_str(&refused.stdout).unwrap();
+    let report = refused.printed();
     assert_eq!(report["verified"], false);
     // What is not a key says nothing of the packet.
     let no_key = verify_packet(folder, "packet.json", &packet.stdout, "log.vkey").await;
@@ -424,7 +424,7 @@ async fn a_database_touched_by_hand_is_found_out() {
         database.tamper("UPDATE booking SET body = replace(body, '1250.5', '1250.6')");
         let found = target.run("ledger verify").await;
         found.ended(6, &["(verification_failed)"]);
-        let report: Value = serde_json::from_str(&found.stdout).unwrap();
+        let report = found.printed();
         assert_eq!(report["verified"], false);
         assert!(report["findings"].to_string().contains(&id), "{report}");
     })

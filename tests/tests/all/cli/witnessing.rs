@@ -536,7 +536,7 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
         let old = "enough of its witnesses have cosigned within 7d";
         let ran = look().await;
         ran.ended(6, &[old]);
-        let looked: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let looked = ran.printed();
         assert_eq!(looked["size"], 30);
     }
     // Whoever knows that nobody cosigns it while it rests allows more time; but tomorrow is not yet.
@@ -750,8 +750,7 @@ async fn what_is_not_the_log_is_not_followed() {
 async fn a_running_service_is_mirrored() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let server = Serving::start(&database, &["--dev"]).await;
-        let acme = server.partner("Acme").await;
+        let (server, acme) = Serving::with_partner(&database, &["--dev"]).await;
         let vkey = server.caller().get("/v1/ledger/key").await.text();
         let key = vkey.trim();
         let copy = database.folder().join("mirror");
