@@ -1,13 +1,15 @@
 //! Exit codes: each one is caused; the error and its code are on standard error, and nothing is on standard output.
 
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
+use bookguard_tests::files::names;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 
-const REGISTER: &str = "partners register --name A --business-type b --contact-email a@example.com";
+pub(super) const REGISTER: &str =
+    "partners register --name A --business-type b --contact-email a@example.com";
 
 /// Runs the command twice, with output for people and for programs, and asserts its exit code and error code.
 async fn refused(line: CommandLine, exit: i32, code: &str) -> Ran {
@@ -46,10 +48,8 @@ async fn a_command_line_that_cannot_be_read_is_refused_in_the_form_that_it_asks_
             assert_eq!(error.is_ok(), is_json, "{ran:?}");
             if let Ok(error) = error {
                 assert_eq!(error["code"], "usage");
-                assert!(
-                    error.text("message").contains("Usage: bookguard"),
-                    "{error}"
-                );
+                let message = error.text("message");
+                assert!(message.contains("Usage: bookguard"), "{error}");
             }
         }
     }
@@ -64,8 +64,7 @@ async fn on_a_database() {
         let on = |line: &str| database.command(line);
         let missing = refused(on("bookings list"), 1, "unexpected").await;
         missing.ended(1, &["there is no ", "database at"]);
-        let made = std::fs::read_dir(database.folder()).unwrap().count();
-        assert_eq!(made, 0, "and none was made");
+        assert!(names(database.folder()).is_empty(), "and none was made");
 
         let registered = on(REGISTER).run().await;
         registered.ended(0, &["began the ledger of"]);
@@ -232,12 +231,8 @@ async fn a_command_of_many_requests_waits_for_its_turn() {
             acme.book().await;
         }
         let archive = database.folder().join("acme.tar");
-        let ran = acme
-            .command("partners export --out")
-            .arg(&archive)
-            .run()
-            .await;
-        assert_eq!(ran.json()["bookings"], 3, "{ran:?}");
+        let export = acme.command("partners export --out").arg(&archive);
+        assert_eq!(export.run().await.json()["bookings"], 3);
         server.stop().await;
     })
     .await;

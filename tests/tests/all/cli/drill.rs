@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
+use bookguard_tests::files::names;
+use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{Serving, bookguard};
 use serde_json::Value;
 
@@ -31,19 +33,19 @@ fn table(drilled: &Value) -> String {
         "| what is done | with | {heads} |\n|---|---|{}\n",
         "---|".repeat(COLUMNS.len())
     );
-    for row in drilled["data"].as_array().unwrap() {
-        let noticed = row["noticedBy"].as_array().unwrap();
+    for row in drilled.list("data") {
+        let noticed = row.list("noticedBy");
         let cells = COLUMNS.map(|column| match noticed.iter().any(|it| it == column) {
             true => "yes",
             false => "–",
         });
-        let with = match row["by"].as_str().unwrap() {
+        let with = match row.text("by") {
             "disk" => "disk",
             "key" => "key",
             "disk_and_key" => "disk, key",
             _ => "neither",
         };
-        let what = row["what"].as_str().unwrap();
+        let what = row.text("what");
         table += &format!("| {what} | {with} | {} |\n", cells.join(" | "));
     }
     table
@@ -51,31 +53,21 @@ fn table(drilled: &Value) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_way_is_noticed_by_what_the_documents_say() {
-    let ran = bookguard("drill --demo --output json")
-        .patiently()
-        .run()
-        .await;
+    let line = bookguard("drill --demo --output json").patiently();
+    let ran = line.run().await;
     let drilled = ran.printed();
-    let ways = drilled["data"].as_array().unwrap();
+    let ways = drilled.list("data");
     assert!(ways.len() >= 20, "{}", ways.len());
     for way in ways {
         assert_eq!(way["noticedBy"], way["expected"], "{way:#}");
         // Whoever notices says why.
         let why = way["why"].as_object().unwrap();
-        assert!(
-            why.values().all(|why| why.as_str().unwrap().len() > 9),
-            "{way:#}"
-        );
-        assert_eq!(
-            why.len(),
-            way["noticedBy"].as_array().unwrap().len(),
-            "{way:#}"
-        );
+        let is_said = |why: &Value| why.as_str().unwrap().len() > 9;
+        assert!(why.values().all(is_said), "{way:#}");
+        assert_eq!(why.len(), way.list("noticedBy").len(), "{way:#}");
     }
-    assert_eq!(
-        (ran.code, &drilled["asExpected"]),
-        (Some(0), &Value::Bool(true))
-    );
+    assert_eq!(drilled["asExpected"], true);
+    assert_eq!(ran.code, Some(0));
     let (page, told) = (page(), fs::read_to_string(page()).unwrap());
     let (before, rest) = told.split_once(BEGIN).expect("the page has the table");
     let (shown, after) = rest.split_once(END).expect("the table ends");
@@ -89,9 +81,7 @@ async fn every_way_is_noticed_by_what_the_documents_say() {
 
 /// Every file of a folder, with its bytes.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let files = fs::read_dir(folder)
-        .unwrap()
-        .map(|file| file.unwrap().path());
+    let files = names(folder).into_iter().map(|name| folder.join(name));
     // Readers of a database leave files beside it that hold nothing of it.
     let holds = |file: &PathBuf| {
         let name = file.to_string_lossy();
@@ -119,34 +109,25 @@ async fn a_database_is_only_read_and_nothing_is_left_behind() {
             let line = database.command(format!("drill --output json {rest}"));
             line.env("TMPDIR", scratch.path()).patiently()
         };
-        let drilled = drill("--way entry-signed --way left-out --way unseen")
-            .run()
-            .await;
-        assert_eq!(drilled.code, Some(0), "{drilled:?}");
-        let ways = drilled.json();
-        assert_eq!(ways["data"].as_array().unwrap().len(), 3, "{ways:#}");
+        let line = drill("--way entry-signed --way left-out --way unseen");
+        let ways = line.run().await.json();
+        assert_eq!(ways.list("data").len(), 3, "{ways:#}");
         if engine == Engine::Sqlite {
-            assert!(
-                files(database.folder()) == before,
-                "the database's folder changed"
-            );
+            let is_same = files(database.folder()) == before;
+            assert!(is_same, "the database's folder changed");
         }
-        assert_eq!(
-            database.command("ledger checkpoint").run().await.stdout,
-            head
-        );
+        let checkpoint = database.command("ledger checkpoint").run().await;
+        assert_eq!(checkpoint.stdout, head);
         database.verify(1).await;
-        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+        assert!(names(scratch.path()).is_empty());
 
         // What is damaged before proves nothing afterwards.
         database.tamper("UPDATE booking SET event_ms = 7");
         let damaged = drill("--way bit").run().await;
         damaged.refused(6, &["does not verify before anything is done", "event_ms"]);
-        drill("--way bits")
-            .run()
-            .await
-            .refused(2, &["no way", "entry-signed"]);
-        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+        let unknown = drill("--way bits").run().await;
+        unknown.refused(2, &["no way", "entry-signed"]);
+        assert!(names(scratch.path()).is_empty());
     })
     .await;
 }
@@ -159,5 +140,5 @@ async fn a_drill_needs_the_database_itself_and_its_key() {
     there.refused(2, &["works only on the database itself"]);
     let nothing = line("drill --db none.db").run().await;
     nothing.refused(2, &["there is no database at none.db", "--demo"]);
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert!(names(folder.path()).is_empty());
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bookguard_tests::engine::{Engine, TestDatabase};
+use bookguard_tests::files::holds;
 use bookguard_tests::program::Serving;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
@@ -19,10 +20,7 @@ struct PutBack {
 }
 
 fn is_in(file: &Path) -> bool {
-    let bytes = std::fs::read(file).unwrap_or_default();
-    bytes
-        .windows(CANARY.len())
-        .any(|part| part == CANARY.as_bytes())
+    holds(&std::fs::read(file).unwrap_or_default(), CANARY)
 }
 
 impl PutBack {
@@ -35,33 +33,21 @@ impl PutBack {
         let database = TestDatabase::new(Engine::Sqlite);
         let (server, acme) = Serving::with_partner(&database, &[]).await;
         let organizer = json!({"organizer": {"id": "o", "name": CANARY}});
-        let booking = acme
-            .post("/v1/bookings", &samples::booking_with(organizer))
-            .await;
-        let booking = booking.string("bookingId");
+        let booking = acme.book_with(organizer).await;
         let backup = database.folder().join("before.db");
-        database
-            .command("backup")
-            .arg(&backup)
-            .run()
-            .await
-            .ended(0, &[]);
+        let made = database.command("backup").arg(&backup).run().await;
+        made.ended(0, &[]);
         let asked = json!({"party": "organizer", "legalBasis": "objection"});
-        acme.post(&format!("/v1/bookings/{booking}/erasures"), &asked)
-            .await
-            .ok(200);
+        let path = format!("/v1/bookings/{booking}/erasures");
+        acme.post(&path, &asked).await.ok(200);
         server.stop().await;
         assert!(!is_in(database.file()) && is_in(&backup));
         for end in lost {
             let file = database.file().with_extension(format!("db.key.{end}"));
             std::fs::remove_file(file).unwrap();
         }
-        database
-            .command("restore")
-            .arg(&backup)
-            .run()
-            .await
-            .ended(0, &[]);
+        let restored = database.command("restore").arg(&backup).run().await;
+        restored.ended(0, &[]);
         assert!(is_in(database.file()));
         Self {
             database,
@@ -72,6 +58,12 @@ impl PutBack {
 
     fn beside(&self, end: &str) -> PathBuf {
         self.database.file().with_extension(format!("db.key.{end}"))
+    }
+
+    /// Accepts the loss, which erases the values again.
+    async fn is_accepted(&self) {
+        let line = self.database.command("ledger accept-rollback --yes");
+        line.run().await.ended(0, &["1 erasures"]);
     }
 
     /// Requires that the canary is gone, and everything else there.
@@ -93,35 +85,20 @@ async fn a_restored_database_serves_nothing_until_the_loss_is_accepted_and_the_v
     let server = Serving::start(&back.database, &[]).await;
     let acme = back.acme.on(server.url());
     let path = format!("/v1/bookings/{}", back.booking);
-    for path in [
-        path.clone(),
-        format!("{path}/evidence"),
-        "/v1/bookings".to_owned(),
-    ] {
-        let refused = acme.get(&path).await;
-        refused
-            .refused(503, "erasures_pending")
-            .says(&["accept-rollback"]);
+    for path in [&*path, &format!("{path}/evidence"), "/v1/bookings"] {
+        let refused = acme.get(path).await;
+        refused.refused(503, "erasures_pending");
+        refused.says(&["accept-rollback"]);
         assert!(!refused.text().contains(CANARY));
     }
     assert!(!server.stop().await.contains(CANARY));
-    let local = back
-        .database
-        .command(["bookings", "get", &back.booking])
-        .run()
-        .await;
-    assert!(
-        local.stderr.contains("erasures_pending") && !local.stdout.contains(CANARY),
-        "{local:?}"
-    );
-    let accepted = back
-        .database
-        .command("ledger accept-rollback --yes")
-        .run()
-        .await;
-    accepted.ended(0, &["1 erasures"]);
-    back.is_erased(Serving::start(&back.database, &[]).await)
-        .await;
+    let local = back.database.command(["bookings", "get", &back.booking]);
+    let local = local.run().await;
+    assert!(local.stderr.contains("erasures_pending"), "{local:?}");
+    assert!(!local.stdout.contains(CANARY), "{local:?}");
+    back.is_accepted().await;
+    let server = Serving::start(&back.database, &[]).await;
+    back.is_erased(server).await;
 }
 
 #[tokio::test]
@@ -142,13 +119,11 @@ async fn without_the_guard_the_list_alone_shows_the_loss_and_nothing_is_written_
     checked.ended(0, &[]);
     let server = Serving::start(&back.database, &[]).await;
     let acme = back.acme.on(server.url());
-    acme.post("/v1/bookings", &samples::booking())
-        .await
-        .refused(503, "erasures_pending");
+    let refused = acme.post("/v1/bookings", &samples::booking()).await;
+    refused.refused(503, "erasures_pending");
     assert_eq!(entries(), before);
     assert!(!back.beside("seen").exists(), "nothing was published");
-    let accepted = back.database.command("ledger accept-rollback --yes").run();
-    accepted.await.ended(0, &["1 erasures"]);
+    back.is_accepted().await;
     // The server notices by itself.
     until("the server to go on", async || {
         (acme.get("/v1/bookings").await.status == 200).then_some(())
@@ -157,8 +132,7 @@ async fn without_the_guard_the_list_alone_shows_the_loss_and_nothing_is_written_
     back.is_erased(server).await;
     // A list that was lost is made again from the ledger.
     std::fs::remove_file(back.beside("erased")).unwrap();
-    let server = Serving::start(&back.database, &[]).await;
-    server.stop().await;
+    Serving::start(&back.database, &[]).await.stop().await;
     let list = std::fs::read_to_string(back.beside("erased")).unwrap();
     assert_eq!(list.lines().count(), 1, "{list}");
 }
@@ -174,9 +148,8 @@ async fn a_list_that_was_lost_is_made_again_from_the_database_that_is_replaced()
         let refused = acme.get(&format!("/v1/bookings/{}", back.booking)).await;
         refused.refused(503, "erasures_pending");
         server.stop().await;
-        let line = back.database.command("ledger accept-rollback --yes");
-        line.run().await.ended(0, &["1 erasures"]);
-        back.is_erased(Serving::start(&back.database, &[]).await)
-            .await;
+        back.is_accepted().await;
+        let server = Serving::start(&back.database, &[]).await;
+        back.is_erased(server).await;
     }
 }

@@ -1,13 +1,16 @@
 //! The output: tables for people, the interface's JSON for programs, and a quiet end if the reader goes away.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
+use bookguard_tests::files::names;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{bookguard, program};
 use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 use tempfile::TempDir;
+
+use super::codes::REGISTER;
 
 #[tokio::test]
 async fn tables_are_for_people_and_steer_no_terminal() {
@@ -104,8 +107,7 @@ async fn every_command_has_a_manual_page() {
 async fn a_reader_that_goes_away_ends_a_command_quietly() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let register = "partners register --name A --business-type b --contact-email a@example.com";
-        database.command(register).run().await.json();
+        database.command(REGISTER).run().await.json();
         for line in ["openapi", "completions zsh", "--help", "demo"] {
             let line = bookguard(line).in_folder(database.folder());
             line.run_unread().await.said(&[]);
@@ -153,8 +155,7 @@ async fn a_demo_of_which_only_the_beginning_is_read_raises_no_alarm() {
     assert!(ran.stdout.starts_with(b"Bookguard from end to end"));
     let said = std::fs::read_to_string(folder.path().join("said")).unwrap();
     assert_eq!(said, "");
-    let left = std::fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(left, 1, "only what it said");
+    assert_eq!(names(folder.path()), ["said".to_owned()].into());
 }
 
 #[tokio::test]
@@ -191,23 +192,17 @@ async fn the_demo_tells_the_whole_story_and_leaves_only_the_evidence() {
         "Every step succeeded",
         "bookguard serve",
     ]);
-    let inside = |path: &Path| -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(path).unwrap();
-        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-        paths.sort();
-        paths
-    };
-    assert_eq!(inside(folder.path()), Vec::<PathBuf>::new());
-    let [kept] = &inside(temporary.path())[..] else {
-        panic!("{:?}", inside(temporary.path()));
-    };
-    let names = [
+    assert!(names(folder.path()).is_empty());
+    let mut left = names(temporary.path());
+    let kept = temporary.path().join(left.pop_first().unwrap());
+    assert!(left.is_empty(), "{left:?}");
+    let made = [
         "evidence.html",
         "evidence.pdf",
         "ledger.vkey",
         "packet.json",
     ];
-    assert_eq!(inside(kept), names.map(|name| kept.join(name)));
+    assert_eq!(names(&kept), made.map(str::to_owned).into());
     let key = format!("@{}", kept.join("ledger.vkey").display());
     let packet = kept.join("packet.json");
     let check = bookguard("evidence verify").args([packet.to_str().unwrap(), "--key", &key]);
@@ -244,18 +239,12 @@ async fn a_document_goes_where_its_name_leads() {
     page(pipe.clone()).run().await.json();
     assert_eq!(reader.await.unwrap(), made);
     assert!(!pipe.metadata().unwrap().is_file());
-    let mut left: Vec<_> = (std::fs::read_dir(folder.path()).unwrap())
-        .map(|file| file.unwrap().file_name())
-        .collect();
-    left.sort();
-    assert_eq!(
-        left,
-        [
-            "link.html",
-            "packet.json",
-            "page.html",
-            "pipe",
-            "target.html"
-        ]
-    );
+    let left = [
+        "link.html",
+        "packet.json",
+        "page.html",
+        "pipe",
+        "target.html",
+    ];
+    assert_eq!(names(folder.path()), left.map(str::to_owned).into());
 }

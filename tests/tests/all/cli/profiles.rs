@@ -1,9 +1,9 @@
 //! Servers and keys that a person notes once.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::files::mode;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, bookguard};
 use bookguard_tests::test_server::TestServer;
@@ -39,7 +39,7 @@ async fn a_server_and_its_key_are_noted_once() {
             ("default", acme.id.as_str(), &json!(true))
         );
         let file = Path::new(noted.text("file"));
-        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(mode(file), 0o600);
         // The key can stay in another program.
         let kept = home.join("kept");
         std::fs::write(&kept, format!("{}\n", other.key)).unwrap();

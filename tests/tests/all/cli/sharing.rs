@@ -2,6 +2,7 @@
 
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{Engine, TestDatabase};
+use bookguard_tests::files::{holds, names};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::Serving;
 use serde_json::json;
@@ -48,10 +49,8 @@ async fn a_link_is_made_listed_and_revoked_and_its_token_is_kept_nowhere() {
     // A fault that is logged.
     database.tamper("ALTER TABLE share RENAME TO gone");
     let request = anybody.request("GET", &link);
-    let refused = anybody
-        .send(request.header("accept", "application/json"))
-        .await;
-    refused.refused(503, "unavailable");
+    let refused = anybody.send(request.header("accept", "application/json"));
+    refused.await.refused(503, "unavailable");
     database.tamper("ALTER TABLE gone RENAME TO share");
     let id = made.text("shareId");
     let revoked = run(format!("evidence unshare {booking} {id}")).await.json();
@@ -59,29 +58,20 @@ async fn a_link_is_made_listed_and_revoked_and_its_token_is_kept_nowhere() {
     assert_eq!(visit(&anybody, &link).await, 404);
     let wrong = run(format!("evidence share {booking} --withhold name")).await;
     wrong.ended(5, &["(not_allowed)"]);
-    let folder = database.folder().to_owned();
+    let folder = database.folder();
     let copy = folder.join("copy.db");
     let backup = format!("backup {}", copy.display());
     database.command(backup).run().await.ended(0, &[]);
     let log = server.stop().await;
-    assert!(
-        log.contains("a read failed") && !log.contains(token),
-        "{log}"
-    );
+    assert!(log.contains("a read failed") && !log.contains(token));
     let mut looked_at = 0;
-    for file in std::fs::read_dir(&folder).unwrap() {
-        let path = file.unwrap().path();
-        let Ok(bytes) = std::fs::read(&path) else {
+    for name in names(folder) {
+        let Ok(bytes) = std::fs::read(folder.join(&name)) else {
             continue;
         };
-        let found = bytes
-            .windows(token.len())
-            .any(|part| part == token.as_bytes());
-        assert!(!found, "{}", path.display());
-        looked_at += usize::from(bytes.windows(id.len()).any(|part| part == id.as_bytes()));
+        assert!(!holds(&bytes, token), "{name}");
+        looked_at += usize::from(holds(&bytes, id));
     }
-    assert!(
-        looked_at >= 2,
-        "the share itself is in the database and its copy"
-    );
+    // The share itself is in the database and its copy.
+    assert!(looked_at >= 2, "{looked_at}");
 }

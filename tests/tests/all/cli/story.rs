@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
+use bookguard_tests::files::names;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
@@ -160,8 +161,7 @@ async fn policies_are_checked_and_the_library_is_shown_with_nothing_at_hand() {
     }
     let schema = run("policies schema", "").await;
     assert_eq!(schema.stdout, bookguard_core::policy::SCHEMA);
-    let made = std::fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(made, 0, "no database was made");
+    assert!(names(folder.path()).is_empty(), "no database was made");
 }
 
 /// The same JSON under the same idempotency key makes one booking.
