@@ -10,7 +10,6 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::{Ran, Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -22,7 +21,16 @@ struct Case<'f> {
     vkey: String,
 }
 
-impl Case<'_> {
+impl<'f> Case<'f> {
+    /// The packet of a booking as it is now, in the folder of its database.
+    async fn of(acme: &Partner, booking: &str, database: &'f TestDatabase) -> Self {
+        Self {
+            folder: database.folder(),
+            packet: acme.packet(booking).await.text(),
+            vkey: acme.get("/v1/ledger/key").await.text().trim().to_owned(),
+        }
+    }
+
     /// Compares the packet with the log at this place.
     async fn with(&self, log: &str) -> Ran {
         let name = "packet.json";
@@ -33,12 +41,10 @@ impl Case<'_> {
 
     /// The packet verifies, and the log says this about it.
     async fn says(&self, log: &str, expected: Value, words: &[&str]) {
-        let ran = self.with(log).await;
-        ran.ended(0, &[]);
-        let report = ran.json();
+        let report = self.with(log).await.json();
         assert_eq!(report["verified"], true);
         report["log"].holds(expected);
-        let check = report["checks"].as_array().unwrap().last().unwrap().clone();
+        let check = report.list("checks").last().unwrap();
         check.holds(json!({"name": "log", "passed": true}));
         for word in words {
             assert!(check.text("detail").contains(word), "{word:?} in {check}");
@@ -48,37 +54,19 @@ impl Case<'_> {
     /// The packet is genuine, but this log does not confirm it.
     async fn denied(&self, log: &str, words: &[&str]) {
         let ran = self.with(log).await;
-        ran.ended(
-            6,
-            &["The packet is genuine, but the log", "verification_failed"],
-        );
+        let said = ["The packet is genuine, but the log", "verification_failed"];
+        ran.ended(6, &said);
         let report = ran.printed();
-        let checks = report["checks"].as_array().unwrap();
-        let failed: Vec<&Value> = checks.iter().filter(|c| c["passed"] == false).collect();
+        assert_eq!(report["verified"], false);
+        let checks = report.list("checks").iter();
+        let failed: Vec<_> = checks.filter(|check| check["passed"] == false).collect();
         assert_eq!(failed.len(), 1, "{report}");
-        assert_eq!(
-            (&failed[0]["name"], &report["verified"]),
-            (&json!("log"), &json!(false))
-        );
+        assert_eq!(failed[0]["name"], "log");
         for word in words {
-            assert!(
-                failed[0].text("detail").contains(word),
-                "{word:?} in {report}"
-            );
+            let detail = failed[0].text("detail");
+            assert!(detail.contains(word), "{word:?} in {detail}");
         }
     }
-}
-
-async fn book(acme: &Partner) -> String {
-    let made = acme.post("/v1/bookings", &samples::booking()).await;
-    made.ok(201).text("bookingId").to_owned()
-}
-
-async fn packet(acme: &Partner, booking: &str) -> String {
-    let path = format!("/v1/bookings/{booking}/evidence");
-    let reply = acme.caller.get(&path).await;
-    reply.ok(200);
-    reply.text()
 }
 
 #[tokio::test]
@@ -86,31 +74,22 @@ async fn a_packet_is_compared_with_the_log_of_the_server_and_of_a_mirror() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let (server, acme) = Serving::with_partner(&database, &["--dev"]).await;
-        let booking = book(&acme).await;
+        let booking = acme.book().await;
         // More than one bundle, so that a tile is full.
         for _ in 0..260 {
-            book(&acme).await;
+            acme.book().await;
         }
-        let vkey = server.caller().get("/v1/ledger/key").await.text();
-        let case = Case {
-            folder: database.folder(),
-            packet: packet(&acme, &booking).await,
-            vkey: vkey.trim().to_owned(),
-        };
+        let case = Case::of(&acme, &booking, &database).await;
         let shown = case.packet.matches("\"leaf\":").count();
         let whole =
             json!({"complete": true, "entries": shown, "leftOut": 0, "later": 0, "missing": []});
         let url = server.url().to_owned();
         let ledger = format!("{url}/v1/ledger/");
         for place in [&url, &ledger] {
-            case.says(
-                place,
-                whole.clone(),
-                &["Complete: ", "holds no others of this booking"],
-            )
-            .await;
+            let words = ["Complete: ", "holds no others of this booking"];
+            case.says(place, whole.clone(), &words).await;
         }
-        let mirror = Mirror::download(&server.caller(), &vkey).await;
+        let mirror = Mirror::download(&acme, &case.vkey).await;
         let folder = database.folder().join("mirror");
         mirror.save(&folder);
         mirror.save(&database.folder().join("nested/v1/ledger"));
@@ -121,16 +100,11 @@ async fn a_packet_is_compared_with_the_log_of_the_server_and_of_a_mirror() {
         changed_mirrors(&case, &folder, &mirror, size).await;
 
         // The booking goes on: the packet is older than the log, but not older than the mirror.
-        let protect = format!("/v1/bookings/{booking}/protect");
-        acme.post_nothing(&protect).await.ok(200);
+        acme.protect(&booking).await;
         let later = json!({"complete": false, "leftOut": 0});
         let words = ["Nothing was left out", "The packet is older than the log"];
         case.says(&url, later, &words).await;
-        let newer = Case {
-            packet: packet(&acme, &booking).await,
-            vkey: case.vkey.clone(),
-            folder: case.folder,
-        };
+        let newer = Case::of(&acme, &booking, &database).await;
         newer.says(&url, json!({"complete": true}), &[]).await;
         accounts(&case.packet, &newer, &database).await;
         let smaller = format!("the log has {size} entries, but ");
@@ -162,26 +136,23 @@ async fn changed_mirrors(case: &Case<'_>, folder: &Path, mirror: &Mirror, size: 
         case.denied("mirror", &[words]).await;
     }
     std::fs::remove_file(&full).unwrap();
-    case.denied("mirror", &["does not hold tile/entries/000"])
-        .await;
+    let words = "does not hold tile/entries/000";
+    case.denied("mirror", &[words]).await;
     std::fs::write(&full, &genuine).unwrap();
     let edge = folder.join(format!("tile/0/001.p/{}", size - 256));
     let genuine = std::fs::read(&edge).unwrap();
     let mut flipped = genuine.clone();
     flipped[0] ^= 1;
     std::fs::write(&edge, &flipped).unwrap();
-    case.denied(
-        "mirror",
-        &["do not have the root that its checkpoint states"],
-    )
-    .await;
+    let words = "do not have the root that its checkpoint states";
+    case.denied("mirror", &[words]).await;
     std::fs::write(&edge, &genuine).unwrap();
     let checkpoint = folder.join("checkpoint");
     let genuine = std::fs::read_to_string(&checkpoint).unwrap();
     let forged = genuine.replacen(&format!("\n{size}\n"), &format!("\n{}\n", size + 1), 1);
     std::fs::write(&checkpoint, forged).unwrap();
-    case.denied("mirror", &["The log's checkpoint cannot be relied on"])
-        .await;
+    let words = "The log's checkpoint cannot be relied on";
+    case.denied("mirror", &[words]).await;
     mirror.save(folder);
     case.says("mirror", json!({"complete": true}), &[]).await;
 }
@@ -203,11 +174,8 @@ async fn accounts(older: &str, newer: &Case<'_>, database: &TestDatabase) {
         assert_eq!(agreed.json()["verdict"], "consistent", "{agreed:?}");
     }
     // The holder of the key signs that the booking has fewer entries than it had.
-    let key = match database.ledger_key() {
-        Some(file) => file,
-        None => database.key_file(),
-    };
-    let signer = LedgerKey::load(&key).unwrap().unwrap().signer().unwrap();
+    let key = LedgerKey::load(&database.key_file());
+    let signer = key.unwrap().unwrap().signer().unwrap();
     let vkey = signer.verifier();
     let mut lie = SignedStatement::open(&parsed.signature, vkey).unwrap();
     lie.log_size += 1000;
@@ -217,19 +185,14 @@ async fn accounts(older: &str, newer: &Case<'_>, database: &TestDatabase) {
     lie.ended(6, &["A and B contradict each other"]);
     let found = lie.printed();
     assert_eq!(found["verdict"], "contradiction");
-    assert!(
-        found.text("detail").contains("leaves out 1 entry"),
-        "{found}"
-    );
-    let forged = newer
-        .packet
-        .replacen("\"partnerName\":\"Acme\"", "\"partnerName\":\"Acne\"", 1);
+    let detail = found.text("detail");
+    assert!(detail.contains("leaves out 1 entry"), "{found}");
+    let [name, other] = ["Acme", "Acne"].map(|name| format!("\"partnerName\":\"{name}\""));
+    let forged = newer.packet.replacen(&name, &other, 1);
     write("forged.json", &forged);
     let refused = compared("older.json", "forged.json").await;
-    refused.refused(
-        6,
-        &["B (forged.json) cannot be relied on. The packet does not verify."],
-    );
+    let words = "B (forged.json) cannot be relied on. The packet does not verify.";
+    refused.refused(6, &[words]);
 }
 
 #[tokio::test]
@@ -238,28 +201,19 @@ async fn two_histories_under_one_key_are_noticed() {
     let (server, acme) = Serving::with_partner(&database, &["--dev"]).await;
     // The operator will serve this copy as well, without the guard.
     let again = TestDatabase::new(Engine::Sqlite);
-    let copied = database.command("backup").arg(again.file()).run().await;
-    copied.json();
-    let booking = book(&acme).await;
-    let vkey = server.caller().get("/v1/ledger/key").await.text();
-    let case = Case {
-        folder: database.folder(),
-        packet: packet(&acme, &booking).await,
-        vkey: vkey.trim().to_owned(),
-    };
+    let copied = database.command("backup").arg(again.file());
+    copied.run().await.json();
+    let case = Case::of(&acme, &acme.book().await, &database).await;
     let key = again.folder().join("again.key");
     std::fs::copy(database.key_file(), &key).unwrap();
     let line = bookguard("serve --dev --listen 127.0.0.1:0 --db").arg(again.file());
     let other = Serving::of(line.arg("--ledger-key").arg(&key)).await;
     let beta = other.partner("Beta").await;
     for _ in 0..5 {
-        book(&beta).await;
+        beta.book().await;
     }
-    case.denied(
-        other.url(),
-        &["the log is forked", "together they prove it"],
-    )
-    .await;
+    let words = ["the log is forked", "together they prove it"];
+    case.denied(other.url(), &words).await;
     other.stop().await;
     server.stop().await;
 }
@@ -268,13 +222,7 @@ async fn two_histories_under_one_key_are_noticed() {
 async fn what_is_no_log_ends_with_a_sentence_and_in_time() {
     let database = TestDatabase::new(Engine::Sqlite);
     let (server, acme) = Serving::with_partner(&database, &["--dev"]).await;
-    let booking = book(&acme).await;
-    let vkey = server.caller().get("/v1/ledger/key").await.text();
-    let case = Case {
-        folder: database.folder(),
-        packet: packet(&acme, &booking).await,
-        vkey: vkey.trim().to_owned(),
-    };
+    let case = Case::of(&acme, &acme.book().await, &database).await;
     std::fs::write(database.folder().join("packet.json"), &case.packet).unwrap();
     let checkpoint = server.caller().get("/v1/ledger/checkpoint").await.text();
     let then = |answer: Answer| (Some(checkpoint.clone().into_bytes()), answer);
@@ -311,8 +259,7 @@ async fn what_is_no_log_ends_with_a_sentence_and_in_time() {
         });
     }
     running.join_all().await;
-    case.with("nowhere")
-        .await
-        .refused(2, &["there is no log at nowhere"]);
+    let nowhere = case.with("nowhere").await;
+    nowhere.refused(2, &["there is no log at nowhere"]);
     server.stop().await;
 }
