@@ -6,13 +6,15 @@ use bookguard_core::guard::Guard;
 use bookguard_core::ledger::Tree;
 use bookguard_core::ledger::rollback::PublishedHead;
 use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
-use bookguard_tests::files::names;
+use bookguard_tests::files::{mode, names};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Serving, bookguard};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
+
+use super::codes::REGISTER;
 
 /// A database with a backup of two bookings, a copy of the guard of that moment, and further bookings that came later.
 struct Backed {
@@ -50,6 +52,33 @@ impl Backed {
             old_guard,
         };
         (backed, server, acme)
+    }
+
+    /// The same, after its server was stopped.
+    async fn alone(later: usize) -> (Self, Partner) {
+        let (backed, server, acme) = Self::up(later).await;
+        server.stop().await;
+        (backed, acme)
+    }
+
+    /// Asserts that its server takes no writes until a loss is accepted.
+    async fn is_behind(&self) {
+        let server = Serving::start(&self.database, &[]).await;
+        let health = server.caller().get("/v1/health").await;
+        health.refused(503, "ledger_rolled_back");
+        server.stop().await;
+    }
+
+    /// Puts the backup in the place of the database.
+    async fn restored(&self) -> Value {
+        self.restore().run().await.json()
+    }
+
+    /// The transfer of its database to a file of this name.
+    fn transfer(&self, new: &Path) -> CommandLine {
+        let line = bookguard("transfer --from").arg(self.database.file());
+        let line = line.arg("--to").arg(new).arg("--ledger-key");
+        line.arg(self.database.key_file())
     }
 
     fn guard(&self) -> PathBuf {
@@ -95,57 +124,36 @@ impl Backed {
 
 #[tokio::test]
 async fn a_lost_disk_is_restored_the_loss_is_accepted_and_the_service_goes_on() {
-    let (backed, server, acme) = Backed::up(3).await;
-    server.stop().await;
+    let (backed, acme) = Backed::alone(3).await;
     // Its name is a link to another disk, as in many installations.
     let file = backed.database.file();
     std::fs::remove_file(file).unwrap();
     std::fs::create_dir(backed.database.folder().join("disk")).unwrap();
     std::os::unix::fs::symlink("disk/b.db", file).unwrap();
-    let done = backed.restore().run().await.json();
+    let done = backed.restored().await;
     assert!(done["replaced"].is_null(), "{done}");
     assert!(file.is_symlink() && file.exists());
     assert_eq!(lost(&done), (4, 10), "{done}");
     assert!(done.text("next").contains("accept-rollback"), "{done}");
     let folder = names(backed.database.folder());
-    assert!(
-        !folder
-            .iter()
-            .any(|name| name.ends_with("-wal") || name.ends_with(".part")),
-        "{folder:?}"
-    );
+    let is_left = |name: &String| name.ends_with("-wal") || name.ends_with(".part");
+    assert!(!folder.iter().any(is_left), "{folder:?}");
     assert_eq!(names(backed.backup.parent().unwrap()).len(), 1);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let mode = backed
-            .database
-            .file()
-            .metadata()
-            .unwrap()
-            .permissions()
-            .mode();
-        assert_eq!(mode & 0o777, 0o600);
-    }
+    assert_eq!(mode(file), 0o600);
     backed.goes_on_without(6, &acme).await;
     // The backup is of the log under its old name, and can still be restored.
-    let line = backed.restore().args("--output table");
-    line.run()
-        .await
-        .said(&["The old database is now", "may be lost", "accept-rollback"]);
+    let ran = backed.restore().args("--output table").run().await;
+    ran.said(&["The old database is now", "may be lost", "accept-rollback"]);
 }
 
 #[tokio::test]
 async fn a_restore_without_a_loss_says_that_all_that_was_published_is_there() {
-    let (backed, server, _) = Backed::up(0).await;
-    server.stop().await;
-    let done = backed.restore().run().await.json();
+    let (backed, _) = Backed::alone(0).await;
+    let done = backed.restored().await;
     assert!(done["lost"].is_null(), "{done}");
     let next = done.text("next");
-    assert!(
-        next.contains("legal holds") && next.ends_with("start the server."),
-        "{next}"
-    );
+    assert!(next.contains("legal holds"), "{next}");
+    assert!(next.ends_with("start the server."), "{next}");
     backed.database.verify(2).await;
 }
 
@@ -198,12 +206,11 @@ async fn a_restore_after_database_and_guard_are_lost_is_not_written_until_somebo
                 std::fs::write(backed.guard(), torn).unwrap();
             }
             Remembered::Another => {
-                let begun = Serving::start(&backed.database, &[]).await;
-                begun.stop().await;
+                Serving::start(&backed.database, &[]).await.stop().await;
                 std::fs::remove_file(backed.database.file()).unwrap();
             }
         }
-        let done = backed.restore().run().await.json();
+        let done = backed.restored().await;
         assert!(done["lost"].is_null(), "{done}");
         assert!(done.text("guard").contains("it is not known"), "{done}");
         let next = done.text("next");
@@ -221,19 +228,16 @@ async fn a_restore_after_database_and_guard_are_lost_is_not_written_until_somebo
         };
         let accepted = if remembered == Remembered::Nothing {
             std::fs::remove_file(backed.guard()).unwrap();
-            accept("")
-                .await
-                .refused(5, &["nothing_to_accept", "--guard-lost"]);
+            let refused = accept("").await;
+            refused.refused(5, &["nothing_to_accept", "--guard-lost"]);
             accept("--guard-lost").await
         } else {
             accept("").await
         };
         let origin = accepted.string("origin");
         assert_ne!(origin, name);
-        assert_eq!(
-            accepted.json()["seen"]["size"],
-            accepted.json()["found"]["size"]
-        );
+        let sizes = accepted.json();
+        assert_eq!(sizes["seen"]["size"], sizes["found"]["size"]);
         accept("").await.refused(5, &["nothing_to_accept"]);
         let server = Serving::start(&backed.database, &[]).await;
         let acme = acme.on(server.url());
@@ -249,12 +253,9 @@ async fn a_list_of_erasures_does_not_stand_for_a_guard_that_was_lost() {
     let (backed, server, acme) = Backed::up(0).await;
     let booking = acme.book().await;
     server.stop().await;
-    let line = format!(
-        "bookings erase {booking} --party talent --legal-basis objection --yes --partner {}",
-        acme.id
-    );
-    let erased = backed.database.command(&*line).run().await;
-    erased.ended(0, &[]);
+    let erase = "--party talent --legal-basis objection --yes --partner";
+    let line = format!("bookings erase {booking} {erase} {}", acme.id);
+    backed.database.command(&line).run().await.ended(0, &[]);
     // Without `--yes`, nobody is asked about nothing, and nothing is sent.
     let again = backed.database.command(line.replace(" --yes", ""));
     assert_eq!(again.run().await.json()["dryRun"], true);
@@ -263,27 +264,23 @@ async fn a_list_of_erasures_does_not_stand_for_a_guard_that_was_lost() {
     }
     let list = backed.database.file().with_extension("db.key.erased");
     assert!(list.exists());
-    let done = backed.restore().run().await.json();
+    let done = backed.restored().await;
     assert_eq!(lost(&done), (4, 6), "as many at least: {done}");
     // The list may get lost as well.
     std::fs::remove_file(list).unwrap();
-    let server = Serving::start(&backed.database, &[]).await;
-    let health = server.caller().get("/v1/health").await;
-    health.refused(503, "ledger_rolled_back");
-    server.stop().await;
+    backed.is_behind().await;
 }
 
 #[tokio::test]
 async fn the_database_that_is_replaced_shows_the_loss_if_the_guard_is_lost_or_older() {
     for is_lost in [true, false] {
-        let (backed, server, acme) = Backed::up(2).await;
-        server.stop().await;
+        let (backed, acme) = Backed::alone(2).await;
         if is_lost {
             std::fs::remove_file(backed.guard()).unwrap();
         } else {
             std::fs::copy(&backed.old_guard, backed.guard()).unwrap();
         }
-        let done = backed.restore().run().await.json();
+        let done = backed.restored().await;
         assert_eq!(lost(&done), (4, 8), "{done}");
         assert!(done["uncompared"].is_null(), "{done}");
         backed.goes_on_without(4, &acme).await;
@@ -292,21 +289,16 @@ async fn the_database_that_is_replaced_shows_the_loss_if_the_guard_is_lost_or_ol
 
 #[tokio::test]
 async fn a_restored_database_says_itself_what_it_lacks_even_if_the_guard_is_lost_then() {
-    let (backed, server, acme) = Backed::up(2).await;
-    server.stop().await;
+    let (backed, acme) = Backed::alone(2).await;
     let database = &backed.database;
     let takes_no_writes = async || {
-        let line = "partners register --name Zenith --business-type venue --contact-email z@zenith.example";
-        database
-            .command(line)
-            .run()
-            .await
-            .ended(9, &["ledger_rolled_back"]);
+        let refused = database.command(REGISTER).run().await;
+        refused.ended(9, &["ledger_rolled_back"]);
     };
     let lose_guard = || std::fs::remove_file(backed.guard()).unwrap();
     for _ in 0..2 {
         // The second time, the database that is replaced says so.
-        let done = backed.restore().run().await.json();
+        let done = backed.restored().await;
         assert_eq!(lost(&done), (4, 8), "{done}");
         lose_guard();
         takes_no_writes().await;
@@ -317,7 +309,7 @@ async fn a_restored_database_says_itself_what_it_lacks_even_if_the_guard_is_lost
     acme.on(server.url()).book().await;
     server.stop().await;
     // The log goes on under another name now, which the backup does not know.
-    let done = backed.restore().run().await.json();
+    let done = backed.restored().await;
     assert_eq!(lost(&done), (4, 6), "{done}");
     lose_guard();
     takes_no_writes().await;
@@ -326,8 +318,7 @@ async fn a_restored_database_says_itself_what_it_lacks_even_if_the_guard_is_lost
 /// Two losses, of a log under two names: neither hides the other, whatever guard there is.
 #[tokio::test]
 async fn a_database_says_what_it_lacks_under_every_name_that_its_log_had() {
-    let (backed, server, acme) = Backed::up(2).await;
-    server.stop().await;
+    let (backed, acme) = Backed::alone(2).await;
     let database = &backed.database;
     let newer = database.folder().join("newer.db");
     database.command("backup").arg(&newer).run().await.json();
@@ -342,26 +333,24 @@ async fn a_database_says_what_it_lacks_under_every_name_that_its_log_had() {
         line.run().await.ended(0, words);
     };
     let older_guard = || std::fs::copy(&backed.old_guard, backed.guard()).unwrap();
-    backed.restore().run().await.json();
+    backed.restored().await;
     let kept = keep_one().await;
     assert_eq!(kept["deleted"], json!([]), "{kept}");
-    let warned = |words: &str| kept["warnings"].to_string().contains(words);
-    assert!(
-        warned("no older backup was deleted") && warned("but 8 were published"),
-        "{kept}"
-    );
+    for words in ["no older backup was deleted", "but 8 were published"] {
+        assert!(kept["warnings"].to_string().contains(words), "{kept}");
+    }
     std::fs::remove_file(kept.text("file")).unwrap();
     accept(&["4 published entries are lost"]).await;
     let server = Serving::start(database, &[]).await;
     acme.on(server.url()).book().await;
     server.stop().await;
     // What was published under the second name is lost. Then a guard of the first name is put back.
-    assert_eq!(lost(&backed.restore().run().await.json()), (4, 6));
+    assert_eq!(lost(&backed.restored().await), (4, 6));
     older_guard();
     let done = database.command("restore").arg(&newer).run().await.json();
     assert_eq!(lost(&done), (8, 6), "{done}");
     // A node that saw more under the first name notes that too. Each loss is accepted by itself.
-    backed.restore().run().await.json();
+    backed.restored().await;
     let guard = Guard::open(backed.guard()).unwrap();
     let mut more = guard.seen().unwrap().as_ref().clone();
     more.size += 5;
@@ -385,8 +374,7 @@ async fn a_database_says_what_it_lacks_under_every_name_that_its_log_had() {
 /// Nobody looked at the database since a copy of it was put back, but the guard knows.
 #[tokio::test]
 async fn backups_stay_while_the_guard_knows_of_a_loss() {
-    let (backed, server, _) = Backed::up(1).await;
-    server.stop().await;
+    let (backed, _) = Backed::alone(1).await;
     let folder = backed.backup.parent().unwrap();
     let back_up = async || {
         let line = backed.database.command("backup --keep 1");
@@ -410,10 +398,9 @@ async fn backups_stay_while_the_guard_knows_of_a_loss() {
 
 #[tokio::test]
 async fn a_guard_that_was_lost_may_have_known_more_than_a_database_that_shows_no_loss() {
-    let (backed, server, _) = Backed::up(0).await;
-    server.stop().await;
+    let (backed, _) = Backed::alone(0).await;
     std::fs::remove_file(backed.guard()).unwrap();
-    let done = backed.restore().run().await.json();
+    let done = backed.restored().await;
     assert!(done["lost"].is_null(), "{done}");
     assert!(done.text("guard").contains("it is not known"), "{done}");
     let writes = async || {
@@ -429,8 +416,7 @@ async fn a_guard_that_was_lost_may_have_known_more_than_a_database_that_shows_no
 
 #[tokio::test]
 async fn the_guard_is_told_that_nobody_knows_of_a_loss_only_once_the_backup_is_the_database() {
-    let (backed, server, _) = Backed::up(0).await;
-    server.stop().await;
+    let (backed, _) = Backed::alone(0).await;
     let folder = backed.database.folder();
     let key = backed.database.key_file();
     // The name that the database would get is longer than a name can be.
@@ -450,16 +436,12 @@ async fn the_guard_is_told_that_nobody_knows_of_a_loss_only_once_the_backup_is_t
     let done = done.run().await.json();
     assert_eq!(lost(&done), (4, 4), "{done}");
     assert!(done.text("next").contains("accept the loss"), "{done}");
-    let server = Serving::start(&backed.database, &[]).await;
-    let health = server.caller().get("/v1/health").await;
-    health.refused(503, "ledger_rolled_back");
-    server.stop().await;
+    backed.is_behind().await;
 }
 
 #[tokio::test]
 async fn what_is_written_while_the_backup_is_checked_is_among_the_loss() {
-    let (backed, server, acme) = Backed::up(0).await;
-    server.stop().await;
+    let (backed, acme) = Backed::alone(0).await;
     // Until nobody has it open, the database is not replaced.
     let reader = rusqlite::Connection::open(backed.database.file()).unwrap();
     let count = "SELECT COUNT(*) FROM entry";
@@ -481,13 +463,10 @@ async fn what_is_written_while_the_backup_is_checked_is_among_the_loss() {
 
 #[tokio::test]
 async fn a_database_whose_ledger_was_moved_is_not_replaced() {
-    let (backed, server, _) = Backed::up(1).await;
-    server.stop().await;
+    let (backed, _) = Backed::alone(1).await;
     let file = backed.database.file();
     let new = backed.database.folder().join("new.db");
-    let line = bookguard("transfer --from").arg(file).arg("--to").arg(&new);
-    let line = line.arg("--ledger-key").arg(file.with_extension("db.key"));
-    line.run().await.ended(0, &[]);
+    backed.transfer(&new).run().await.json();
     let place = new.canonicalize().unwrap().display().to_string();
     let ran = backed.restore().run().await;
     ran.refused(5, &["ledger_moved", &place, "--reopen"]);
@@ -495,39 +474,33 @@ async fn a_database_whose_ledger_was_moved_is_not_replaced() {
     assert_eq!(backed.database.count(marked), 1);
     let line = bookguard("transfer --reopen --yes --from").arg(file);
     line.run().await.ended(0, &[]);
-    let done = backed.restore().run().await.json();
+    let done = backed.restored().await;
     assert_eq!(lost(&done), (4, 7), "{done}");
 }
 
 #[tokio::test]
 async fn a_backup_from_before_a_move_is_behind_even_if_nothing_was_written_since() {
-    let (backed, server, _) = Backed::up(0).await;
-    server.stop().await;
+    let (backed, _) = Backed::alone(0).await;
     let file = backed.database.file();
     let new = backed.database.folder().join("new.db");
-    let line = bookguard("transfer --from").arg(file).arg("--to").arg(&new);
-    let line = line.arg("--ledger-key").arg(file.with_extension("db.key"));
-    assert_eq!(line.run().await.json()["treeSize"], 5);
+    let moved = backed.transfer(&new).run().await.json();
+    assert_eq!(moved["treeSize"], 5);
     // The file that would say that the ledger was moved is gone.
     std::fs::remove_file(file).unwrap();
-    let done = backed.restore().run().await.json();
+    let done = backed.restored().await;
     assert_eq!(lost(&done), (4, 5), "{done}");
-    let refused = Serving::start(&backed.database, &[]).await;
-    let health = refused.caller().get("/v1/health").await;
-    health.refused(503, "ledger_rolled_back");
-    refused.stop().await;
+    backed.is_behind().await;
 }
 
 #[tokio::test]
 async fn a_database_that_proves_nothing_is_replaced_all_the_same() {
-    let (backed, server, _) = Backed::up(1).await;
-    server.stop().await;
+    let (backed, _) = Backed::alone(1).await;
     let other = TestDatabase::new(Engine::Sqlite);
     Serving::start(&other, &[]).await.stop().await;
     let foreign = std::fs::read(other.file()).unwrap();
     for (bytes, why) in [(Vec::new(), "no ledger"), (foreign, "another ledger")] {
         backed.overwrite(bytes);
-        let done = backed.restore().run().await.json();
+        let done = backed.restored().await;
         assert_eq!(lost(&done), (4, 6), "the guard knows: {done}");
         assert!(done.text("uncompared").contains(why), "{done}");
         assert_eq!(backed.bookings(backed.database.file()).await, 2);
@@ -546,11 +519,8 @@ async fn a_log_that_begins_with_a_key_that_was_there_has_another_name_and_is_tol
     let server = Serving::start(&backed.database, &[]).await;
     let begun = server.caller().get("/v1/ledger/key").await.text();
     let name = |vkey: &str| vkey.split_once('+').unwrap().0.to_owned();
-    assert_ne!(
-        name(&begun),
-        name(&lost),
-        "its numbers are not given out again"
-    );
+    // Its numbers are not given out again.
+    assert_ne!(name(&begun), name(&lost));
     let said = server.stop().await;
     assert!(said.contains("begins at entry 0"), "{said}");
     assert!(said.contains(&name(&begun)), "{said}");
@@ -566,7 +536,7 @@ async fn what_was_there_stays_whole_under_another_name() {
     server.kill().await;
     let log = backed.database.file().with_extension("db-wal");
     assert!(log.metadata().unwrap().len() > 0);
-    let done = backed.restore().run().await.json();
+    let done = backed.restored().await;
     let replaced = PathBuf::from(done.text("replaced"));
     assert!(!log.exists());
     assert_eq!(backed.bookings(&replaced).await, 5);
@@ -575,12 +545,11 @@ async fn what_was_there_stays_whole_under_another_name() {
 
 #[tokio::test]
 async fn a_damaged_database_is_replaced_and_kept_as_it_is() {
-    let (backed, server, _) = Backed::up(3).await;
-    server.stop().await;
+    let (backed, _) = Backed::alone(3).await;
     let file = backed.database.file();
     let damaged = "a shopping list".repeat(1000);
     backed.overwrite(&damaged);
-    let done = backed.restore().run().await.json();
+    let done = backed.restored().await;
     let replaced = std::fs::read_to_string(done.text("replaced")).unwrap();
     assert!(replaced == damaged, "{replaced}");
     let why = done.text("uncompared");
@@ -590,13 +559,10 @@ async fn a_damaged_database_is_replaced_and_kept_as_it_is() {
     // A guard that was put back as well knows no more than the backup.
     std::fs::copy(&backed.old_guard, file.with_extension("db.key.seen")).unwrap();
     backed.overwrite(&damaged);
-    let done = backed.restore().run().await.json();
+    let done = backed.restored().await;
     assert!(done["lost"].is_null(), "{done}");
-    assert!(
-        done.text("next")
-            .contains("if one of them was an older copy itself"),
-        "{done}"
-    );
+    let older = "if one of them was an older copy itself";
+    assert!(done.text("next").contains(older), "{done}");
 }
 
 #[tokio::test]
@@ -610,7 +576,7 @@ async fn the_write_ahead_log_of_a_damaged_database_is_not_read_into_the_backup()
     let mut damaged = std::fs::read(file).unwrap();
     damaged[..4096].fill(7);
     std::fs::write(file, &damaged).unwrap();
-    let done = backed.restore().run().await.json();
+    let done = backed.restored().await;
     assert!(Path::new(done.text("replaced")).exists());
     assert!(!log.exists());
     assert_eq!(backed.bookings(file).await, 2);
@@ -637,67 +603,45 @@ async fn what_is_not_a_whole_backup_of_this_ledger_is_not_restored() {
         store.execute_batch(sql).unwrap();
     };
     tampered("tampered.db", "UPDATE booking SET body = '{}'");
-    tampered(
-        "newer.db",
-        "INSERT INTO schema_version (version) VALUES (1000000)",
-    );
-    rusqlite::Connection::open(path("foreign.db"))
-        .unwrap()
-        .execute_batch("CREATE TABLE recipe (id INTEGER)")
-        .unwrap();
+    let newer = "INSERT INTO schema_version (version) VALUES (1000000)";
+    tampered("newer.db", newer);
+    let foreign = rusqlite::Connection::open(path("foreign.db")).unwrap();
+    let recipes = foreign.execute_batch("CREATE TABLE recipe (id INTEGER)");
+    recipes.unwrap();
+    drop(foreign);
     let file = backed.database.file();
     let before = (std::fs::read(file).unwrap(), names(&folder));
     let foreign_key = other.key_file();
-    let flags = |flags: &[&Path]| {
-        let line = bookguard("restore --db").arg(file);
-        flags.iter().fold(line, |line, flag| line.arg(*flag))
-    };
-    let key = Path::new("--ledger-key");
+    let of = |backup: &Path| bookguard("restore --db").arg(file).arg(backup);
+    let with = |key: &Path| of(&backed.backup).arg("--ledger-key").arg(key);
+    let unsound = "text.db is not a sound backup: the file is not a SQLite database";
+    let another = format!("{}: its ledger", other.file().display());
     for (line, code, words) in [
-        (flags(&[&path("nowhere.db")]), 1, "there is no database at"),
-        (
-            flags(&[&path("text.db")]),
-            1,
-            "text.db is not a sound backup: the file is not a SQLite database",
-        ),
-        (flags(&[&path("foreign.db")]), 1, "another program"),
-        (flags(&[&path("newer.db")]), 1, "newer"),
-        (flags(&[&path("empty.db")]), 5, "no_ledger"),
-        (flags(&[&path("tampered.db")]), 6, "is as it was"),
-        (flags(&[&path("none")]), 5, "is a folder; name a file in it"),
-        (flags(&[backups]), 5, &newest),
-        (flags(&[file]), 5, "same_database"),
-        (
-            flags(&[other.file()]),
-            5,
-            &format!("{}: its ledger", other.file().display()),
-        ),
-        (
-            flags(&[&backed.backup, key, &foreign_key]),
-            5,
-            "wrong_ledger_key",
-        ),
-        (
-            flags(&[&backed.backup, key, &path("no.key")]),
-            1,
-            "no.key is missing",
-        ),
+        (of(&path("nowhere.db")), 1, "there is no database at"),
+        (of(&path("text.db")), 1, unsound),
+        (of(&path("foreign.db")), 1, "another program"),
+        (of(&path("newer.db")), 1, "newer"),
+        (of(&path("empty.db")), 5, "no_ledger"),
+        (of(&path("tampered.db")), 6, "is as it was"),
+        (of(&path("none")), 5, "is a folder; name a file in it"),
+        (of(backups), 5, &newest),
+        (of(file), 5, "same_database"),
+        (of(other.file()), 5, &another),
+        (with(&foreign_key), 5, "wrong_ledger_key"),
+        (with(&path("no.key")), 1, "no.key is missing"),
     ] {
         line.run().await.refused(code, &[words]);
         let now = (std::fs::read(file).unwrap(), names(&folder));
         assert!(now == before, "{words}: {:?}", now.1);
     }
-    let ran = bookguard("restore x.db --url http://127.0.0.1:9")
-        .run()
-        .await;
-    ran.refused(2, &["--db"]);
+    let remote = bookguard("restore x.db --url http://127.0.0.1:9");
+    remote.run().await.refused(2, &["--db"]);
     backed.database.verify(3).await;
 }
 
 #[tokio::test]
 async fn a_database_that_another_program_uses_is_not_replaced() {
-    let (backed, server, _) = Backed::up(1).await;
-    server.stop().await;
+    let (backed, _) = Backed::alone(1).await;
     let turn = backed.database.hold_turn();
     let ran = backed.restore().run().await;
     ran.refused(1, &["was not replaced", "other bookguard"]);
@@ -727,10 +671,8 @@ async fn a_restore_that_is_killed_leaves_the_old_database_or_the_new_one() {
     for (moment, is_now) in moments {
         let killed = backed.restore().killed_when(is_now).await;
         let there = backed.bookings(backed.database.file()).await;
-        assert!(
-            [2, 202].contains(&there),
-            "{moment}, killed: {killed}: {there}"
-        );
+        let is_whole = [2, 202].contains(&there);
+        assert!(is_whole, "{moment}, killed: {killed}: {there}");
     }
     backed.restore().run().await.ended(0, &[]);
     assert_eq!(backed.bookings(backed.database.file()).await, 2);
@@ -785,8 +727,7 @@ async fn postgresql_restores_its_own_backups() {
 
 #[tokio::test]
 async fn a_restore_that_is_told_to_end_leaves_no_draft_and_one_whole_database() {
-    let (backed, server, _) = Backed::up(200).await;
-    server.stop().await;
+    let (backed, _) = Backed::alone(200).await;
     let folder = backed.database.folder();
     let drafts = || names(folder).iter().any(|name| name.contains(".part"));
     let mut in_the_middle = false;
@@ -803,11 +744,8 @@ async fn a_restore_that_is_told_to_end_leaves_no_draft_and_one_whole_database() 
             // It was in its place already; back to what was there.
             _ => {
                 assert_eq!(there, 2);
-                let replaced = names(folder);
-                let replaced = replaced
-                    .iter()
-                    .find(|name| name.contains(".replaced-"))
-                    .unwrap();
+                let mut names = names(folder).into_iter();
+                let replaced = names.find(|name| name.contains(".replaced-")).unwrap();
                 std::fs::rename(folder.join(replaced), backed.database.file()).unwrap();
             }
         }
