@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use bookguard_core::evidence::Epoch;
@@ -13,6 +13,7 @@ use bookguard_core::ledger::{Hash, Leaf, leaf_hash};
 use bookguard_core::model::{ApiKeyId, BookingId, EndpointId, PartnerId, Timestamp};
 use bookguard_core::store::drill::{DrillCopy, Scene, WAYS};
 use bookguard_tests::engine::{Engine, TestDatabase};
+use bookguard_tests::files::names;
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::waiting::until;
@@ -21,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::cosigning::doctor_of_witnesses;
-use super::witnessing::{Log, add, ask, follow, get, serving};
+use super::witnessing::{Log, add, ask, follow, get, kept, serving};
 
 /// The entries of a log with 37 streams, and a map after every tenth of them. From the entry `lie` on, one stream stays what it
 /// was in the map.
@@ -71,18 +72,9 @@ async fn auditor(folder: &Path, log: &Log, place: &str) -> CosignerKey {
     made.ended(0, &[]).string("key").parse().unwrap()
 }
 
-/// What is kept against logs.
-fn kept(folder: &Path, kind: &str) -> Vec<String> {
-    let files = fs::read_dir(folder.join("w/forks")).into_iter().flatten();
-    let files = files.map(|file| file.unwrap().path());
-    let named = |file: &PathBuf| {
-        let name = file.file_name().unwrap().to_string_lossy();
-        name.starts_with(kind)
-    };
-    files
-        .filter(named)
-        .map(|file| fs::read_to_string(file).unwrap())
-        .collect()
+/// What is kept against logs that lie.
+fn lies(folder: &Path) -> Vec<String> {
+    kept(folder, "lie-").into_values().collect()
 }
 
 #[tokio::test]
@@ -100,11 +92,11 @@ async fn a_log_is_cosigned_while_its_maps_are_true_and_never_after_a_lie() {
         if next > size {
             // The log is not there yet.
             let early = add(&caller, log.request(size, next)).await;
-            assert_eq!((early.status, early.again), (503, true), "{}", early.text);
+            assert!(early.is(503).again);
         }
         log.publish(next, &place);
         let cosigned = add(&caller, log.request(size, next)).await;
-        assert_eq!(cosigned.status, 200, "{}", cosigned.text);
+        cosigned.is(200);
         assert!(key.verify(&(log.note(next) + &cosigned.text)).is_ok());
         size = next;
         server.kill().await;
@@ -117,33 +109,29 @@ async fn a_log_is_cosigned_while_its_maps_are_true_and_never_after_a_lie() {
         let caller = server.caller();
         for next in [800, 900, 800] {
             let refused = add(&caller, log.request(700, next)).await;
-            assert_eq!(refused.status, 422, "{}", refused.text);
-            assert_eq!(refused.text.trim(), words);
+            assert_eq!(refused.is(422).text.trim(), words);
         }
         if round == 0 {
             server.until_said("lies: the log's map in entry 719").await;
         }
-        let held = kept(folder, "lie-");
+        let held = lies(folder);
         assert_eq!(held.len(), 1);
         assert!(held[0].contains(words) && held[0].contains(&log.note(800)));
         assert!(held[0].contains(&log.note(700)), "{}", held[0]);
         // What was cosigned stays what it was.
         let path = format!("/{}/checkpoint", Hash::of(b"log.example"));
-        assert!(
-            get(&caller, &path)
-                .await
-                .text
-                .starts_with("log.example\n700\n")
-        );
+        let known = get(&caller, &path).await.text;
+        assert!(known.starts_with("log.example\n700\n"), "{known}");
         server.kill().await;
     }
     // A lost file costs a look, and no truth.
-    for file in fs::read_dir(folder.join("w/audits")).unwrap() {
-        fs::remove_file(file.unwrap().path()).unwrap();
+    let audits = folder.join("w/audits");
+    for name in names(&audits) {
+        fs::remove_file(audits.join(name)).unwrap();
     }
     let server = Serving::of(serving(folder)).await;
     let refused = add(&server.caller(), log.request(700, 900)).await;
-    assert_eq!((refused.status, refused.text.trim()), (422, words));
+    assert_eq!(refused.is(422).text.trim(), words);
     server.stop().await;
 }
 
@@ -172,15 +160,10 @@ async fn a_long_log_is_read_on_however_often_the_witness_is_killed() {
                 let server = Serving::of(serving(folder)).await;
                 let again = add(&server.caller(), log.request(size, size)).await;
                 server.kill().await;
-                assert_eq!(again.status, 200, "{}", again.text);
+                again.is(200);
                 break again.text;
             }
-            Ok(Some(answer)) => assert_eq!(
-                (answer.status, answer.again),
-                (503, true),
-                "{}",
-                answer.text
-            ),
+            Ok(Some(answer)) => assert!(answer.is(503).again),
             Ok(None) | Err(_) => {}
         }
     };
@@ -209,11 +192,10 @@ async fn a_log_that_cannot_be_read_is_answered_in_time() {
                 let began = Instant::now();
                 let later = add(&caller, log.request(0, size)).await;
                 let took = began.elapsed().as_secs();
-                assert_eq!((later.status, later.again), (503, true), "{}", later.text);
+                assert!(later.is(503).again);
                 assert!((least..12).contains(&took), "{took} s");
             }
-            let conflict = add(&caller, log.request(5, 20)).await;
-            assert_eq!(conflict.status, 409, "{}", conflict.text);
+            add(&caller, log.request(5, 20)).await.is(409);
             server.kill().await;
         });
     }
@@ -230,21 +212,17 @@ async fn another_log_than_the_one_that_was_audited_is_refused_and_kept() {
     let honest = entries(300, 300);
     let mut other = honest[..280].to_vec();
     other.resize(350, b"other".to_vec());
-    let (log, fork) = (
-        Log::of("log.example", honest),
-        Log::of("log.example", other),
-    );
+    let [log, fork] = [honest, other].map(|entries| Log::of("log.example", entries));
     log.publish(300, &folder.join("log"));
     auditor(folder, &log, "log").await;
     let server = Serving::of(serving(folder)).await;
-    assert_eq!(add(&server.caller(), log.request(0, 300)).await.status, 200);
+    add(&server.caller(), log.request(0, 300)).await.is(200);
     server.stop().await;
     fs::write(folder.join("w/cosigned"), "{}").unwrap();
     fork.publish(350, &folder.join("log"));
     let server = Serving::of(serving(folder)).await;
-    let refused = add(&server.caller(), fork.request(0, 350)).await;
-    assert_eq!(refused.status, 422, "{}", refused.text);
-    let held = kept(folder, "lie-");
+    add(&server.caller(), fork.request(0, 350)).await.is(422);
+    let held = lies(folder);
     assert!(held[0].contains(&fork.note(350)) && held[0].contains(&log.note(300)));
     server.stop().await;
 }
@@ -258,10 +236,8 @@ async fn a_witness_is_what_its_name_stands_for_or_does_not_start() {
     let logs = folder.join("w/logs");
     let line = fs::read_to_string(&logs).unwrap();
     let absolute = folder.join("log").display().to_string();
-    assert!(
-        line.ends_with(&format!("{} {absolute}\n", log.key())),
-        "{line}"
-    );
+    let end = format!("{} {absolute}\n", log.key());
+    assert!(line.ends_with(&end), "{line}");
     fs::write(&logs, log.key()).unwrap();
     let words = ["this witness audits, so it must know where the log log.example is"];
     serving(folder).run().await.refused(1, &words);
@@ -284,8 +260,8 @@ async fn mirrors_and_monitors_do_not_follow_a_log_that_lies() {
     let log = Log::of("log.example", entries(900, 700));
     log.publish(700, &at("log"));
     for command in ["mirror", "monitor"] {
-        let ran = follow(command, &at("log"), &at(command), Some(&log.key()));
-        ran.run().await.ended(0, &[]);
+        let ran = follow(command, &at("log"), &at(command), Some(&log.key())).await;
+        ran.ended(0, &[]);
     }
     log.publish(900, &at("log"));
     let words = [
@@ -296,12 +272,12 @@ async fn mirrors_and_monitors_do_not_follow_a_log_that_lies() {
     for command in ["mirror", "monitor"] {
         let before = fs::read(at(command).join("checkpoint")).unwrap();
         for _ in 0..2 {
-            let ran = follow(command, &at("log"), &at(command), None).run().await;
+            let ran = follow(command, &at("log"), &at(command), None).await;
             ran.ended(6, &words);
         }
         // One that is told so for the first time reads the whole log.
         fs::remove_file(at(command).join(".audit")).unwrap();
-        let ran = follow(command, &at("log"), &at(command), None).run().await;
+        let ran = follow(command, &at("log"), &at(command), None).await;
         ran.ended(6, &words);
         assert_eq!(fs::read(at(command).join("checkpoint")).unwrap(), before);
         let kept = fs::read_to_string(at(command).join("contradiction")).unwrap();
@@ -309,7 +285,7 @@ async fn mirrors_and_monitors_do_not_follow_a_log_that_lies() {
         // The truth is followed from anew.
         log.publish(710, &at("log"));
         fs::remove_file(at(command).join(".audit")).unwrap();
-        let ran = follow(command, &at("log"), &at(command), None).run().await;
+        let ran = follow(command, &at("log"), &at(command), None).await;
         assert_eq!(ran.ended(0, &[]).json()["size"], 710);
         log.publish(900, &at("log"));
     }
@@ -359,7 +335,7 @@ async fn a_service_whose_map_was_made_to_lie_is_not_cosigned_any_more() {
         .until_said("THE LOG MAY BE ROLLED BACK OR FORKED")
         .await;
     assert!(told.contains("the log's map in entry"), "{told}");
-    assert_eq!(kept(folder, "lie-").len(), 1);
+    assert_eq!(lies(folder).len(), 1);
     server.stop().await;
     let found = doctor_of_witnesses(&database, &policy).await;
     assert_eq!(found["state"], "problem", "{found}");

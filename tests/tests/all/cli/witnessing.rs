@@ -17,11 +17,11 @@ use bookguard_core::limits::DAY_MS;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::disk_faults::{DiskFaults, ENOSPC};
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
+use bookguard_tests::files::names;
 use bookguard_tests::is_long;
 use bookguard_tests::load::at_once;
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
-use bookguard_tests::samples;
 use bookguard_tests::waiting::{BOUND, until_within};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -115,6 +115,15 @@ pub(super) fn serving(folder: &Path) -> CommandLine {
     bookguard("witness serve w --listen 127.0.0.1:0").in_folder(folder)
 }
 
+/// What a witness keeps against logs, in files of this kind, by their names.
+pub(super) fn kept(folder: &Path, kind: &str) -> BTreeMap<String, String> {
+    let forks = folder.join("w/forks");
+    let mut names = names(&forks);
+    names.retain(|name| name.starts_with(kind));
+    let read = |name: String| (name.clone(), fs::read_to_string(forks.join(name)).unwrap());
+    names.into_iter().map(read).collect()
+}
+
 /// A witness's answer; the interface document is the service's.
 pub(super) struct Answer {
     pub status: u16,
@@ -136,6 +145,15 @@ pub(super) async fn ask(caller: &Caller, method: &str, path: &str, body: String)
     })
 }
 
+impl Answer {
+    /// Asserts that it has this status.
+    #[track_caller]
+    pub fn is(&self, status: u16) -> &Self {
+        assert_eq!(self.status, status, "{}", self.text);
+        self
+    }
+}
+
 pub(super) async fn add(caller: &Caller, body: String) -> Answer {
     ask(caller, "POST", "/add-checkpoint", body).await.unwrap()
 }
@@ -148,10 +166,7 @@ pub(super) async fn get(caller: &Caller, path: &str) -> Answer {
 async fn a_log_is_cosigned_as_it_grows_and_a_fork_is_refused_and_kept() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
-    let (log, fork) = (
-        Log::new("log.example", 40, 99),
-        Log::new("log.example", 40, 10),
-    );
+    let [log, fork] = [99, 10].map(|forked_at| Log::new("log.example", 40, forked_at));
     let stranger = Log::new("stranger.example", 9, 99);
     let key = witness(folder, &[&log]).await;
     let monitored = format!("/{}/checkpoint", Hash::of(b"log.example"));
@@ -163,53 +178,36 @@ async fn a_log_is_cosigned_as_it_grows_and_a_fork_is_refused_and_kept() {
         let status = if size == 0 { 404 } else { 200 };
         assert_eq!(get(&caller, &monitored).await.status, status);
         let cosigned = add(&caller, log.request(size, next)).await;
-        assert_eq!(cosigned.status, 200, "{}", cosigned.text);
+        cosigned.is(200);
         assert_eq!(cosigned.media_type, "text/plain; charset=utf-8");
         let note = log.note(next) + &cosigned.text;
         assert!(key.verify(&note).unwrap() > 1_700_000_000);
         assert_eq!(get(&caller, &monitored).await.text, note);
         size = next;
         let conflict = add(&caller, log.request(0, 40)).await;
-        assert_eq!(
-            (conflict.status, conflict.text.clone()),
-            (409, format!("{size}\n"))
-        );
+        assert_eq!(conflict.is(409).text, format!("{size}\n"));
         assert_eq!(conflict.media_type, "text/x.tlog.size");
+        let forged = log.request(size, 40);
+        let forged = forged.replacen("log.example\n40", "log.example\n41", 1);
         for (body, status) in [
             (stranger.request(0, 9), 404),
             (log.request(size, 40).replacen("old", "new", 1), 400),
-            (
-                log.request(size, 40)
-                    .replacen("log.example\n40", "log.example\n41", 1),
-                403,
-            ),
+            (forged, 403),
             ("\u{0}".repeat(400_000), 413),
         ] {
-            let refused = add(&caller, body).await;
-            assert_eq!(refused.status, status, "{}", refused.text);
+            add(&caller, body).await.is(status);
         }
         if size >= 12 {
             for body in [fork.request(size, 40), fork.request(size, size)] {
-                let refused = add(&caller, body).await;
-                assert_eq!(refused.status, 422, "{}", refused.text);
-            }
-            let mut kept = BTreeMap::new();
-            for file in fs::read_dir(folder.join("w/forks")).unwrap() {
-                let file = file.unwrap();
-                let text = fs::read_to_string(file.path()).unwrap();
-                kept.insert(file.file_name().into_string().unwrap(), text);
+                add(&caller, body).await.is(422);
             }
             // One file for each checkpoint, however often it comes.
-            let named =
-                |kind: &'static str| kept.iter().filter(move |(name, _)| name.starts_with(kind));
-            let sizes = if size == 12 { 2 } else { 3 };
-            assert_eq!(
-                (named("fork-").count(), named("unproven-").count()),
-                (sizes, 0)
-            );
+            let forks = kept(folder, "fork-");
+            assert_eq!(forks.len(), if size == 12 { 2 } else { 3 });
+            assert_eq!(kept(folder, "unproven-"), BTreeMap::new());
             let both = [fork.note(size), log.note(size)];
             let proves = |text: &String| both.iter().all(|note| text.contains(note));
-            assert!(named("fork-").any(|(_, text)| proves(text)), "{at}");
+            assert!(forks.values().any(proves), "{at}");
         }
         server.stop().await;
     }
@@ -222,10 +220,7 @@ async fn a_log_is_cosigned_as_it_grows_and_a_fork_is_refused_and_kept() {
 async fn a_fork_is_kept_whatever_number_of_wrong_proofs_comes() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
-    let (log, fork) = (
-        Log::new("log.example", 40, 99),
-        Log::new("log.example", 40, 10),
-    );
+    let [log, fork] = [99, 10].map(|forked_at| Log::new("log.example", 40, forked_at));
     witness(folder, &[&log]).await;
     let disk = DiskFaults::new();
     let line = match &disk {
@@ -234,18 +229,9 @@ async fn a_fork_is_kept_whatever_number_of_wrong_proofs_comes() {
     };
     let server = Serving::of(line).await;
     let caller = server.caller();
-    assert_eq!(add(&caller, log.request(0, 12)).await.status, 200);
-    let kept = |kind: &str| {
-        let files = fs::read_dir(folder.join("w/forks")).unwrap();
-        let files = files.map(|file| file.unwrap());
-        let named = |file: &fs::DirEntry| file.file_name().to_string_lossy().starts_with(kind);
-        let files = files.filter(named).map(|file| file.path());
-        files
-            .map(|file| fs::read_to_string(file).unwrap())
-            .collect::<Vec<_>>()
-    };
-    let refused = add(&caller, fork.request(12, 40)).await;
-    assert_eq!(refused.status, 422, "{}", refused.text);
+    add(&caller, log.request(0, 12)).await.is(200);
+    let kept = |kind: &str| kept(folder, kind);
+    add(&caller, fork.request(12, 40)).await.is(422);
     let wrong = |size| {
         let mut request = AddCheckpoint::parse(&log.request(12, size)).unwrap();
         request.proof.pop();
@@ -254,23 +240,21 @@ async fn a_fork_is_kept_whatever_number_of_wrong_proofs_comes() {
     // One that came while the disk was full is kept when it comes again.
     if let Some(disk) = &disk {
         disk.fail(&[("write", "/unproven-*", ENOSPC)]);
-        assert_eq!(add(&caller, wrong(13)).await.status, 422);
+        add(&caller, wrong(13)).await.is(422);
         assert_eq!(kept("unproven-").len(), 0);
         disk.mend();
     }
     for size in 13..=32 {
-        let refused = add(&caller, wrong(size)).await;
-        assert_eq!(refused.status, 422, "{}", refused.text);
+        add(&caller, wrong(size)).await.is(422);
         assert_eq!(kept("unproven-").len() as u64, (size - 12).min(16));
     }
     let mut unproven = AddCheckpoint::parse(&fork.request(12, 39)).unwrap();
     unproven.proof.clear();
-    let refused = add(&caller, unproven.to_string()).await;
-    assert_eq!(refused.status, 422, "{}", refused.text);
+    add(&caller, unproven.to_string()).await.is(422);
     for (kind, count, size) in [("unproven-", 16, 39), ("fork-", 1, 40)] {
         let kept = kept(kind);
         assert_eq!(kept.len(), count, "{kind}");
-        assert!(kept.iter().any(|text| text.contains(&fork.note(size))));
+        assert!(kept.values().any(|text| text.contains(&fork.note(size))));
     }
     server.stop().await;
 }
@@ -281,50 +265,37 @@ async fn a_witness_that_forgot_does_not_start() {
     let folder = folder.path();
     let log = Log::new("log.example", 4, 99);
     witness(folder, &[&log]).await;
-    let again = bookguard("witness init w --name other")
-        .in_folder(folder)
-        .run()
-        .await;
-    again.refused(1, &["w exists"]);
+    let again = bookguard("witness init w --name other").in_folder(folder);
+    again.run().await.refused(1, &["w exists"]);
     let line = bookguard("witness init other --name").arg("two words");
     let named = line.in_folder(folder).run().await;
     named.refused(2, &["a key name has 1 to 255 bytes"]);
     assert!(!folder.join("other").exists());
     let server = Serving::of(serving(folder)).await;
-    assert_eq!(add(&server.caller(), log.request(0, 3)).await.status, 200);
+    add(&server.caller(), log.request(0, 3)).await.is(200);
     let second = serving(folder).run().await;
     second.refused(1, &["another process is the witness of w"]);
     server.stop().await;
     let state = folder.join("w/cosigned");
     let kept = fs::read_to_string(&state).unwrap();
-    for (changed, words) in [
-        (None, "w/cosigned is missing"),
-        (Some(String::new()), "w/cosigned is damaged"),
-        (
-            Some(kept.replace("\\n3\\n", "\\n2\\n")),
-            "w/cosigned is damaged",
-        ),
-        (
-            Some(kept.replacen("log.example", "log.exemple", 1)),
-            "w/cosigned is damaged",
-        ),
+    for changed in [
+        String::new(),
+        kept.replace("\\n3\\n", "\\n2\\n"),
+        kept.replacen("log.example", "log.exemple", 1),
     ] {
-        match &changed {
-            Some(text) => fs::write(&state, text).unwrap(),
-            None => fs::remove_file(&state).unwrap(),
-        }
-        serving(folder).run().await.refused(1, &[words]);
+        fs::write(&state, changed).unwrap();
+        let damaged = serving(folder).run().await;
+        damaged.refused(1, &["w/cosigned is damaged"]);
     }
+    fs::remove_file(&state).unwrap();
+    let missing = serving(folder).run().await;
+    missing.refused(1, &["w/cosigned is missing"]);
     fs::write(&state, kept).unwrap();
     fs::write(folder.join("w/logs"), "# none\nnot a key\n").unwrap();
-    serving(folder)
-        .run()
-        .await
-        .refused(1, &["w/logs, line 2: "]);
-    let nowhere = bookguard("witness serve nowhere")
-        .in_folder(folder)
-        .run()
-        .await;
+    let damaged = serving(folder).run().await;
+    damaged.refused(1, &["w/logs, line 2: "]);
+    let nowhere = bookguard("witness serve nowhere").in_folder(folder);
+    let nowhere = nowhere.run().await;
     nowhere.refused(1, &["nowhere holds no witness"]);
 }
 
@@ -386,22 +357,23 @@ async fn racing_clients_and_kills_never_shrink_what_is_cosigned() {
         assert!(smallest >= least);
         let server = Serving::of(serving(folder)).await;
         let conflict = add(&server.caller(), log.request(0, 1)).await;
-        assert_eq!(conflict.status, 409);
-        least = conflict.text.trim().parse().unwrap();
-        assert!(
-            least >= largest,
-            "{largest} was cosigned, but {least} is remembered"
-        );
+        least = conflict.is(409).text.trim().parse().unwrap();
+        assert!(least >= largest, "{least} is less than {largest}");
         server.kill().await;
     }
 }
 
-pub(super) fn follow(command: &str, log: &Path, folder: &Path, key: Option<&str>) -> CommandLine {
+fn following(command: &str, log: &Path, folder: &Path, key: Option<&str>) -> CommandLine {
     let line = bookguard(["ledger", command]).arg(log).arg(folder);
     match key {
         Some(key) => line.args(["--key", key]),
         None => line,
     }
+}
+
+/// Follows a log once.
+pub(super) async fn follow(command: &str, log: &Path, folder: &Path, key: Option<&str>) -> Ran {
+    following(command, log, folder, key).run().await
 }
 
 fn followed(ran: &Ran) -> (Value, Value) {
@@ -419,9 +391,7 @@ async fn a_log_is_followed_from_where_it_was_left_and_a_fork_is_kept() {
         log.publish(size, &at("log"));
         for command in ["mirror", "monitor"] {
             let key = (before == 0).then(|| log.key());
-            let ran = follow(command, &at("log"), &at(command), key.as_deref())
-                .run()
-                .await;
+            let ran = follow(command, &at("log"), &at(command), key.as_deref()).await;
             assert_eq!(
                 followed(&ran),
                 (size.into(), (size - before).into()),
@@ -431,9 +401,7 @@ async fn a_log_is_followed_from_where_it_was_left_and_a_fork_is_kept() {
         before = size;
         // What was copied is a log itself.
         let copy = at(&format!("copy-{size}-{next}"));
-        let ran = follow("mirror", &at("mirror"), &copy, Some(&log.key()))
-            .run()
-            .await;
+        let ran = follow("mirror", &at("mirror"), &copy, Some(&log.key())).await;
         assert_eq!(followed(&ran).0, size);
     }
     for file in [
@@ -488,7 +456,7 @@ async fn a_log_is_followed_from_where_it_was_left_and_a_fork_is_kept() {
     ] {
         for command in ["mirror", "monitor"] {
             let before = fs::read(at(command).join("checkpoint")).unwrap();
-            let ran = follow(command, &at(place), &at(command), None).run().await;
+            let ran = follow(command, &at(place), &at(command), None).await;
             let said: &[&str] = match place {
                 "older" => &[words],
                 _ => &[words, "together with"],
@@ -523,7 +491,7 @@ async fn a_cosigned_checkpoint_older_than_the_known_one_is_nothing_new() {
     let cosigned = |size| cosigned_before(size, 6);
     let key = log.key();
     let line = || {
-        let line = follow("monitor", &at("log"), &at("m"), Some(&key));
+        let line = following("monitor", &at("log"), &at("m"), Some(&key));
         line.arg("--witness-policy").arg(at("policy"))
     };
     let look = async || line().run().await;
@@ -589,7 +557,7 @@ async fn a_log_without_a_quorum_is_followed_again_once_it_has_one() {
     let policy = format!("witness w {}\nquorum w\n", witness.verifier());
     fs::write(at("policy"), policy).unwrap();
     let line = |key: &str| {
-        let line = follow("monitor", &at("log"), &at("m"), Some(key));
+        let line = following("monitor", &at("log"), &at("m"), Some(key));
         line.arg("--witness-policy").arg(at("policy"))
     };
     let key = log.key();
@@ -628,9 +596,7 @@ async fn a_checkpoint_whose_entries_cannot_be_read_is_kept() {
     let log = Log::new("log.example", 40, 99);
     log.publish(30, &at("log"));
     for command in ["mirror", "monitor"] {
-        let ran = follow(command, &at("log"), &at(command), Some(&log.key()))
-            .run()
-            .await;
+        let ran = follow(command, &at("log"), &at(command), Some(&log.key())).await;
         assert_eq!(followed(&ran).0, 30);
     }
     log.publish(40, &at("log"));
@@ -638,7 +604,7 @@ async fn a_checkpoint_whose_entries_cannot_be_read_is_kept() {
     fs::remove_file(&entries).unwrap();
     fs::create_dir(&entries).unwrap();
     for command in ["mirror", "monitor"] {
-        let ran = follow(command, &at("log"), &at(command), None).run().await;
+        let ran = follow(command, &at("log"), &at(command), None).await;
         ran.ended(2, &["tile/entries/000.p/40 cannot be read"]);
         let kept = |name| fs::read_to_string(at(command).join(name)).unwrap();
         assert_eq!(kept("unread"), log.note(40));
@@ -658,9 +624,7 @@ async fn a_partial_tile_is_cut_from_the_full_one_if_it_is_gone() {
     for outgrown in ["tile/0/001.p", "tile/entries/001.p"] {
         fs::remove_dir_all(at("log").join(outgrown)).unwrap();
     }
-    let ran = follow("mirror", &at("log"), &at("m"), Some(&log.key()))
-        .run()
-        .await;
+    let ran = follow("mirror", &at("log"), &at("m"), Some(&log.key())).await;
     assert_eq!(followed(&ran).0, 300);
     for file in ["tile/0/001.p/44", "tile/entries/001.p/44"] {
         let (cut, served) = (fs::read(at("m").join(file)), fs::read(at("old").join(file)));
@@ -669,9 +633,7 @@ async fn a_partial_tile_is_cut_from_the_full_one_if_it_is_gone() {
     // A full tile that is not the log's is refused, like any other.
     let entries = at("log").join("tile/entries/001");
     fs::write(&entries, b"no bundle").unwrap();
-    let ran = follow("mirror", &at("log"), &at("n"), Some(&log.key()))
-        .run()
-        .await;
+    let ran = follow("mirror", &at("log"), &at("n"), Some(&log.key())).await;
     ran.ended(6, &["tile/entries/001.p/44 cannot be read"]);
 }
 
@@ -681,13 +643,11 @@ async fn what_is_not_the_log_is_not_followed() {
     let at = |name: &str| folder.path().join(name);
     let log = Log::new("log.example", 700, 999);
     log.publish(700, &at("log"));
-    let without = follow("mirror", &at("log"), &at("m"), None).run().await;
+    let without = follow("mirror", &at("log"), &at("m"), None).await;
     without.ended(2, &["the log's verifier key is needed"]);
     assert!(!at("m").exists());
     let other = Log::new("other.example", 1, 9);
-    let ran = follow("mirror", &at("log"), &at("m"), Some(&other.key()))
-        .run()
-        .await;
+    let ran = follow("mirror", &at("log"), &at("m"), Some(&other.key())).await;
     ran.ended(
         6,
         &[
@@ -697,9 +657,7 @@ async fn what_is_not_the_log_is_not_followed() {
     );
     // The folder still belongs to no log.
     for (key, expected) in [(log.key(), 0), (other.key(), 2)] {
-        let ran = follow("mirror", &at("log"), &at("m"), Some(&key))
-            .run()
-            .await;
+        let ran = follow("mirror", &at("log"), &at("m"), Some(&key)).await;
         let words: &[&str] = match expected {
             0 => &[],
             _ => &["follows the log with the key log.example"],
@@ -717,31 +675,27 @@ async fn what_is_not_the_log_is_not_followed() {
             let mut changed = bytes.clone();
             changed[byte] ^= 1;
             fs::write(&damaged, changed).unwrap();
-            let ran = follow("mirror", &at("log"), &at("d"), Some(&log.key()))
-                .run()
-                .await;
+            let ran = follow("mirror", &at("log"), &at("d"), Some(&log.key())).await;
             ran.ended(6, &["cannot be relied on"]);
             assert!(!at("d").join("checkpoint").exists());
             fs::write(&damaged, bytes).unwrap();
         } else {
             // A walk computes it.
             fs::remove_file(&damaged).unwrap();
-            let ran = follow("mirror", &at("log"), &at("e"), Some(&log.key()))
-                .run()
-                .await;
+            let ran = follow("mirror", &at("log"), &at("e"), Some(&log.key())).await;
             assert_eq!(followed(&ran).0, 700);
             assert_eq!(fs::read(at("e").join(file)).unwrap(), bytes);
             fs::write(&damaged, bytes).unwrap();
         }
     }
-    let ran = follow("mirror", &at("log"), &at("d"), None).run().await;
+    let ran = follow("mirror", &at("log"), &at("d"), None).await;
     assert_eq!(followed(&ran).0, 700);
     fs::write(
         at("d").join("checkpoint"),
         log.note(700).replace("\n700\n", "\n70\n"),
     )
     .unwrap();
-    let ran = follow("mirror", &at("log"), &at("d"), None).run().await;
+    let ran = follow("mirror", &at("log"), &at("d"), None).await;
     ran.ended(6, &["is not what this command wrote"]);
 }
 
@@ -757,13 +711,12 @@ async fn a_running_service_is_mirrored() {
         let mirroring = bookguard(["ledger", "mirror", server.url()]).arg(&copy);
         let mirroring = mirroring.args(["--key", key, "--every", "1s"]);
         let mut mirroring = mirroring.args("--output json").start();
-        for _ in 0..300 {
-            acme.post("/v1/bookings", &samples::booking()).await.ok(201);
+        // More than a tile holds.
+        for _ in 0..TILE_WIDTH + 4 {
+            acme.book().await;
         }
-        let size = Mirror::download(&server.caller(), key)
-            .await
-            .entries()
-            .len() as u64;
+        let mirror = Mirror::download(&acme, key).await;
+        let size = mirror.entries().len() as u64;
         loop {
             let looked: Value = serde_json::from_str(&mirroring.line().await).unwrap();
             if looked["size"].as_u64() >= Some(size) {
@@ -772,7 +725,7 @@ async fn a_running_service_is_mirrored() {
         }
         assert_eq!(mirroring.terminate().await, Some(0));
         let monitor = database.folder().join("monitor");
-        let ran = follow("monitor", &copy, &monitor, Some(key)).run().await;
+        let ran = follow("monitor", &copy, &monitor, Some(key)).await;
         assert!(followed(&ran).0.as_u64() >= Some(size));
         server.stop().await;
     })
