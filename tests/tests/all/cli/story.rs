@@ -19,19 +19,25 @@ const NEW_BOOKING: &str = "bookings create --talent-id tal-7 --talent-name 'The 
 
 /// Runs every step that needs no courier, and returns the booking's id and the partner's signing secret.
 async fn tell(target: &mut Target<'_>, receiver: &Receiver, folder: &Path) -> (String, String) {
+    let (id, secret) = begin(target, receiver).await;
+    keys(target).await;
+    policies(target).await;
+    once_only(target).await;
+    evidence(target, &id, folder).await;
+    (id, secret)
+}
+
+/// Registers a partner with an endpoint, and protects a booking. Returns the booking's id and the partner's signing secret.
+async fn begin(target: &mut Target<'_>, receiver: &Receiver) -> (String, String) {
     let registered = target.register().await;
     let me = target.json("partners me").await;
     assert_eq!(me["partnerId"], registered["partnerId"]);
     assert_eq!(target.json("health").await["status"], "ok");
-    keys(target).await;
-    let create = format!(
-        "webhook-endpoints create {} --description mine",
-        receiver.url()
-    );
+    let url = receiver.url();
+    let create = format!("webhook-endpoints create {url} --description mine");
     let endpoint = target.run(create).await.string("endpointId");
-    let shown = target
-        .json(format!("webhook-endpoints get {endpoint}"))
-        .await;
+    let get = format!("webhook-endpoints get {endpoint}");
+    let shown = target.json(get).await;
     shown.holds(json!({"url": receiver.url(), "enabled": true}));
     let list = target.json("webhook-endpoints list").await;
     assert_eq!(list["data"], json!([shown]));
@@ -42,17 +48,13 @@ async fn tell(target: &mut Target<'_>, receiver: &Receiver, folder: &Path) -> (S
     assert_eq!(shown.json()["metadata"], json!({"order": "17"}));
     let protected = target.json(format!("bookings protect {id}")).await;
     assert_eq!(protected["protected"], true);
-    let page = target
-        .json("bookings list --status protected --limit 1")
-        .await;
+    let list = "bookings list --status protected --limit 1";
+    let page = target.json(list).await;
     assert_eq!(page["data"][0]["bookingId"], id.as_str());
     assert_eq!(page["hasMore"], false);
     let as_of = format!("bookings policy {id} --as-of 2031-06-01T00:00:00Z --canceled-by talent");
     let evaluation = target.json(as_of).await;
     assert_eq!(evaluation["refund"]["minorUnits"], 125_050);
-    policies(target).await;
-    once_only(target).await;
-    evidence(target, &id, folder).await;
     (id, registered.text("signingSecret").to_owned())
 }
 
@@ -103,10 +105,9 @@ async fn policies(target: &Target<'_>) {
     let templates = target.json("policies templates").await;
     assert_eq!(templates.list("data").len(), 15);
 
-    let me =
-        target.json("partners update --default-policy 'Quiz Night=house' --time-zone Asia/Tokyo");
-    me.await
-        .holds(json!({"defaultPolicies": {"quiz_night": "house"}, "timeZone": "Asia/Tokyo"}));
+    let update = "partners update --default-policy 'Quiz Night=house' --time-zone Asia/Tokyo";
+    let me = target.json(update).await;
+    me.holds(json!({"defaultPolicies": {"quiz_night": "house"}, "timeZone": "Asia/Tokyo"}));
     for flags in [
         "--default-policy *=house --default-policy *=firm",
         "--default-policy *=house --no-default-policy *",
@@ -118,14 +119,13 @@ async fn policies(target: &Target<'_>) {
     let booking = json!({"eventType": "quiz night", "eventDate": "2031-06-20T19:00:00"});
     let booking = samples::booking_with(booking);
     let made = reads("bookings create --json -", &booking).await;
-    let shown = target
-        .json(format!("bookings get {}", made.string("bookingId")))
-        .await;
+    let get = format!("bookings get {}", made.string("bookingId"));
+    let shown = target.json(get).await;
     assert_eq!(shown["policy"]["policyHash"], second["policyHash"]);
     assert_eq!(shown["eventDate"], "2031-06-20T10:00:00.000Z");
-    let me = target.json("partners update --no-default-policy quiz-night --no-time-zone");
-    me.await
-        .holds(json!({"defaultPolicies": null, "timeZone": null}));
+    let update = "partners update --no-default-policy quiz-night --no-time-zone";
+    let me = target.json(update).await;
+    me.holds(json!({"defaultPolicies": null, "timeZone": null}));
 }
 
 /// Commands that need no stored data need neither a database nor a server.
@@ -147,9 +147,8 @@ async fn policies_are_checked_and_the_library_is_shown_with_nothing_at_hand() {
         "Warnings:\n  /grace: is missing",
     ]);
     let example = "policies validate - --output table --event-date 2031-06-20 --booking-value 200";
-    run(example, good)
-        .await
-        .said(&["organizer.late", "USD 0.00", "USD 200.00"]);
+    let shown = run(example, good).await;
+    shown.said(&["organizer.late", "USD 0.00", "USD 200.00"]);
     let missing = run("policies validate - --booking-value 200", good).await;
     missing.ended(5, &["--event-date"]);
     for (input, says) in [
@@ -180,17 +179,14 @@ async fn evidence(target: &Target<'_>, id: &str, folder: &Path) {
     let vkey = target.vkey().await;
     let checkpoint = target.run("ledger checkpoint").await;
     let origin = vkey.split('+').next().unwrap();
-    assert!(
-        checkpoint.stdout.starts_with(&format!("{origin}\n")),
-        "{checkpoint:?}"
-    );
+    let is_of_log = checkpoint.stdout.starts_with(&format!("{origin}\n"));
+    assert!(is_of_log, "{checkpoint:?}");
     std::fs::write(folder.join("log.vkey"), &vkey).unwrap();
     let packet = target.run(format!("evidence get {id}")).await;
     assert_eq!(packet.json()["booking"]["bookingId"], id);
     let verified = verify_packet(folder, "packet.json", &packet.stdout, "@log.vkey").await;
-    verified
-        .json()
-        .holds(json!({"verified": true, "bookingId": id}));
+    let report = verified.json();
+    report.holds(json!({"verified": true, "bookingId": id}));
     let tampered = packet.stdout.replacen("1250.5", "1250.6", 1);
     let refused = verify_packet(folder, "tampered.json", &tampered, "@log.vkey").await;
     refused.ended(6, &["(verification_failed)"]);
@@ -213,9 +209,8 @@ async fn evidence(target: &Target<'_>, id: &str, folder: &Path) {
 /// Returns both events once the server has delivered them.
 async fn delivered(target: &Target<'_>, booking: &str) -> Vec<Value> {
     until("both events delivered", async || {
-        let events = target
-            .json(format!("webhook-events list --booking {booking}"))
-            .await;
+        let list = format!("webhook-events list --booking {booking}");
+        let events = target.json(list).await;
         let events = events.list("data").clone();
         let all = events.len() == 2 && events.iter().all(|event| event["status"] == "delivered");
         all.then_some(events)
@@ -293,15 +288,13 @@ async fn on_a_database_alone_what_is_due_is_left_to_the_server_that_starts() {
     on_every_engine(async |engine| {
         let (database, receiver) = (TestDatabase::new(engine), Receiver::start().await);
         let mut target = Target::Local(&database, None);
-        let (id, _) = tell(&mut target, &receiver, database.folder()).await;
-        let events = target
-            .json(format!("webhook-events list --booking {id}"))
-            .await;
+        let (id, _) = begin(&mut target, &receiver).await;
+        let list = format!("webhook-events list --booking {id}");
+        let events = target.json(list).await;
         let event = events["data"][0].text("eventId");
         let retried = target.run(format!("webhook-events retry {event}")).await;
-        retried
-            .json()
-            .holds(json!({"retryStatus": "pending", "retryCount": 1}));
+        let pending = json!({"retryStatus": "pending", "retryCount": 1});
+        retried.json().holds(pending);
         let said = "No server runs on this database";
         retried.ended(0, &[said]);
         assert_eq!(receiver.count(), 0, "nothing was sent from here");
@@ -321,13 +314,12 @@ async fn on_a_database_alone_what_is_due_is_left_to_the_server_that_starts() {
         let delete = format!("webhook-endpoints delete {endpoint}");
         let unasked = target.run(&delete).await;
         unasked.refused(2, &["for good", "not sent", "--yes"]);
-        let kept = target
-            .json(format!("webhook-endpoints get {endpoint}"))
-            .await;
+        let get = format!("webhook-endpoints get {endpoint}");
+        let kept = target.json(get).await;
         assert_eq!(kept["enabled"], true, "nothing was deleted");
         let deleted = target.json(format!("{delete} --yes")).await;
         assert_eq!(deleted["enabled"], false);
-        database.verify(3).await;
+        database.verify(1).await;
     })
     .await;
 }
@@ -349,10 +341,8 @@ async fn a_retry_on_a_database_is_carried_out_by_its_server_with_the_servers_set
             let shown = target.json(format!("webhook-events get {event}")).await;
             shown.list("attempts").clone()
         };
-        until("the first attempt", async || {
-            (attempts().await.len() == 1).then_some(())
-        })
-        .await;
+        let first = async || (attempts().await.len() == 1).then_some(());
+        until("the first attempt", first).await;
 
         // Without `--dev`, this command's address rules allow nothing to be sent to this machine.
         let here = |line: String| {
@@ -362,10 +352,7 @@ async fn a_retry_on_a_database_is_carried_out_by_its_server_with_the_servers_set
         let retry = format!("webhook-events retry {event}");
         let failed = here(retry.clone()).await;
         failed.ended(5, &["(not_delivered)"]);
-        assert!(
-            failed.stdout.contains("\"retryStatus\":\"failed\""),
-            "{failed:?}"
-        );
+        assert_eq!(failed.printed()["retryStatus"], "failed");
         assert_eq!(attempts().await[1]["statusCode"], 500);
         let refused = here(format!("webhook-endpoints test {endpoint}")).await;
         refused.ended(5, &["(server_running)"]);
@@ -399,10 +386,8 @@ async fn a_partner_that_needs_approval_is_let_in_on_the_database() {
         let approve = format!("partners approve {id}");
         let approved = target.json(&approve).await;
         let caller = server.caller().with_key(approved.text("apiKey"));
-        assert_eq!(
-            caller.get("/v1/partners/me").await.ok(200)["status"],
-            "active"
-        );
+        let me = caller.get("/v1/partners/me").await.ok(200);
+        assert_eq!(me["status"], "active");
         target.run(&approve).await.ended(5, &[]);
         // The administrator's commands are not available over HTTP, and say so.
         let remote = Target::Remote(server.url().to_owned(), Some("bgk_x".to_owned()));
