@@ -1,8 +1,9 @@
 //! A full disk: nothing is half written, reads continue, and writes succeed again once there is room.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{Engine, TestDatabase};
 use bookguard_tests::files::names;
 use bookguard_tests::program::{Serving, bookguard};
@@ -45,10 +46,8 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        let _ = Command::new("umount")
-            .arg("-l")
-            .arg(self.folder.path())
-            .status();
+        let mut unmount = Command::new("umount");
+        let _ = unmount.arg("-l").arg(self.folder.path()).status();
     }
 }
 
@@ -84,13 +83,8 @@ async fn a_full_disk_stops_writes_with_a_sentence_and_harms_nothing() {
     let first = acme.book().await;
     let filler = disk.fill();
     // Writes that still fit into the write-ahead log succeed.
-    let mut made = 1;
-    let refused = until("a full disk", async || {
-        let reply = acme.post("/v1/bookings", &samples::booking()).await;
-        made += usize::from(reply.status == 201);
-        (reply.status != 201).then_some(reply)
-    });
-    let refused = refused.await;
+    let (more, refused) = books_until_refused(&acme).await;
+    let made = 1 + more;
     refused.refused(503, "storage_full");
     refused.says(&["disk is full"]);
     acme.booking(&first).await;
@@ -140,22 +134,18 @@ async fn a_move_to_a_full_disk_leaves_nothing_there_and_the_source_in_use() {
     }
     let target = disk.folder.path().join("new.db");
     disk.fill().leave(600);
-    let go = || {
-        bookguard("transfer --from")
-            .arg(database.file())
-            .arg("--to")
-            .arg(&target)
+    let to = |target: &Path| {
+        let line = bookguard("transfer --from").arg(database.file());
+        line.arg("--to").arg(target).run()
     };
-    let ran = go().run().await;
+    let ran = to(&target).await;
     ran.refused(1, &["new.db", "disk is full", "Nothing was moved"]);
     acme.book().await;
     // Once there is room, a target that holds no data is treated like a missing one.
     let elsewhere = tempfile::tempdir().unwrap();
     let moved = elsewhere.path().join("new.db");
     std::fs::copy(&target, &moved).unwrap();
-    let ran = bookguard("transfer --from").arg(database.file());
-    let ran = ran.arg("--to").arg(&moved).run().await;
-    assert_eq!(ran.json()["tables"]["booking"], 151);
+    assert_eq!(to(&moved).await.json()["tables"]["booking"], 151);
     server.stop().await;
 }
 
@@ -191,22 +181,25 @@ async fn a_backup_to_a_full_disk_leaves_nothing_there() {
 /// full disk.
 async fn limited() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let line = database
-        .command("serve --listen 127.0.0.1:0")
-        .limited_to_kib(400);
-    let server = Serving::of(line).await;
+    let line = database.command("serve --listen 127.0.0.1:0");
+    let server = Serving::of(line.limited_to_kib(400)).await;
     let acme = server.partner("Acme").await;
-    let mut made = 0;
-    let refused = until("a write that fails", async || {
-        let reply = acme.post("/v1/bookings", &samples::booking()).await;
-        made += usize::from(reply.status == 201);
-        (reply.status != 201).then_some(reply)
-    });
-    let refused = refused.await;
+    let (made, refused) = books_until_refused(&acme).await;
     // The kernel's word for it is another one than a full disk's, so its code is not storage_full.
     refused.refused(503, "unavailable");
     server.stop().await;
     database.verify(made).await;
+}
+
+/// Records bookings until one is refused. Returns how many were recorded, and the refusal.
+async fn books_until_refused(acme: &Partner) -> (usize, Reply) {
+    let mut made = 0;
+    until("a write that fails", async || {
+        let reply = acme.post("/v1/bookings", &samples::booking()).await;
+        made += usize::from(reply.status == 201);
+        (reply.status != 201).then_some((made, reply))
+    })
+    .await
 }
 
 async fn count(acme: &Partner) -> usize {

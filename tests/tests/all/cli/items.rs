@@ -22,11 +22,8 @@ async fn story(command: impl Fn(&str) -> CommandLine, booking: &str) {
     );
     let refund = command(&refund).run().await.json();
     assert_eq!(refund["amount"]["minorUnits"], 30_050);
-    let list = command(&format!("evidence items list {booking}"))
-        .run()
-        .await
-        .json();
-    assert_eq!(list.list("items").len(), 2);
+    let list = command(&format!("evidence items list {booking}")).run();
+    assert_eq!(list.await.json().list("items").len(), 2);
     let rows = format!("evidence items list {booking} --output csv --fields title,kind");
     let rows = command(&rows).run().await;
     let csv = "title,kind\nContract,contract\nRefund,refund\n";
@@ -101,10 +98,8 @@ async fn mistakes(command: impl Fn(&str) -> CommandLine, booking: &str) {
         ran.refused(1, &[&format!("{} cannot be written", out.display()), words]);
     }
     let share = format!("evidence share {booking} --expires-in 2w");
-    command(&share)
-        .run()
-        .await
-        .refused(5, &["--expires-in: \"2w\""]);
+    let refused = command(&share).run().await;
+    refused.refused(5, &["--expires-in: \"2w\""]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -130,8 +125,10 @@ async fn items_and_files_are_added_on_a_server_and_on_a_database_and_a_backup_ho
     let copy = folder.path().join("copy.db");
     database.command("backup").arg(&copy).run().await.json();
     server.stop().await;
-    let other = acme_books(&database, &acme.id).await;
     let local = |line: &str| database.command(line).args(["--partner", &acme.id]);
+    let line = "bookings create --talent-id t --talent-name T --organizer-id o --organizer-name O --event-type concert \
+                --event-date 2031-06-20T19:00:00Z --value 100 --currency USD";
+    let other = local(line).run().await.string("bookingId");
     story(local, &other).await;
     mistakes(local, &other).await;
     database.verify(2).await;
@@ -140,28 +137,10 @@ async fn items_and_files_are_added_on_a_server_and_on_a_database_and_a_backup_ho
     let line = bookguard("serve --listen 127.0.0.1:0 --db").arg(&copy);
     let server = Serving::of(line.arg("--ledger-key").arg(&key)).await;
     let acme = acme.on(server.url());
-    let items = acme
-        .get(&format!("/v1/bookings/{booking}/evidence/items"))
-        .await
-        .ok(200);
-    let item = items["items"][0].text("itemId");
-    let file = acme
-        .get(&format!(
-            "/v1/bookings/{booking}/evidence/items/{item}/file"
-        ))
-        .await;
+    let items = format!("/v1/bookings/{booking}/evidence/items");
+    let listed = acme.get(&items).await.ok(200);
+    let item = listed["items"][0].text("itemId");
+    let file = acme.get(&format!("{items}/{item}/file")).await;
     assert_eq!((file.status, file.body.len()), (200, 1_500_009));
     server.stop().await;
-}
-
-async fn acme_books(database: &TestDatabase, partner: &str) -> String {
-    let line = "bookings create --talent-id t --talent-name T --organizer-id o --organizer-name O --event-type concert \
-                --event-date 2031-06-20T19:00:00Z --value 100 --currency USD";
-    let made = database
-        .command(line)
-        .args(["--partner", partner])
-        .run()
-        .await
-        .json();
-    made.text("bookingId").to_owned()
 }
