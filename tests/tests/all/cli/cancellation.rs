@@ -17,12 +17,9 @@ async fn a_cancellation_is_looked_at_guarded_made_and_proven() {
         let cancel = format!("bookings cancel {id} --canceled-by organizer");
         let preview = target.json(format!("{cancel} --dry-run")).await;
         assert_eq!(preview["evaluationStatus"], "provisional");
-        let early = target.run(format!(
-            "{cancel} --dry-run --effective-at 2020-01-01T00:00:00Z"
-        ));
-        early
-            .await
-            .ended(5, &["--effective-at: ", "before the booking"]);
+        let early = format!("{cancel} --dry-run --effective-at 2020-01-01T00:00:00Z");
+        let early = target.run(early).await;
+        early.ended(5, &["--effective-at: ", "before the booking"]);
         // Without a terminal and without `--yes`, the command refuses and says what would happen.
         let unasked = target.run(&cancel).await;
         unasked.ended(2, &["full_refund", "1,250.50", "for good", "--yes"]);
@@ -45,14 +42,9 @@ async fn a_cancellation_is_looked_at_guarded_made_and_proven() {
         let resolution_id = resolution.text("resolutionId");
         let get = format!("resolutions get {resolution_id}");
         assert_eq!(target.json(&get).await, resolution);
-        let words = [
-            resolution_id,
-            "full_refund",
-            "USD 1,250.50",
-            "record_only",
-            "illness",
-        ];
-        target.table(&get, &words).await;
+        let words = ["full_refund", "USD 1,250.50", "record_only", "illness"];
+        let table = target.table(&get, &words).await;
+        assert!(table.contains(resolution_id), "{table}");
         // No confirmation is asked for when the booking is canceled already.
         for yes in ["--yes", ""] {
             let other = format!("bookings cancel {id} --canceled-by talent {yes}");
@@ -92,10 +84,7 @@ async fn verified(target: &Target<'_>, id: &str, folder: &Path) {
     let vkey = target.vkey().await;
     let packet = target.run(format!("evidence get {id}")).await.stdout;
     let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    assert!(
-        packet.contains(digest),
-        "the evidence's digest is in the packet"
-    );
+    assert!(packet.contains(digest), "{packet}");
     let edited = packet.replace("\"minorUnits\":125050", "\"minorUnits\":125051");
     for (name, packet, exit) in [("packet.json", packet, 0), ("edited.json", edited, 6)] {
         let ran = verify_packet(folder, name, &packet, &vkey).await;
@@ -112,9 +101,8 @@ async fn decided(target: &Target<'_>) {
         "to be decided",
         "A person decides between:",
     ];
-    target
-        .table(format!("{cancel} --reason force_majeure --yes"), &words)
-        .await;
+    let open = format!("{cancel} --reason force_majeure --yes");
+    target.table(open, &words).await;
     let booking = target.json(format!("bookings get {id}")).await;
     let pending = booking.text("resolutionId");
     // Nor is one asked for when the resolution is pending.

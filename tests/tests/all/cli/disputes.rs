@@ -19,21 +19,16 @@ async fn evidence_is_put_into_the_fields_of_a_dispute() {
             "customer_name": "O", "service_date": "2031-06-20",
         }));
         assert_eq!(stripe["files"][0]["field"], "service_documentation");
-        assert!(stripe["missing"].as_array().unwrap().len() >= 4);
+        assert!(stripe.list("missing").len() >= 4);
         let card = target.json(format!("{export}card")).await;
         assert_eq!(card["fields"]["customerName"], "O");
-        assert_eq!(card["processors"].as_array().unwrap().len(), 3);
+        assert_eq!(card.list("processors").len(), 3);
         let words = ["customer_name", "to add: ", "Nothing was submitted."];
         target.table(format!("{export}stripe"), &words).await;
-        let unknown = target.run(format!("evidence export {id} --for stripe --reason theft"));
-        unknown.await.refused(
-            5,
-            &[
-                "--reason: \"theft\" is not an allowed value",
-                "credit_not_processed",
-                "unrecognized",
-            ],
-        );
+        let unknown = format!("evidence export {id} --for stripe --reason theft");
+        let refused = target.run(unknown).await;
+        refused.refused(5, &["--reason: \"theft\" is not an allowed value"]);
+        refused.refused(5, &["credit_not_processed", "unrecognized"]);
     })
     .await;
 }

@@ -33,9 +33,9 @@ async fn prune(database: &TestDatabase, flags: &str) -> Value {
 
 /// Returns whether it was a dry run, and the numbers of events and attempts found and of waiting events.
 fn counted(report: &Value) -> (bool, u64, u64, u64) {
-    let number = |name: &str| report[name].as_u64().unwrap();
-    let dry = report["dryRun"].as_bool().unwrap();
-    (dry, number("events"), number("attempts"), number("waiting"))
+    let [events, attempts, waiting] =
+        ["events", "attempts", "waiting"].map(|name| report.number(name));
+    (report["dryRun"] == true, events, attempts, waiting)
 }
 
 #[tokio::test]
@@ -64,24 +64,20 @@ async fn what_would_be_pruned_is_counted_and_then_it_is_pruned() {
 
         let dry = prune(&database, "--dry-run").await;
         assert_eq!(counted(&dry), (true, 2, 2, 1));
-        let bytes: usize = receiver.received()[..2]
-            .iter()
-            .map(|hook| hook.body.len())
-            .sum();
-        assert_eq!(dry["payloadBytes"], bytes);
-        assert_eq!(
-            counted(&prune(&database, "--dry-run").await),
-            (true, 2, 2, 1),
-            "nothing was done"
-        );
-        let older = prune(&database, "--older-than 101d").await;
-        assert_eq!(counted(&older), (false, 0, 0, 0));
-        assert_eq!(counted(&prune(&database, "").await), (false, 2, 2, 1));
-        assert_eq!(
-            counted(&prune(&database, "").await),
-            (false, 0, 0, 1),
-            "what waits is met again"
-        );
+        let received = receiver.received();
+        let bytes = received[..2].iter().map(|hook| hook.body.len());
+        assert_eq!(dry["payloadBytes"], bytes.sum::<usize>());
+        for (flags, expected) in [
+            // Nothing was done.
+            ("--dry-run", (true, 2, 2, 1)),
+            ("--older-than 101d", (false, 0, 0, 0)),
+            ("", (false, 2, 2, 1)),
+            // What waits is met again.
+            ("", (false, 0, 0, 1)),
+        ] {
+            let report = prune(&database, flags).await;
+            assert_eq!(counted(&report), expected, "{flags}");
+        }
         let line = "webhook-events prune --dry-run --output table";
         let table = database.command(line).run().await;
         table.said(&["0 events", "1 more of that age would be kept"]);

@@ -20,21 +20,15 @@ async fn moved(target: &Target<'_>) {
     let id = target.book().await;
     let to = format!("bookings reschedule {id} --event-date 2031-10-20T19:00:00-04:00");
     let agreed = format!("{to} --agreed-by organizer,talent");
-    let shown = target.json(format!("{agreed} --dry-run --time-zone America/New_York"));
-    shown
-        .await
-        .holds(json!({"dryRun": true, "timeZone": "America/New_York"}));
+    let dry_run = format!("{agreed} --dry-run --time-zone America/New_York");
+    let shown = target.json(dry_run).await;
+    shown.holds(json!({"dryRun": true, "timeZone": "America/New_York"}));
     let booking = format!("bookings get {id}");
     let before = "2031-06-20T23:00:00.000Z";
     assert_eq!(target.json(&booking).await["eventDate"], before);
 
-    let words = [
-        &id,
-        "organizer, talent",
-        "2031-10-20",
-        "organizer.tiers[0]",
-        "leaf hash",
-    ];
+    let step = "organizer.tiers[0]";
+    let words = [&*id, "organizer, talent", "2031-10-20", step, "leaf hash"];
     target.table(&agreed, &words).await;
     let again = target.json(&agreed).await;
     assert_eq!(again["previousEventDate"], "2031-06-20T19:00:00-04:00");
@@ -73,18 +67,13 @@ async fn accepted(target: &Target<'_>, folder: &Path) {
     // The packet alone shows what was accepted, and other words in its place are detected.
     let packet = target.run(format!("evidence get {id}")).await;
     let vkey = target.vkey().await;
-    let reworded = packet
-        .stdout
-        .replace("USD 625.25 is returned", "USD 925.25 is returned");
+    let [told_of, other] = ["625.25", "925.25"].map(|sum| format!("USD {sum} is returned"));
+    let reworded = packet.stdout.replace(&told_of, &other);
     assert_ne!(reworded, packet.stdout);
-    for (name, text, exit) in [
-        ("packet.json", &packet.stdout, 0),
-        ("reworded.json", &reworded, 6),
-    ] {
-        let ran = verify_packet(folder, name, text, &vkey).await;
-        let says = ran
-            .stdout
-            .contains("not the text made anew from the frozen terms");
+    for (text, exit) in [(&packet.stdout, 0), (&reworded, 6)] {
+        let ran = verify_packet(folder, "packet.json", text, &vkey).await;
+        let anew = "not the text made anew from the frozen terms";
+        let says = ran.stdout.contains(anew);
         assert_eq!((ran.code, says), (Some(exit), exit == 6), "{ran:?}");
     }
     let packet = packet.json();
