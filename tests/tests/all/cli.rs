@@ -28,6 +28,7 @@
 //! | `pruning` | old events counted and pruned by hand, and by a server that is killed while pruning |
 //! | `moving` | a database moved to another one, of the same engine or of the other |
 //! | `target` | (the database or server that commands work on) |
+//! | `cosigning` | a log and its witnesses, also those that misbehave or know more than the log |
 //! | `auditing` | logs whose maps are true, and logs that lie, before witnesses that audit, mirrors and monitors |
 //! | `backup` | a database copied while it is in use |
 //! | `backup_folder` | backups that are verified, and of which the newest stay |

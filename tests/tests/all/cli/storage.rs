@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use bookguard_core::limits::{METADATA_PAIRS, METADATA_VALUE_CHARS};
 use bookguard_tests::caller::Caller;
 use bookguard_tests::disk_faults::{DiskFaults, EIO, ENOSPC};
 use bookguard_tests::engine::{Engine, TestDatabase};
@@ -10,8 +11,9 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Serving, alarms};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
+use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
-use serde_json::json;
+use serde_json::{Map, json};
 use tokio::time::sleep;
 
 fn serve(database: &TestDatabase) -> CommandLine {
@@ -40,6 +42,25 @@ async fn health(caller: &Caller, expected: &str) {
 
 fn count(text: &str, words: &str) -> usize {
     text.matches(words).count()
+}
+
+/// The length of the database's write-ahead log.
+fn log_bytes(database: &TestDatabase) -> u64 {
+    let log = database.file().with_extension("db-wal");
+    std::fs::metadata(log).unwrap().len()
+}
+
+/// Records bookings, as large as they may be, until the log is this long. Returns how many.
+async fn lengthen_log(database: &TestDatabase, acme: &Partner, bytes: u64) -> usize {
+    let text = "x".repeat(METADATA_VALUE_CHARS);
+    let pairs = (0..METADATA_PAIRS).map(|n| (format!("key{n}"), json!(text)));
+    let metadata: Map<_, _> = pairs.collect();
+    let mut made = 0;
+    while log_bytes(database) < bytes {
+        acme.book_with(json!({"metadata": metadata})).await;
+        made += 1;
+    }
+    made
 }
 
 #[tokio::test]
@@ -94,13 +115,7 @@ async fn an_unwritable_database_file_is_reported_and_its_log_is_truncated_afterw
     let server = Serving::of(disk.under(serve(&database))).await;
     let acme = server.partner("Acme").await;
     disk.fail(&[("write", "/bookguard.db", EIO)]);
-    let log = database.file().with_extension("db-wal");
-    let bytes = || std::fs::metadata(&log).unwrap().len();
-    let mut made = 0;
-    while bytes() < 20 << 20 {
-        acme.book().await;
-        made += 1;
-    }
+    let mut made = lengthen_log(&database, &acme, 20 << 20).await;
     // Every write succeeded, but health reports that the log cannot be checkpointed.
     health(&acme.caller, "checkpoints_failing").await;
     disk.mend();
@@ -109,7 +124,7 @@ async fn an_unwritable_database_file_is_reported_and_its_log_is_truncated_afterw
     until("a log that is cut", async || {
         acme.book().await;
         made += 1;
-        (bytes() <= 16 << 20).then_some(())
+        (log_bytes(&database) <= 16 << 20).then_some(())
     })
     .await;
     let again = "is brought into the database file again";
@@ -130,12 +145,7 @@ async fn an_unsyncable_database_file_is_reported_while_a_backup_reads_too() {
     let server = Serving::of(disk.under(serve(&database))).await;
     let acme = server.partner("Acme").await;
     disk.fail(&[("sync", "/bookguard.db", EIO)]);
-    let log = database.file().with_extension("db-wal");
-    let mut made = 0;
-    while std::fs::metadata(&log).unwrap().len() < 9 << 20 {
-        acme.book().await;
-        made += 1;
-    }
+    let mut made = lengthen_log(&database, &acme, 9 << 20).await;
     health(&acme.caller, "checkpoints_failing").await;
     // While a reader holds an old snapshot, SQLite cannot finish a checkpoint and does not sync the file, so the pages before
     // that are written without a fault.
