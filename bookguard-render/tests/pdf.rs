@@ -440,21 +440,15 @@ fn a_font_that_cannot_or_may_not_be_embedded_is_refused() {
     let without = |file, table| with_table(file, table, |font, entry| font[entry] = b'~');
     let not_permitted = "does not permit embedding in documents";
     let no_outlines = "has neither TrueType nor PostScript (CFF) outlines";
-    for (case, file, refused) in [
+    #[rustfmt::skip]
+    let cases = [
         ("installable", fs_type(0), None),
         ("restricted", fs_type(2), Some(not_permitted)),
         ("no parts", fs_type(0x100), Some(not_permitted)),
-        (
-            "no TrueType outlines",
-            without("arabic.ttf", b"glyf"),
-            Some(no_outlines),
-        ),
-        (
-            "no PostScript outlines",
-            without("ideographs.ttc", b"CFF "),
-            Some(no_outlines),
-        ),
-    ] {
+        ("no TrueType outlines", without("arabic.ttf", b"glyf"), Some(no_outlines)),
+        ("no PostScript outlines", without("ideographs.ttc", b"CFF "), Some(no_outlines)),
+    ];
+    for (case, file, refused) in cases {
         assert_eq!(Fonts::default().with(file).err(), refused, "{case}");
     }
 }

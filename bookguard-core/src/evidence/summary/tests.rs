@@ -253,24 +253,14 @@ fn somebody_who_did_not_come_has_not_canceled() {
         let fact = fact.into();
         begins(&packet, wording, &[Logged { place, fact }], &[])
     };
-    for (wording, canceled_by, end) in [
+    #[rustfmt::skip]
+    let cases = [
         (Wording::Second, Actor::Talent, "(the talent) did not come."),
-        (
-            Wording::Second,
-            Actor::Organizer,
-            "(the organizer) did not come.",
-        ),
-        (
-            Wording::Second,
-            Actor::Partner,
-            "(the platform) canceled because somebody did not come.",
-        ),
-        (
-            Wording::First,
-            Actor::Talent,
-            "(the talent) canceled because somebody did not come.",
-        ),
-    ] {
+        (Wording::Second, Actor::Organizer, "(the organizer) did not come."),
+        (Wording::Second, Actor::Partner, "(the platform) canceled because somebody did not come."),
+        (Wording::First, Actor::Talent, "(the talent) canceled because somebody did not come."),
+    ];
+    for (wording, canceled_by, end) in cases {
         let text = told(wording, canceled_by);
         assert!(text.ends_with(end), "{text}");
     }

@@ -234,37 +234,15 @@ fn what_is_signed_of_a_packet_must_be_what_it_shows() {
     let key = fixture.signer.verifier();
     let own = SignedStatement::open(document["signature"].as_str().unwrap(), key).unwrap();
     let (stream, head) = ([1; 16], Hash::ZERO);
-    for (statement, verifies) in [
+    #[rustfmt::skip]
+    let cases = [
         (own.clone(), true),
-        (
-            SignedStatement {
-                stream,
-                ..own.clone()
-            },
-            false,
-        ),
-        (
-            SignedStatement {
-                count: own.count + 1,
-                ..own.clone()
-            },
-            false,
-        ),
-        (
-            SignedStatement {
-                head,
-                ..own.clone()
-            },
-            false,
-        ),
-        (
-            SignedStatement {
-                log_size: own.log_size + 1,
-                ..own.clone()
-            },
-            false,
-        ),
-    ] {
+        (SignedStatement { stream, ..own.clone() }, false),
+        (SignedStatement { count: own.count + 1, ..own.clone() }, false),
+        (SignedStatement { head, ..own.clone() }, false),
+        (SignedStatement { log_size: own.log_size + 1, ..own.clone() }, false),
+    ];
+    for (statement, verifies) in cases {
         let note = fixture.signer.sign(&statement.to_string()).unwrap();
         let told = changed(&document, &["signature".to_owned()], Some(note.into()));
         let failed = failures(&serde_json::to_vec(&told).unwrap(), &fixture.vkey());

@@ -104,6 +104,7 @@ fn the_body_signature_says_which_check_failed() {
     let secret = ours(1);
     let good = sign_body(&secret, BODY);
     let upper = format!("sha256={}", good["sha256=".len()..].to_uppercase());
+    #[rustfmt::skip]
     let table: &[(&str, Result<(), VerifyError>)] = &[
         (&good, Ok(())),
         (&upper, Ok(())),
@@ -111,22 +112,10 @@ fn the_body_signature_says_which_check_failed() {
         (&good[7..], Err(VerifyError::MissingPrefix)),
         (&good[..70], Err(VerifyError::WrongLength { found: 63 })),
         ("sha256=", Err(VerifyError::WrongLength { found: 0 })),
-        (
-            &format!("{good} "),
-            Err(VerifyError::WrongLength { found: 65 }),
-        ),
-        (
-            &format!("sha256={}", "g".repeat(64)),
-            Err(VerifyError::NotHex),
-        ),
-        (
-            &format!("sha256={}", "é".repeat(32)),
-            Err(VerifyError::NotHex),
-        ),
-        (
-            &format!("sha256={}", "0".repeat(64)),
-            Err(VerifyError::Mismatch),
-        ),
+        (&format!("{good} "), Err(VerifyError::WrongLength { found: 65 })),
+        (&format!("sha256={}", "g".repeat(64)), Err(VerifyError::NotHex)),
+        (&format!("sha256={}", "é".repeat(32)), Err(VerifyError::NotHex)),
+        (&format!("sha256={}", "0".repeat(64)), Err(VerifyError::Mismatch)),
     ];
     for (header, expected) in table {
         assert_eq!(verify(&secret, header, BODY), *expected, "{header}");

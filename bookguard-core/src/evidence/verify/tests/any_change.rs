@@ -106,23 +106,15 @@ fn others(nth: usize, value: &Value) -> Vec<Option<Value>> {
 }
 
 /// What a service can change under its own key, with `N` for every number, and why.
+#[rustfmt::skip]
 const STATED: &[(&str, &str)] = &[
     ("/signature", "it is made anew"),
     ("/deliveries", "in what order they are told"),
-    (
-        "/deliveries/N",
-        "that an event went nowhere is recorded nowhere",
-    ),
-    (
-        "/deliveries/N/url",
-        "an address is the partner's to change, and stands in no entry",
-    ),
+    ("/deliveries/N", "that an event went nowhere is recorded nowhere"),
+    ("/deliveries/N/url", "an address is the partner's to change, and stands in no entry"),
     ("/deliveries/N/history", "attempts are not kept for ever"),
     ("/deliveries/N/history/N", "the same"),
-    (
-        "/deliveries/N/history/N/statusCode",
-        "only the attempt with which a delivery ended is recorded",
-    ),
+    ("/deliveries/N/history/N/statusCode", "only the attempt with which a delivery ended is recorded"),
     ("/deliveries/N/history/N/error", "the same"),
 ];
 
@@ -135,24 +127,12 @@ fn a_packet_with_any_field_changed_never_verifies_whoever_signs_it() {
     };
     tried(&fixture.decided(), &|_| true);
     // The parts that the other packets share with it need not be tried again.
-    for (packet, kind, own) in [
-        (
-            fixture.rescheduled(),
-            "booking.rescheduled",
-            &[
-                "/booking",
-                "/evaluation",
-                "/formerTerms",
-                "/summary",
-                "/terms",
-            ][..],
-        ),
-        (
-            fixture.notified(),
-            "webhook.settled",
-            &["/deliveries", "/summary"],
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        (fixture.rescheduled(), "booking.rescheduled", &["/booking", "/evaluation", "/formerTerms", "/summary", "/terms"][..]),
+        (fixture.notified(), "webhook.settled", &["/deliveries", "/summary"]),
+    ];
+    for (packet, kind, own) in cases {
         let of_kind = |at: &str| {
             let entry = at
                 .strip_prefix("/entries/")

@@ -166,30 +166,18 @@ fn wrong_amounts_are_noticed_even_when_the_service_recorded_them() {
     let honest = Fixture::new();
     let sums = |minor| Amount::from_minor(minor, Currency::USD).unwrap();
     let given = "not what policy and facts give";
-    for (lie, place, check, words) in [
+    #[rustfmt::skip]
+    let cases = [
         (Lie::Refund(sums(120_050)), 7, "resolution", given),
         (Lie::Decision(sums(1)), 9, "resolution", given),
         (Lie::Evidence, 8, "resolution", given),
-        (
-            Lie::Reached(Some(sums(1))),
-            10,
-            "schedule",
-            "does not say what was reached",
-        ),
+        (Lie::Reached(Some(sums(1))), 10, "schedule", "does not say what was reached"),
         (Lie::Moved, 11, "schedule", "not what the policy gives"),
-        (
-            Lie::Early,
-            12,
-            "booking",
-            "no earlier record shows what the event reports",
-        ),
-        (
-            Lie::Text,
-            10,
-            "acceptances",
-            "What talent accepted, recorded 2026-05-03T00:00:00.000Z, is not the text of the terms in force",
-        ),
-    ] {
+        (Lie::Early, 12, "booking", "no earlier record shows what the event reports"),
+        (Lie::Text, 10, "acceptances",
+            "What talent accepted, recorded 2026-05-03T00:00:00.000Z, is not the text of the terms in force"),
+    ];
+    for (lie, place, check, words) in cases {
         let fixture = Fixture::lying(&lie);
         let packet = fixture.packet_at(place);
         let bytes = text(&packet, &fixture.signer);

@@ -128,20 +128,13 @@ fn what_cannot_be_accepted_is_refused_by_its_code() {
         change(&mut ask);
         ask
     };
-    for (ask, code) in [
-        (
-            with(&|ask| ask.disclosure_hash = String::new()),
-            "disclosure_changed",
-        ),
-        (
-            with(&|ask| ask.at = at("2026-06-01T00:05:00.501Z")),
-            "accepted_in_future",
-        ),
-        (
-            with(&|ask| ask.at = at("2026-01-10T14:54:59.999Z")),
-            "accepted_before_terms",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        (with(&|ask| ask.disclosure_hash = String::new()), "disclosure_changed"),
+        (with(&|ask| ask.at = at("2026-06-01T00:05:00.501Z")), "accepted_in_future"),
+        (with(&|ask| ask.at = at("2026-01-10T14:54:59.999Z")), "accepted_before_terms"),
+    ];
+    for (ask, code) in cases {
         assert_eq!(accept(&work, NOW, ask).unwrap_err().code, code);
     }
     // The clocks of checkouts may be some minutes off.

@@ -231,27 +231,19 @@ fn a_key_rotates_itself_once_and_lives_to_see_the_answer() {
 #[test]
 fn a_key_cannot_revoke_a_stronger_key_or_the_last_that_manages_keys() {
     let (all, manager): (&[&str], &[&str]) = (&["*"], &["api-keys:write"]);
-    for (by, target, others, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (Some(manager), all, vec![all], "insufficient_scope"),
-        (
-            Some(&["api-keys:*", "bookings:*"]),
-            &["webhooks:read"],
-            vec![all],
-            "insufficient_scope",
-        ),
+        (Some(&["api-keys:*", "bookings:*"]), &["webhooks:read"], vec![all], "insufficient_scope"),
         (Some(manager), manager, vec![all], ""),
         (Some(all), all, vec![manager], ""),
         (Some(all), all, vec![], "last_managing_key"),
-        (
-            Some(all),
-            all,
-            vec![&["bookings:*", "api-keys:read"]],
-            "last_managing_key",
-        ),
+        (Some(all), all, vec![&["bookings:*", "api-keys:read"]], "last_managing_key"),
         (Some(manager), manager, vec![], "last_managing_key"),
         (Some(all), &["bookings:read"], vec![all], ""),
         (None, all, vec![], ""),
-    ] {
+    ];
+    for (by, target, others, expected) in cases {
         let mut state = work(PartnerStatus::Active, vec![]);
         add(&mut state, 3, target, None);
         for (n, words) in (10..).zip(&others) {

@@ -103,7 +103,8 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
         ..ask_to_cancel(Actor::Organizer, Some(Reason::Illness))
     };
     let made = apply(&mut work, TERM_TIME, canceling(first.clone()));
-    for (what, ask, replays) in [
+    #[rustfmt::skip]
+    let cases = [
         ("the same", first.clone(), true),
         (
             "another note and evidence",
@@ -119,39 +120,12 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
             },
             true,
         ),
-        (
-            "another actor",
-            CancelRequest {
-                canceled_by: Actor::Talent,
-                ..first.clone()
-            },
-            false,
-        ),
-        (
-            "another reason",
-            CancelRequest {
-                reason: None,
-                ..first.clone()
-            },
-            false,
-        ),
-        (
-            "another instant",
-            CancelRequest {
-                effective_at: instant.map(|at| at.plus_ms(1)),
-                ..first.clone()
-            },
-            false,
-        ),
-        (
-            "no instant",
-            CancelRequest {
-                effective_at: None,
-                ..first.clone()
-            },
-            false,
-        ),
-    ] {
+        ("another actor", CancelRequest { canceled_by: Actor::Talent, ..first.clone() }, false),
+        ("another reason", CancelRequest { reason: None, ..first.clone() }, false),
+        ("another instant", CancelRequest { effective_at: instant.map(|at| at.plus_ms(1)), ..first.clone() }, false),
+        ("no instant", CancelRequest { effective_at: None, ..first.clone() }, false),
+    ];
+    for (what, ask, replays) in cases {
         // However late the repeat comes.
         let again = CancelBooking {
             resolution: new_resolution(30),
@@ -216,82 +190,22 @@ fn what_the_design_refuses_is_refused_by_its_code_and_field() {
         ..ask_to_cancel(Actor::Mutual, None)
     };
     let no_show = ask_to_cancel(Actor::Organizer, Some(Reason::NoShow));
-    for (when, ask, kind, code, pointer) in [
-        (
-            TERM_TIME,
-            with("2026-06-01T00:05:01Z"),
-            Kind::Invalid,
-            "effective_at_in_future",
-            "/effectiveAt",
-        ),
-        (
-            TERM_TIME,
-            with("2026-01-10T14:59:59Z"),
-            Kind::Invalid,
-            "effective_at_before_booking",
-            "/effectiveAt",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (TERM_TIME, with("2026-06-01T00:05:01Z"), Kind::Invalid, "effective_at_in_future", "/effectiveAt"),
+        (TERM_TIME, with("2026-01-10T14:59:59Z"), Kind::Invalid, "effective_at_before_booking", "/effectiveAt"),
         // Within the minutes left for clocks that differ, but behind a deadline that has not passed.
-        (
-            "2026-05-21T23:00:00.500Z",
-            with("2026-05-21T23:00:01Z"),
-            Kind::Invalid,
-            "effective_at_in_future",
-            "/effectiveAt",
-        ),
-        (
-            TERM_TIME,
-            no_show,
-            Kind::Invalid,
-            "no_show_before_event",
-            "/reason",
-        ),
-        (
-            "2026-06-20T22:56:00Z",
-            CancelRequest {
-                reason: Some(Reason::NoShow),
-                ..with("2026-06-20T23:00:00Z")
-            },
-            Kind::Invalid,
-            "no_show_before_event",
-            "/reason",
-        ),
-        (
-            TERM_TIME,
-            mutual(None),
-            Kind::Invalid,
-            "agreed_refund_required",
-            "/agreedRefund",
-        ),
-        (
-            TERM_TIME,
-            mutual(Some("1200.51")),
-            Kind::Invalid,
-            "agreed_refund_exceeds_paid",
-            "/agreedRefund",
-        ),
-        (
-            TERM_TIME,
-            mutual(Some("0.001")),
-            Kind::Invalid,
-            "amount_precision",
-            "/agreedRefund",
-        ),
-        (
-            TERM_TIME,
-            mutual(Some("-1")),
-            Kind::Invalid,
-            "amount_negative",
-            "/agreedRefund",
-        ),
-        (
-            "2026-08-01T00:00:00Z",
-            organizer(),
-            Kind::Conflict,
-            "claim_window_closed",
-            "",
-        ),
-    ] {
+        ("2026-05-21T23:00:00.500Z", with("2026-05-21T23:00:01Z"), Kind::Invalid, "effective_at_in_future", "/effectiveAt"),
+        (TERM_TIME, no_show, Kind::Invalid, "no_show_before_event", "/reason"),
+        ("2026-06-20T22:56:00Z", CancelRequest { reason: Some(Reason::NoShow), ..with("2026-06-20T23:00:00Z") }, Kind::Invalid,
+            "no_show_before_event", "/reason"),
+        (TERM_TIME, mutual(None), Kind::Invalid, "agreed_refund_required", "/agreedRefund"),
+        (TERM_TIME, mutual(Some("1200.51")), Kind::Invalid, "agreed_refund_exceeds_paid", "/agreedRefund"),
+        (TERM_TIME, mutual(Some("0.001")), Kind::Invalid, "amount_precision", "/agreedRefund"),
+        (TERM_TIME, mutual(Some("-1")), Kind::Invalid, "amount_negative", "/agreedRefund"),
+        ("2026-08-01T00:00:00Z", organizer(), Kind::Conflict, "claim_window_closed", ""),
+    ];
+    for (when, ask, kind, code, pointer) in cases {
         let work = work_with(state(Some("firm"), BookingStatus::Created));
         let error = cancel(&work, when, ask).unwrap_err();
         assert_eq!((error.kind, &*error.code), (kind, code));

@@ -120,34 +120,20 @@ fn code<R: Debug + 'static>(state: &BatchState, asked: &Envelope<R>) -> String {
 #[test]
 fn a_link_gives_away_only_what_its_maker_holds() {
     let own: &[&str] = &["bookings:*", "api-keys:write"];
-    for (by, wanted, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (Some(own), None, Ok(own)),
-        (
-            Some(own),
-            Some(&["bookings:read"][..]),
-            Ok(&["bookings:read"][..]),
-        ),
+        (Some(own), Some(&["bookings:read"][..]), Ok(&["bookings:read"][..])),
         (Some(own), Some(&["*"][..]), Err("insufficient_scope")),
-        (
-            Some(own),
-            Some(&["audit:read"][..]),
-            Err("insufficient_scope"),
-        ),
+        (Some(own), Some(&["audit:read"][..]), Err("insufficient_scope")),
         // A session of the key that may do less than the key.
-        (
-            Some(&["api-keys:write"][..]),
-            None,
-            Ok(&["api-keys:write"][..]),
-        ),
-        (
-            Some(&["api-keys:write"][..]),
-            Some(own),
-            Err("insufficient_scope"),
-        ),
+        (Some(&["api-keys:write"][..]), None, Ok(&["api-keys:write"][..])),
+        (Some(&["api-keys:write"][..]), Some(own), Err("insufficient_scope")),
         // The administrator: whatever the key holds.
         (None, None, Ok(own)),
         (None, Some(&["audit:read"][..]), Err("insufficient_scope")),
-    ] {
+    ];
+    for (by, wanted, expected) in cases {
         let mut state = state(own, None);
         let create = command(link(3, by, wanted));
         match expected {

@@ -36,40 +36,13 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
     let settle = |lease, class| settle(NOW, lease, 2, class);
     let held = with_delivery(delivery(DeliveryPhase::Pending, Some(1_000), Some(77)));
     // (lease, failure, phase afterwards, whether another attempt is due, charged, endpoint disabled)
+    #[rustfmt::skip]
     let table = [
         (77, None, DeliveryPhase::Delivered, false, 2, false),
-        (
-            77,
-            Some(FailureClass::Http5xx),
-            DeliveryPhase::Failed,
-            true,
-            2,
-            false,
-        ),
-        (
-            77,
-            Some(FailureClass::PayloadTooLarge),
-            DeliveryPhase::Failed,
-            false,
-            2,
-            false,
-        ),
-        (
-            77,
-            Some(FailureClass::Gone),
-            DeliveryPhase::Failed,
-            false,
-            2,
-            true,
-        ),
-        (
-            77,
-            Some(FailureClass::OurFault),
-            DeliveryPhase::Failed,
-            true,
-            1,
-            false,
-        ),
+        (77, Some(FailureClass::Http5xx), DeliveryPhase::Failed, true, 2, false),
+        (77, Some(FailureClass::PayloadTooLarge), DeliveryPhase::Failed, false, 2, false),
+        (77, Some(FailureClass::Gone), DeliveryPhase::Failed, false, 2, true),
+        (77, Some(FailureClass::OurFault), DeliveryPhase::Failed, true, 1, false),
     ];
     for (lease, class, phase, due, counted_attempts, disabled) in table {
         let changes = changes(decide(&held, &settle(lease, class)));

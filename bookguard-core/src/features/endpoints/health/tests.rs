@@ -387,40 +387,17 @@ fn a_partner_can_resume_a_suspended_endpoint_or_change_its_address() {
         unverified_since: None,
     };
     let tried_now = suspended(5);
-    for (health, enabled, url, after) in [
-        (
-            suspended(PROBE_MS),
-            Some(true),
-            None,
-            EndpointHealth::of(Active),
-        ),
-        (
-            suspended(PROBE_MS),
-            Some(false),
-            None,
-            EndpointHealth::of(Disabled),
-        ),
-        (
-            suspended(PROBE_MS),
-            None,
-            Some("https://other.example/"),
-            tried_now,
-        ),
-        (
-            failing,
-            None,
-            Some("https://other.example/"),
-            EndpointHealth::of(Active),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (suspended(PROBE_MS), Some(true), None, EndpointHealth::of(Active)),
+        (suspended(PROBE_MS), Some(false), None, EndpointHealth::of(Disabled)),
+        (suspended(PROBE_MS), None, Some("https://other.example/"), tried_now),
+        (failing, None, Some("https://other.example/"), EndpointHealth::of(Active)),
         (failing, Some(true), None, failing),
         (failing, None, Some("https://example.com/7"), failing),
-        (
-            EndpointHealth::of(Disabled),
-            None,
-            Some("https://other.example/"),
-            EndpointHealth::of(Disabled),
-        ),
-    ] {
+        (EndpointHealth::of(Disabled), None, Some("https://other.example/"), EndpointHealth::of(Disabled)),
+    ];
+    for (health, enabled, url, after) in cases {
         let mut work = with_health(health);
         let changes = EndpointChanges {
             url: url.map(str::to_owned),
@@ -474,43 +451,21 @@ fn a_partner_cannot_speed_up_deliveries_to_an_unverified_endpoint() {
     };
     let soon = Some(NOW.plus_ms(9_000));
     let other = Some("https://other.example/");
-    for (before, enabled, url, status, probe_at) in [
+    #[rustfmt::skip]
+    let cases = [
         (unverified(Active, None), None, other, Active, None),
         (unverified(Active, soon), None, other, Active, soon),
         (unverified(Active, soon), Some(true), None, Active, soon),
         (unverified(Active, soon), Some(false), None, Disabled, None),
-        (
-            unverified(Disabled, None),
-            Some(true),
-            None,
-            Active,
-            Some(late),
-        ),
-        (
-            unverified(Gone, None),
-            Some(true),
-            other,
-            Active,
-            Some(late),
-        ),
+        (unverified(Disabled, None), Some(true), None, Active, Some(late)),
+        (unverified(Gone, None), Some(true), other, Active, Some(late)),
         (unverified(Suspended, soon), None, None, Suspended, soon),
-        (
-            unverified(Suspended, soon),
-            None,
-            other,
-            Suspended,
-            Some(late),
-        ),
-        (
-            unverified(Suspended, soon),
-            Some(true),
-            None,
-            Active,
-            Some(late),
-        ),
+        (unverified(Suspended, soon), None, other, Suspended, Some(late)),
+        (unverified(Suspended, soon), Some(true), None, Active, Some(late)),
         // The first move of a verified endpoint is tried at once.
         (EndpointHealth::of(Active), None, other, Active, None),
-    ] {
+    ];
+    for (before, enabled, url, status, probe_at) in cases {
         let moved = url.map(|_| true);
         let after = crate::features::endpoints::health::decided(before, now, enabled, moved);
         let told = format!("{before:?} {enabled:?} {moved:?}");

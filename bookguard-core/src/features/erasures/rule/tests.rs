@@ -124,32 +124,25 @@ fn shown(plan: &Plan) -> Value {
 fn only_what_is_asked_for_goes() {
     use Erasable::{Ip, Note, Organizer, Title};
     let entries = entries_of_booking();
-    for (what, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (Erased::Fields(vec![]), json!([])),
-        (
-            Erased::Fields(vec![Note, Ip, Organizer]),
+        (Erased::Fields(vec![Note, Ip, Organizer]),
             json!([
                 {"entry": 0, "names": ["organizer"]}, {"entry": 1, "names": ["ip"]},
                 {"entry": 2, "names": ["note"]}, {"entry": 3, "names": ["note"]},
-            ]),
-        ),
-        (
-            Erased::Of(ErasedParty::Organizer),
-            json!([{"entry": 0, "names": ["organizer"]}, {"entry": 1, "names": ["ip", "method"]}]),
-        ),
-        (
-            Erased::Of(ErasedParty::Talent),
-            json!([{"entry": 0, "names": ["talent"]}, {"entry": 2, "names": ["note", "sha256", "title"]}]),
-        ),
-        (
-            Erased::Of(ErasedParty::Everybody),
+            ])),
+        (Erased::Of(ErasedParty::Organizer),
+            json!([{"entry": 0, "names": ["organizer"]}, {"entry": 1, "names": ["ip", "method"]}])),
+        (Erased::Of(ErasedParty::Talent),
+            json!([{"entry": 0, "names": ["talent"]}, {"entry": 2, "names": ["note", "sha256", "title"]}])),
+        (Erased::Of(ErasedParty::Everybody),
             json!([
                 {"entry": 0, "names": ["eventType", "metadata", "organizer", "talent"]},
                 {"entry": 1, "names": ["ip", "method"]},
                 {"entry": 2, "names": ["note", "sha256", "title"]},
                 {"entry": 3, "names": ["note", "sha256", "title"]},
-            ]),
-        ),
+            ])),
         (
             // Again, but of an entry that is another one now.
             Erased::Again(
@@ -173,7 +166,8 @@ fn only_what_is_asked_for_goes() {
             ),
             json!([{"entry": 2, "names": ["note", "title"]}]),
         ),
-    ] {
+    ];
+    for (what, expected) in cases {
         let plan = plan(&partner_id(), &entries, (&what, None)).unwrap();
         assert_eq!(shown(&plan), expected, "{what:?}");
         assert_eq!(plan.rows.len(), plan.values.len());
@@ -480,25 +474,17 @@ fn a_booking_with_many_erasures_takes_further_ones_without_a_reference() {
     entries.extend((1..=ERASURES as u64).map(|seq| stored(seq, erasure("R-1"))));
     let fields = || Erased::Fields(vec![Erasable::RequestRef]);
     let everybody = || Erased::Of(ErasedParty::Everybody);
-    for (count, what, request_ref, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (ERASURES, fields(), Some("R-2"), None),
-        (
-            ERASURES + 1,
-            fields(),
-            Some("R-2"),
-            Some("too_many_erasures"),
-        ),
-        (
-            ERASURES + 1,
-            everybody(),
-            Some("R-2"),
-            Some("too_many_erasures"),
-        ),
+        (ERASURES + 1, fields(), Some("R-2"), Some("too_many_erasures")),
+        (ERASURES + 1, everybody(), Some("R-2"), Some("too_many_erasures")),
         (ERASURES + 1, fields(), None, None),
         // It was done before, and finds nothing left to erase.
         (ERASURES + 1, fields(), Some("R-1"), None),
         (ERASURES + 1, Erased::Everything, Some("R-2"), None),
-    ] {
+    ];
+    for (count, what, request_ref, expected) in cases {
         let planned = plan(&partner_id(), &entries[..count], (&what, request_ref));
         let refused = planned.err().map(|error| error.code);
         assert_eq!(

@@ -59,52 +59,18 @@ fn a_retry_that_can_go_nowhere_says_why() {
         "disabled or gone",
     );
     // (the endpoints that exist, the deliveries that failed or arrived, the code, what is said, the endpoints named)
-    for (endpoints, deliveries, code, said, named) in [
+    #[rustfmt::skip]
+    let cases = [
         (vec![], vec![(7, failed)], "no_endpoints", nobody, &[][..]),
-        (
-            vec![endpoint(8, &others)],
-            vec![],
-            "no_endpoints",
-            nobody,
-            &[],
-        ),
-        (
-            vec![off(8, &others)],
-            vec![(7, failed)],
-            "no_endpoints",
-            nobody,
-            &[],
-        ),
-        (
-            vec![off(7, &[])],
-            vec![(7, failed)],
-            "no_endpoints",
-            disabled,
-            &[7],
-        ),
+        (vec![endpoint(8, &others)], vec![], "no_endpoints", nobody, &[]),
+        (vec![off(8, &others)], vec![(7, failed)], "no_endpoints", nobody, &[]),
+        (vec![off(7, &[])], vec![(7, failed)], "no_endpoints", disabled, &[7]),
         // It got the event before it took other types only.
-        (
-            vec![off(7, &others)],
-            vec![(7, failed)],
-            "no_endpoints",
-            disabled,
-            &[7],
-        ),
-        (
-            vec![off(7, &[]), off(8, &[]), endpoint(9, &[])],
-            vec![(7, failed), (9, delivered)],
-            "no_endpoints",
-            disabled,
-            &[7, 8],
-        ),
-        (
-            vec![endpoint(8, &[])],
-            vec![(7, failed), (8, delivered)],
-            "event_already_delivered",
-            "nothing to retry",
-            &[],
-        ),
-    ] {
+        (vec![off(7, &others)], vec![(7, failed)], "no_endpoints", disabled, &[7]),
+        (vec![off(7, &[]), off(8, &[]), endpoint(9, &[])], vec![(7, failed), (9, delivered)], "no_endpoints", disabled, &[7, 8]),
+        (vec![endpoint(8, &[])], vec![(7, failed), (8, delivered)], "event_already_delivered", "nothing to retry", &[]),
+    ];
+    for (endpoints, deliveries, code, said, named) in cases {
         let mut state = with_delivery(delivery(failed, None, None));
         state.deliveries.clear();
         for (n, phase) in &deliveries {

@@ -147,34 +147,16 @@ fn update(
 fn decisions_are_merged_with_what_was_decided_before() {
     let mut work = work(PartnerStatus::Active, vec![]);
     done(&mut work, &put("house", 0, None)).unwrap();
-    for (command, changed, defaults, zone) in [
-        (
-            update(&[("*", Some("house")), ("dj", Some("firm"))], None),
-            true,
-            "*=house dj=firm",
-            None,
-        ),
-        (
-            update(&[], Some(Some("Asia/Tokyo"))),
-            true,
-            "*=house dj=firm",
-            Some("Asia/Tokyo"),
-        ),
-        (
-            update(&[("dj", Some("firm"))], None),
-            false,
-            "*=house dj=firm",
-            Some("Asia/Tokyo"),
-        ),
-        (
-            update(&[("dj", None), ("none", None)], None),
-            true,
-            "*=house",
-            Some("Asia/Tokyo"),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (update(&[("*", Some("house")), ("dj", Some("firm"))], None), true, "*=house dj=firm", None),
+        (update(&[], Some(Some("Asia/Tokyo"))), true, "*=house dj=firm", Some("Asia/Tokyo")),
+        (update(&[("dj", Some("firm"))], None), false, "*=house dj=firm", Some("Asia/Tokyo")),
+        (update(&[("dj", None), ("none", None)], None), true, "*=house", Some("Asia/Tokyo")),
         (update(&[], Some(None)), true, "*=house", None),
         (update(&[], Some(None)), false, "*=house", None),
-    ] {
+    ];
+    for (command, changed, defaults, zone) in cases {
         let changes = changes(decide(&work, &command));
         assert_eq!(!changes.is_empty(), changed, "{command:?}");
         apply_all(&mut work, &changes);

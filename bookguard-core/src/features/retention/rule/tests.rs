@@ -34,72 +34,18 @@ fn decided(work: &BatchState, command: &Envelope<u64>) -> (Vec<Change>, u64) {
 #[test]
 fn only_an_old_event_of_which_nothing_waits_is_pruned() {
     let late = Some(9 * DAY_MS);
-    for (name, state, deleted, days, before, pruned) in [
-        (
-            "delivered",
-            delivery(DeliveryPhase::Delivered, None, None),
-            false,
-            2,
-            1,
-            true,
-        ),
-        (
-            "given up",
-            delivery(DeliveryPhase::Failed, None, None),
-            false,
-            2,
-            1,
-            true,
-        ),
-        (
-            "a day old",
-            delivery(DeliveryPhase::Failed, None, None),
-            false,
-            1,
-            1,
-            false,
-        ),
-        (
-            "not asked for",
-            delivery(DeliveryPhase::Failed, None, None),
-            false,
-            9,
-            0,
-            false,
-        ),
-        (
-            "waiting",
-            delivery(DeliveryPhase::Failed, late, None),
-            false,
-            9,
-            1,
-            false,
-        ),
-        (
-            "due for long",
-            delivery(DeliveryPhase::Pending, Some(0), None),
-            false,
-            9,
-            1,
-            false,
-        ),
-        (
-            "under way",
-            delivery(DeliveryPhase::Pending, late, Some(3)),
-            false,
-            9,
-            1,
-            false,
-        ),
-        (
-            "under way to nobody",
-            delivery(DeliveryPhase::Pending, Some(0), Some(3)),
-            true,
-            9,
-            1,
-            true,
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        ("delivered", delivery(DeliveryPhase::Delivered, None, None), false, 2, 1, true),
+        ("given up", delivery(DeliveryPhase::Failed, None, None), false, 2, 1, true),
+        ("a day old", delivery(DeliveryPhase::Failed, None, None), false, 1, 1, false),
+        ("not asked for", delivery(DeliveryPhase::Failed, None, None), false, 9, 0, false),
+        ("waiting", delivery(DeliveryPhase::Failed, late, None), false, 9, 1, false),
+        ("due for long", delivery(DeliveryPhase::Pending, Some(0), None), false, 9, 1, false),
+        ("under way", delivery(DeliveryPhase::Pending, late, Some(3)), false, 9, 1, false),
+        ("under way to nobody", delivery(DeliveryPhase::Pending, Some(0), Some(3)), true, 9, 1, true),
+    ];
+    for (name, state, deleted, days, before, pruned) in cases {
         let mut work = with_delivery(state);
         if deleted {
             work.deleted.insert(id(7));
@@ -145,39 +91,17 @@ fn the_place_moves_on_unless_another_look_came_in_between() {
     let waiting = delivery(DeliveryPhase::Failed, Some(9), None);
     let over = delivery(DeliveryPhase::Failed, None, None);
     let unmoved = sweep(1, None);
-    for (name, state, found, to, then) in [
+    #[rustfmt::skip]
+    let cases = [
         ("moves", over, None, sweep(9, None), Some(sweep(9, None))),
-        (
-            "another look",
-            over,
-            Some(sweep(3, None)),
-            sweep(9, None),
-            None,
-        ),
+        ("another look", over, Some(sweep(3, None)), sweep(9, None), None),
         ("nowhere to", over, None, Sweep::default(), None),
         // Retried after the look.
-        (
-            "passed over",
-            waiting,
-            None,
-            sweep(9, None),
-            Some(sweep(9, Some(5))),
-        ),
-        (
-            "passed one over",
-            waiting,
-            None,
-            sweep(9, Some(4)),
-            Some(sweep(9, Some(4))),
-        ),
-        (
-            "the first of two",
-            waiting,
-            None,
-            sweep(9, Some(8)),
-            Some(sweep(9, Some(5))),
-        ),
-    ] {
+        ("passed over", waiting, None, sweep(9, None), Some(sweep(9, Some(5)))),
+        ("passed one over", waiting, None, sweep(9, Some(4)), Some(sweep(9, Some(4)))),
+        ("the first of two", waiting, None, sweep(9, Some(8)), Some(sweep(9, Some(5)))),
+    ];
+    for (name, state, found, to, then) in cases {
         let mut work = with_delivery(state);
         work.sweep = found;
         let (changes, _) = decided(&work, &prune(9, 1, Sweep::default(), to));
