@@ -174,18 +174,35 @@ pub(crate) fn apply_all(work: &mut BatchState, changes: &[Change]) {
     changes.iter().for_each(|change| work.apply(change));
 }
 
+/// The changes and the reply of a command that is decided anew, or its refusal.
+pub(crate) fn outcome<R: Debug + 'static>(
+    work: &BatchState,
+    asked: &Envelope<R>,
+) -> Result<(Vec<Change>, R), Error> {
+    match decide(work, asked)? {
+        Decision::Do { changes, reply } => Ok((changes, reply)),
+        other => panic!("decided {other:?}"),
+    }
+}
+
 /// Decides and applies. Returns the changes and the reply.
 pub(crate) fn done<R: Debug + 'static>(
     work: &mut BatchState,
     command: &Envelope<R>,
 ) -> (Vec<Change>, R) {
-    match decide(work, command).unwrap() {
-        Decision::Do { changes, reply } => {
-            apply_all(work, &changes);
-            (changes, reply)
-        }
-        other => panic!("decided {other:?}"),
-    }
+    let (changes, reply) = outcome(work, command).unwrap();
+    apply_all(work, &changes);
+    (changes, reply)
+}
+
+/// What a command changes.
+pub(crate) fn caused<R: Debug + 'static>(work: &BatchState, asked: &Envelope<R>) -> Vec<Change> {
+    outcome(work, asked).unwrap().0
+}
+
+/// The code of a command's refusal, or nothing.
+pub(crate) fn code_of<R: 'static>(work: &BatchState, asked: &Envelope<R>) -> String {
+    decide(work, asked).map_or_else(|refused| refused.code.into_owned(), |_| String::new())
 }
 
 pub(crate) fn changes(decided: Result<Decision<impl Debug>, Error>) -> Vec<Change> {
@@ -293,6 +310,39 @@ pub(crate) fn leased(lease: i64, number: u32) -> LeasedDelivery {
         begun: NOW,
         per_second: None,
         failing: false,
+    }
+}
+
+/// A retry by hand of that event.
+pub(crate) fn retrying() -> RetryEvent {
+    RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 99,
+    }
+}
+
+/// A claim of at most so many deliveries to that endpoint.
+pub(crate) fn claiming(room: usize) -> ClaimDeliveries {
+    ClaimDeliveries {
+        lease: 42,
+        endpoints: vec![(id(7), room)],
+    }
+}
+
+pub(crate) fn deleting() -> DeleteEndpoint {
+    DeleteEndpoint {
+        partner_id: id(1),
+        endpoint_id: id(7),
+        before: None,
+    }
+}
+
+/// A change of the endpoint's address alone.
+pub(crate) fn moving_to(url: &str) -> EndpointChanges {
+    EndpointChanges {
+        url: Some(url.to_owned()),
+        ..EndpointChanges::default()
     }
 }
 
@@ -438,10 +488,7 @@ pub(crate) fn asked(
     at: Timestamp,
     command: impl Command<Reply = Resolution>,
 ) -> Resolved {
-    match decide(work, &Envelope::new(at, command))? {
-        Decision::Do { changes, reply } => Ok((changes, reply)),
-        other => panic!("decided {other:?}"),
-    }
+    outcome(work, &Envelope::new(at, command))
 }
 
 /// Decides a command and applies its changes.
@@ -450,11 +497,7 @@ pub(crate) fn apply(
     when: &str,
     ask: impl Command<Reply = Resolution>,
 ) -> Resolution {
-    let (changes, resolution) = asked(work, at(when), ask).unwrap();
-    for change in &changes {
-        work.apply(change);
-    }
-    resolution
+    done(work, &Envelope::new(at(when), ask)).1
 }
 
 pub(crate) fn entries(changes: &[Change]) -> Vec<&Entry> {
@@ -495,10 +538,7 @@ pub(crate) fn reschedule(work: &BatchState, when: &str, asked: RescheduleRequest
 }
 
 pub(crate) fn decided(work: &BatchState, when: &str, command: RescheduleBooking) -> Moves {
-    match decide(work, &Envelope::new(at(when), command))? {
-        Decision::Do { changes, reply } => Ok((changes, reply)),
-        other => panic!("decided {other:?}"),
-    }
+    outcome(work, &Envelope::new(at(when), command))
 }
 
 pub(crate) fn rescheduled(
@@ -506,9 +546,5 @@ pub(crate) fn rescheduled(
     when: &str,
     asked: RescheduleRequest,
 ) -> Rescheduled {
-    let (changes, rescheduled) = reschedule(work, when, asked).unwrap();
-    for change in &changes {
-        work.apply(change);
-    }
-    rescheduled
+    done(work, &Envelope::new(at(when), moving(asked))).1
 }

@@ -44,10 +44,7 @@ fn accept(work: &BatchState, when: &str, ask: AcceptanceRequest) -> Decided {
 }
 
 fn decided(work: &BatchState, when: &str, command: AcceptTerms) -> Decided {
-    match decide(work, &Envelope::new(at(when), command))? {
-        Decision::Do { changes, reply } => Ok((changes, reply)),
-        other => panic!("decided {other:?}"),
-    }
+    outcome(work, &Envelope::new(at(when), command))
 }
 
 fn done(work: &mut BatchState, when: &str, ask: AcceptanceRequest) -> Accepted {

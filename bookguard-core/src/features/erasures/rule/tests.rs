@@ -296,10 +296,7 @@ fn a_hold_a_newer_entry_and_another_owner_refuse_it() {
             let hold = hold(HeldBy::Operator, released);
             work.holds.insert(hold.hold.hold_id, hold);
         }
-        let erase = change(erasing(Plan {
-            entries: work.chains[&booking_id()].entries,
-            ..planned()
-        }));
+        let erase = change(erasing(planned()));
         let decided = decide(&work, &Envelope::new(at(NOW), erase));
         match expected {
             Some(code) => assert_eq!(decided.unwrap_err().code, code),
@@ -351,7 +348,6 @@ fn a_booking_under_a_hold_that_changed_meanwhile_keeps_the_files_that_it_may_nee
         let file = (id(5), FileId::of(&partner_id(), &[1; 32]));
         let seen = seen_entries.map(|entries| (id(77), entries));
         let plan = Plan {
-            entries: work.chains[&booking_id()].entries,
             files: deletes.then_some(file).into_iter().collect(),
             elsewhere: HeldElsewhere(seen.into_iter().collect()),
             ..planned()
@@ -375,11 +371,10 @@ fn the_events_of_a_plan_lose_their_bodies_and_deliveries_that_wait_end_under_no_
     work.deliveries.insert((id(5), id(8)), over);
     let of_events = |work: &BatchState, events| -> Vec<Change> {
         let erase = erasing(Plan {
-            entries: work.chains[&booking_id()].entries,
             events,
             ..planned()
         });
-        let changes = changes(decide(work, &Envelope::new(at(NOW), erase)));
+        let changes = caused(work, &Envelope::new(at(NOW), erase));
         let of_events = changes.into_iter().filter(|change| {
             matches!(
                 change,
@@ -418,10 +413,10 @@ fn the_events_of_a_plan_lose_their_bodies_and_deliveries_that_wait_end_under_no_
 fn nothing_left_to_erase_changes_nothing() {
     let work = work_with(state(Some("firm"), BookingStatus::Created));
     let empty = Plan {
-        entries: work.chains[&booking_id()].entries,
+        entries: CHAIN.entries,
         ..Plan::default()
     };
-    assert!(changes(decide(&work, &Envelope::new(at(NOW), erasing(empty)))).is_empty());
+    assert!(caused(&work, &Envelope::new(at(NOW), erasing(empty))).is_empty());
 }
 
 #[test]
@@ -510,12 +505,12 @@ fn texts_of_holds_go_with_notes_and_references_and_alone_leave_no_entry() {
         stored.hold.reference = reference.map(str::to_owned);
         work.holds.insert(stored.hold.hold_id, stored);
         let plan = Plan {
-            entries: work.chains[&booking_id()].entries,
+            entries: CHAIN.entries,
             notes,
             references,
             ..Plan::default()
         };
-        let changes = changes(decide(&work, &Envelope::new(at(NOW), erasing(plan))));
+        let changes = caused(&work, &Envelope::new(at(NOW), erasing(plan)));
         let Some((reason, reference)) = expected else {
             assert!(changes.is_empty(), "{changes:?}");
             continue;
@@ -563,12 +558,9 @@ fn an_erasure_that_is_repeated_takes_the_notes_on_shares_from_before_it() {
         work.shares.insert(share.share_id, stored);
         let erase = EraseValues {
             repeats: repeats.map(at),
-            ..erasing(Plan {
-                entries: work.chains[&booking_id()].entries,
-                ..planned()
-            })
+            ..erasing(planned())
         };
-        let changes = changes(decide(&work, &Envelope::new(at(NOW), erase)));
+        let changes = caused(&work, &Envelope::new(at(NOW), erase));
         let is_unnoted = |change: &&Change| matches!(change, Change::ShareChanged(left) if left.share.note.is_none());
         let unnoted = changes.iter().filter(is_unnoted).count();
         assert_eq!(unnoted, expected, "{repeats:?}");

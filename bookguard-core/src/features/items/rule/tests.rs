@@ -33,10 +33,7 @@ fn adding(n: u8, asked: ItemRequest) -> AddEvidenceItem {
 }
 
 fn added(work: &BatchState, command: AddEvidenceItem) -> Result<(Vec<Change>, AddedItem), Error> {
-    match decide(work, &Envelope::new(at(NOW), command))? {
-        Decision::Do { changes, reply } => Ok((changes, reply)),
-        other => panic!("decided {other:?}"),
-    }
+    outcome(work, &Envelope::new(at(NOW), command))
 }
 
 #[test]

@@ -24,13 +24,6 @@ fn sweep(next: u8, waiting: Option<u8>) -> Sweep {
     }
 }
 
-fn decided(work: &BatchState, command: &Envelope<u64>) -> (Vec<Change>, u64) {
-    match decide(work, command).unwrap() {
-        Decision::Do { changes, reply } => (changes, reply),
-        other => panic!("{other:?}"),
-    }
-}
-
 #[test]
 fn only_an_old_event_of_which_nothing_waits_is_pruned() {
     let late = Some(9 * DAY_MS);
@@ -50,8 +43,8 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
         if deleted {
             work.deleted.insert(id(7));
         }
-        let (changes, events) =
-            decided(&work, &prune(days, before, sweep(0, None), sweep(0, None)));
+        let prune = prune(days, before, sweep(0, None), sweep(0, None));
+        let (changes, events) = outcome(&work, &prune).unwrap();
         assert_eq!(events, u64::from(pruned), "{name}");
         apply_all(&mut work, &changes);
         let left = work.deliveries[&(id(5), id(7))];
@@ -71,7 +64,7 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
 fn what_is_left_is_the_hash_and_it_is_pruned_once() {
     let mut work = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
     let command = prune(9, 1, sweep(0, None), sweep(0, None));
-    let (changes, _) = decided(&work, &command);
+    let (changes, _) = outcome(&work, &command).unwrap();
     let [Change::EventPruned(event_id, pruned)] = changes.as_slice() else {
         panic!("{changes:?}");
     };
@@ -82,7 +75,7 @@ fn what_is_left_is_the_hash_and_it_is_pruned_once() {
         "of {{}}"
     );
     work.apply(&changes[0]);
-    let (changes, events) = decided(&work, &command);
+    let (changes, events) = outcome(&work, &command).unwrap();
     assert!(changes.is_empty() && events == 0, "{changes:?}");
 }
 
@@ -104,7 +97,7 @@ fn the_place_moves_on_unless_another_look_came_in_between() {
     for (name, state, found, to, then) in cases {
         let mut work = with_delivery(state);
         work.sweep = found;
-        let (changes, _) = decided(&work, &prune(9, 1, Sweep::default(), to));
+        let (changes, _) = outcome(&work, &prune(9, 1, Sweep::default(), to)).unwrap();
         let swept = changes.iter().find_map(|change| match change {
             Change::Swept(sweep) => Some(*sweep),
             _ => None,
@@ -125,11 +118,7 @@ fn a_pruned_event_is_not_retried_whatever_became_of_it() {
             digest: [7; 32],
         };
         work.apply(&Change::EventPruned(id(5), left));
-        let retry = command(RetryEvent {
-            partner_id: id(1),
-            event_id: id(5),
-            lease: 3,
-        });
+        let retry = command(retrying());
         let refused = decide(&work, &retry).unwrap_err();
         assert_eq!(refused.code, "event_pruned");
         assert!(

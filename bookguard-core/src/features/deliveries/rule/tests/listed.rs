@@ -169,7 +169,7 @@ fn a_suspension_is_told_to_the_other_endpoints_that_list_it() {
     let listing = endpoint(8, &[EventType::EndpointSuspended]);
     let failed = |work: &BatchState, class| {
         let settled = settle(then, 77, 2, class);
-        told(&changes(decide(work, &settled)))
+        told(&caused(work, &settled))
     };
     // The suspended endpoint lists the type too, and does not count.
     for others in [
@@ -209,7 +209,7 @@ fn a_suspension_is_told_to_the_other_endpoints_that_list_it() {
     let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
     state.lease = Some(77);
     let again = settle(then.plus_ms(1), 77, 3, Some(FailureClass::Timeout));
-    assert!(went(&changes(decide(&work, &again))).is_empty());
+    assert!(went(&caused(&work, &again)).is_empty());
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn the_ledger_records_nothing_of_the_deliveries_of_listed_events() {
                 ..leased(77, 2)
             };
             let settle = SettleDelivery::of(&delivery, attempt(class), NOW).unwrap();
-            let changes = changes(decide(&held, &Envelope::new(NOW, settle)));
+            let changes = caused(&held, &Envelope::new(NOW, settle));
             let entries = changes
                 .iter()
                 .filter(|change| matches!(change, Change::Entry(_)));

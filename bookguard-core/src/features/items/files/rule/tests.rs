@@ -39,13 +39,9 @@ fn part_of(digest: u8, number: u32) -> StoreFilePart {
 }
 
 fn store(work: &mut BatchState, number: u32) -> Result<usize, Error> {
-    match decide(work, &command(part(number)))? {
-        Decision::Do { changes, .. } => {
-            apply_all(work, &changes);
-            Ok(changes.len())
-        }
-        other => panic!("decided {other:?}"),
-    }
+    let (changes, _) = outcome(work, &command(part(number)))?;
+    apply_all(work, &changes);
+    Ok(changes.len())
 }
 
 fn used(work: &BatchState) -> u64 {
@@ -197,13 +193,7 @@ fn deleting() -> Envelope<ItemWithoutFile> {
 
 /// Deletes the file, and returns how many changes that took.
 fn delete(work: &mut BatchState) -> usize {
-    match decide(work, &deleting()).unwrap() {
-        Decision::Do { changes, .. } => {
-            apply_all(work, &changes);
-            changes.len()
-        }
-        other => panic!("decided {other:?}"),
-    }
+    done(work, &deleting()).0.len()
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn a_quota_is_changed_where_it_is_named() {
         (None, Some(Some(0)), true, (Some(5), Some(0))),
         (Some(None), None, true, (None, Some(0))),
     ] {
-        let made = changes(decide(&work, &set(bookings, bytes)));
+        let made = caused(&work, &set(bookings, bytes));
         assert_eq!(made.len(), usize::from(changed), "{made:?}");
         apply_all(&mut work, &made);
         let quota = work.partners[&id(1)].quota;
