@@ -52,6 +52,11 @@ fn failures(bytes: &[u8], vkey: &str) -> Vec<&'static str> {
     names
 }
 
+/// The names of the checks that a packet fails as its service signs it.
+fn failures_of(fixture: &Fixture, packet: &Packet) -> Vec<&'static str> {
+    failures(text(packet, &fixture.signer).as_bytes(), &fixture.vkey())
+}
+
 /// Packets with none, one and two cosignatures, judged by policies that demand this many of two witnesses.
 #[test]
 fn a_trust_policy_demands_witnesses_and_the_report_names_them() {
@@ -169,23 +174,9 @@ fn a_genuine_packet_verifies_and_says_so_check_by_check() {
             shown.ends_with("is genuine.") && !shown.contains("FAILED"),
             "{shown}"
         );
-        for name in [
-            "form",
-            "signature",
-            "key",
-            "proof",
-            "commitment",
-            "disclosures",
-            "chain",
-            "booking",
-            "policy",
-            "terms",
-            "schedule",
-            "evaluation",
-            "resolution",
-            "summary",
-            "deliveries",
-        ] {
+        let names = "form signature key proof commitment disclosures chain booking policy terms schedule evaluation \
+                     resolution summary deliveries";
+        for name in names.split_whitespace() {
             assert!(
                 report.checks.iter().any(|check| check.name == name),
                 "{name}"
@@ -303,9 +294,7 @@ fn note_text(document: &Value, digest: [u8; 32]) -> String {
 
 /// Changes a packet's fields, signs it with the ledger key, and returns the checks that notice.
 fn noticed(fixture: &Fixture, change: impl FnOnce(&mut Packet)) -> Vec<&'static str> {
-    let mut packet = fixture.protected();
-    change(&mut packet);
-    failures(text(&packet, &fixture.signer).as_bytes(), &fixture.vkey())
+    noticed_in(fixture, fixture.protected(), change)
 }
 
 /// Does the same as [`noticed`] in another packet.
@@ -315,7 +304,7 @@ fn noticed_in(
     change: impl FnOnce(&mut Packet),
 ) -> Vec<&'static str> {
     change(&mut packet);
-    failures(text(&packet, &fixture.signer).as_bytes(), &fixture.vkey())
+    failures_of(fixture, &packet)
 }
 
 #[test]
