@@ -55,29 +55,17 @@ type Change = fn(&mut Shape);
 #[test]
 fn other_right_answers_verify() {
     let authority = Authority::new(&Chain::default());
+    #[rustfmt::skip]
     let changes: [(&str, Change); 9] = [
         ("granted with modifications", |shape| shape.status = 1),
-        ("the certificate by SHA-1", |shape| {
-            shape.certificates = Certificates::V1
-        }),
-        ("the certificate by both", |shape| {
-            shape.certificates = Certificates::Both
-        }),
-        ("the certificate with its serial number", |shape| {
-            shape.certificates = Certificates::Named
-        }),
+        ("the certificate by SHA-1", |shape| { shape.certificates = Certificates::V1 }),
+        ("the certificate by both", |shape| { shape.certificates = Certificates::Both }),
+        ("the certificate with its serial number", |shape| { shape.certificates = Certificates::Named }),
         ("the signer named by its key", |shape| shape.by_key = true),
-        (
-            "the signer's certificate after others, the root among them",
-            |shape| shape.signer_last = true,
-        ),
+        ("the signer's certificate after others, the root among them", |shape| shape.signer_last = true),
         ("words", |shape| shape.words = "at your service"),
-        ("a little ahead", |shape| {
-            shape.time = Some(time("20260601120400Z"))
-        }),
-        ("small fractions", |shape| {
-            shape.time = Some(time("20260601120000.123456Z"))
-        }),
+        ("a little ahead", |shape| { shape.time = Some(time("20260601120400Z")) }),
+        ("small fractions", |shape| { shape.time = Some(time("20260601120000.123456Z")) }),
     ];
     for (what, change) in changes {
         let mut shape = Shape::default();

@@ -471,20 +471,12 @@ fn terms_that_were_changed_are_found_out() {
     let terms = firm();
     let sound = serde_json::to_value(&terms).unwrap();
     type Change = fn(&mut Value);
+    #[rustfmt::skip]
     let changes: [(&str, Change); 4] = [
-        ("terms_policy_hash", |v| {
-            v["policy"]["document"]["organizer"]["late"] = json!({"refundBps": 1})
-        }),
-        ("terms_schedule", |v| {
-            v["anchor"] = json!("2026-06-21T19:00:00Z")
-        }),
-        ("terms_schedule", |v| {
-            v["schedule"][1]["to"] = json!("2026-06-01T00:00:00Z")
-        }),
-        (
-            "currency_mismatch",
-            |v| v["paid"] = json!({"amount": "1", "minorUnits": 1, "currency": "JPY"}),
-        ),
+        ("terms_policy_hash", |v| { v["policy"]["document"]["organizer"]["late"] = json!({"refundBps": 1}) }),
+        ("terms_schedule", |v| { v["anchor"] = json!("2026-06-21T19:00:00Z") }),
+        ("terms_schedule", |v| { v["schedule"][1]["to"] = json!("2026-06-01T00:00:00Z") }),
+        ("currency_mismatch", |v| v["paid"] = json!({"amount": "1", "minorUnits": 1, "currency": "JPY"})),
     ];
     for (code, change) in changes {
         let mut json = sound.clone();

@@ -206,7 +206,8 @@ fn fold(kinds: &[LeafKind]) -> Result<BookingState, String> {
 #[test]
 fn the_orders_that_the_rules_allow_make_a_booking() {
     use BookingStatus::{Canceled, Created, Protected};
-    for (kinds, status, protected, moves, resolutions) in [
+    #[rustfmt::skip]
+    let cases = [
         (&[C][..], Created, None, 0, 0),
         (&[C, P], Protected, Some(1), 0, 0),
         (&[C, M], Created, None, 1, 0),
@@ -216,16 +217,11 @@ fn the_orders_that_the_rules_allow_make_a_booking() {
         (&[C, X, R, R], Canceled, None, 0, 2),
         (&[C, P, X, R], Canceled, Some(1), 0, 1),
         (&[C, P, X, R, R], Canceled, Some(1), 0, 2),
-        (
-            &[C, W, P, W, W, M, W, A, W, X, R, W, R, W],
-            Canceled,
-            Some(2),
-            1,
-            2,
-        ),
+        (&[C, W, P, W, W, M, W, A, W, X, R, W, R, W], Canceled, Some(2), 1, 2),
         (&[C, E, P, E, E, X, R, E, R, E], Canceled, Some(2), 0, 2),
         (&[C, D, P, D, X, R, D, R, D], Canceled, Some(2), 0, 2),
-    ] {
+    ];
+    for (kinds, status, protected, moves, resolutions) in cases {
         let state = fold(kinds).unwrap_or_else(|why| panic!("{kinds:?}: {why}"));
         let booking = &state.booking;
         assert_eq!(booking.status, status, "{kinds:?}");

@@ -314,7 +314,8 @@ fn an_unexpected_result_is_shown_and_changes_nothing() {
         ..ask_to_cancel(Actor::Organizer, None)
     };
     let partial = Some(ResolutionPath::PartialRefund);
-    for (ask, changed) in [
+    #[rustfmt::skip]
+    let cases = [
         (expecting(Some(60_025), partial, Some(firm)), false),
         (expecting(Some(60_025), None, None), false),
         (expecting(None, None, Some(firm)), false),
@@ -322,16 +323,11 @@ fn an_unexpected_result_is_shown_and_changes_nothing() {
         (owing(Some(60_024), None), true),
         (owing(None, Some(1)), true),
         (expecting(Some(60_026), partial, Some(firm)), true),
-        (
-            expecting(Some(60_025), Some(ResolutionPath::FullRefund), None),
-            true,
-        ),
-        (
-            expecting(None, Some(ResolutionPath::ManualReview), None),
-            true,
-        ),
+        (expecting(Some(60_025), Some(ResolutionPath::FullRefund), None), true),
+        (expecting(None, Some(ResolutionPath::ManualReview), None), true),
         (expecting(Some(60_025), None, Some(other)), true),
-    ] {
+    ];
+    for (ask, changed) in cases {
         let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
         let expected = ask.expected.clone();
         let answer = cancel(&work, TERM_TIME, ask.clone());

@@ -443,21 +443,16 @@ fn what_was_said_of_a_result_goes_where_it_is_a_value_of_its_own_and_a_reference
         entry => json!({"entry": entry, "names": ["requestRef"]}),
     });
     let fields = || Erased::Fields(vec![Erasable::RequestRef]);
-    for (what, request_ref, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (Erased::Of(ErasedParty::Everybody), None, &everything[..2]),
-        (
-            Erased::Of(ErasedParty::Talent),
-            None,
-            &[
-                json!({"entry": 0, "names": ["talent"]}),
-                everything[1].clone(),
-            ],
-        ),
+        (Erased::Of(ErasedParty::Talent), None, &[json!({"entry": 0, "names": ["talent"]}), everything[1].clone()]),
         (Erased::Everything, None, &everything[..]),
         (Erased::Everything, Some("R-2"), &everything[..3]),
         (fields(), None, &everything[2..]),
         (fields(), Some("R-1"), &everything[3..]),
-    ] {
+    ];
+    for (what, request_ref, expected) in cases {
         let plan = plan(&partner_id(), &entries, (&what, request_ref)).unwrap();
         assert_eq!(shown(&plan), json!(expected), "{what:?} {request_ref:?}");
     }

@@ -216,20 +216,14 @@ const FACTS: &[(&str, &str, &str, &str, Change)] = &[
 type Plant = fn(&mut Value);
 
 /// Terms that a booking was recorded under, and that no service fixes for a booking without a policy.
+#[rustfmt::skip]
 const TERMS: &[(&str, &str, Plant)] = &[
-    (
-        "adopted-without-policy",
-        "terms and packet name a policy, and none is shown",
-        |document| {
-            document["policyHash"] = json!(format!("sha256:{}", "1".repeat(64)));
-            document["terms"]["adopted"] = document["policyHash"].clone();
-        },
-    ),
-    (
-        "source-without-policy",
-        "the terms say where the policy came from, and there is none",
-        |document| document["terms"]["source"] = json!("named"),
-    ),
+    ("adopted-without-policy", "terms and packet name a policy, and none is shown", |document| {
+        document["policyHash"] = json!(format!("sha256:{}", "1".repeat(64)));
+        document["terms"]["adopted"] = document["policyHash"].clone();
+    }),
+    ("source-without-policy", "the terms say where the policy came from, and there is none",
+        |document| document["terms"]["source"] = json!("named")),
 ];
 
 /// Another id of this kind, made long before the booking.
