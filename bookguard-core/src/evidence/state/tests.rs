@@ -313,11 +313,13 @@ fn every_other_order_is_refused() {
     }
 }
 
+type Change<'a> = &'a dyn Fn(&mut Fact);
+
 #[test]
 fn a_fact_that_contradicts_those_before_it_is_refused() {
     let state = fold(&[C, M]).unwrap();
     let canceled = fold(&[C, P, X, R]).unwrap();
-    let refused = |state: &BookingState, change: &dyn Fn(&mut Fact), kind: LeafKind| {
+    let refused = |state: &BookingState, change: Change<'_>, kind: LeafKind| {
         let mut fact = fact(kind, 9, state);
         let place = place(9);
         let sound = Logged {
@@ -330,67 +332,27 @@ fn a_fact_that_contradicts_those_before_it_is_refused() {
         refusal.expect_err(&kind.to_string())
     };
     let other = booking(2, at(0), &terms(), None).booking_id;
-    for change in [
-        |fact: &mut ProtectionFact| fact.terms_hash.push('0'),
-        |fact: &mut ProtectionFact| fact.protected_at = at(10),
-    ] {
-        let change = |fact: &mut Fact| match fact {
-            Fact::BookingProtected(fact) => change(fact),
-            _ => unreachable!(),
-        };
-        refused(&state, &change, P);
-    }
-    for change in [
-        |fact: &mut RescheduleFact| fact.former.at = at(8),
-        |fact: &mut RescheduleFact| fact.rescheduled_at = at(10),
-        |fact: &mut RescheduleFact| fact.at = Some(at(20)),
-    ] {
-        let change = |fact: &mut Fact| match fact {
-            Fact::BookingRescheduled(fact) => change(fact),
-            _ => unreachable!(),
-        };
-        refused(&state, &change, M);
-    }
-    let change = |fact: &mut Fact| match fact {
-        Fact::TermsAccepted(fact) => fact.booking_id = other,
-        _ => unreachable!(),
-    };
-    refused(&state, &change, A);
-    let change = |fact: &mut Fact| match fact {
-        Fact::EvidenceAdded(fact) => fact.booking_id = other,
-        _ => unreachable!(),
-    };
-    refused(&state, &change, E);
     let with_item = fold(&[C, E]).unwrap();
     let known = with_item.items[0].fact.item_id;
-    let change = |fact: &mut Fact| match fact {
-        Fact::EvidenceAdded(fact) => fact.item_id = known,
-        _ => unreachable!(),
-    };
-    refused(&with_item, &change, E);
-    let change = |fact: &mut Fact| match fact {
-        Fact::WebhookSettled(fact) => {
-            fact.notification.event_type = RecordedEventType::BookingProtected
-        }
-        _ => unreachable!(),
-    };
-    refused(&state, &change, W);
-    for change in [
-        |r: &mut Resolution| r.supersedes = None,
-        |r: &mut Resolution| r.canceled_at = at(3),
-        |r: &mut Resolution| r.decision = None,
-    ] {
-        let change = |fact: &mut Fact| match fact {
-            Fact::ResolutionCreated(fact) => change(&mut fact.resolution),
-            _ => unreachable!(),
-        };
-        let why = refused(&canceled, &change, R);
-        assert!(why.contains("neither results"), "{why}");
+    let another = RecordedEventType::BookingProtected;
+    #[rustfmt::skip]
+    let cases: &[(&BookingState, LeafKind, Change<'_>, &str)] = &[
+        (&state, P, &|f| if let Fact::BookingProtected(f) = f { f.terms_hash.push('0') }, ""),
+        (&state, P, &|f| if let Fact::BookingProtected(f) = f { f.protected_at = at(10) }, ""),
+        (&state, M, &|f| if let Fact::BookingRescheduled(f) = f { f.former.at = at(8) }, ""),
+        (&state, M, &|f| if let Fact::BookingRescheduled(f) = f { f.rescheduled_at = at(10) }, ""),
+        (&state, M, &|f| if let Fact::BookingRescheduled(f) = f { f.at = Some(at(20)) }, ""),
+        (&state, A, &|f| if let Fact::TermsAccepted(f) = f { f.booking_id = other }, ""),
+        (&state, E, &|f| if let Fact::EvidenceAdded(f) = f { f.booking_id = other }, ""),
+        (&with_item, E, &|f| if let Fact::EvidenceAdded(f) = f { f.item_id = known }, ""),
+        (&state, W, &|f| if let Fact::WebhookSettled(f) = f { f.notification.event_type = another }, ""),
+        (&canceled, R, &|f| if let Fact::ResolutionCreated(f) = f { f.resolution.supersedes = None }, "neither results"),
+        (&canceled, R, &|f| if let Fact::ResolutionCreated(f) = f { f.resolution.canceled_at = at(3) }, "neither results"),
+        (&canceled, R, &|f| if let Fact::ResolutionCreated(f) = f { f.resolution.decision = None }, "neither results"),
+        (&canceled, R, &|f| if let Fact::ResolutionCreated(f) = f { f.resolution.summary.push('!') }, "The summary of resolution"),
+    ];
+    for (nth, &(state, kind, change, words)) in cases.iter().enumerate() {
+        let why = refused(state, change, kind);
+        assert!(why.contains(words), "case {nth}: {why}");
     }
-    let change = |fact: &mut Fact| match fact {
-        Fact::ResolutionCreated(fact) => fact.resolution.summary.push('!'),
-        _ => unreachable!(),
-    };
-    let why = refused(&canceled, &change, R);
-    assert!(why.contains("The summary of resolution"), "{why}");
 }

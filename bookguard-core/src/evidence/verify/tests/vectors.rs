@@ -71,6 +71,18 @@ struct Bad {
     bytes: Vec<u8>,
 }
 
+impl Bad {
+    fn of(name: &str, why: &str, noticed: Noticed, check: &'static str, bytes: Vec<u8>) -> Self {
+        Self {
+            name: name.to_owned(),
+            why: why.to_owned(),
+            noticed,
+            check,
+            bytes,
+        }
+    }
+}
+
 /// The ledger of the vectors, and its genuine packets.
 struct World {
     fixture: Fixture,

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::logged::number;
 use super::relog::{Draft, drafts_of, relogged};
 use super::{Bad, Noticed, World};
 
@@ -262,13 +263,7 @@ fn accept_later(records: &mut Vec<Value>, shown: &mut [Value]) {
 
 pub fn bad(world: &World) -> Vec<Bad> {
     let signer = &world.fixture.signer;
-    let made = |name: &str, why: &str, check, bytes| Bad {
-        name: name.to_owned(),
-        why: why.to_owned(),
-        noticed: Noticed::Structure,
-        check,
-        bytes,
-    };
+    let made = |name, why, check, bytes| Bad::of(name, why, Noticed::Structure, check, bytes);
     let recorded = RECORDED.iter().map(|&(name, why, check, change)| {
         let mut document = world.doc("names");
         let mut records = vec![document["deliveries"][0]["recorded"][0].clone()];
@@ -297,11 +292,7 @@ pub fn bad(world: &World) -> Vec<Bad> {
         change(&mut document, &mut drafts_of(&genuine));
         let bytes = relogged(&document, signer, |drafts| {
             change(&mut genuine.clone(), drafts);
-            let mut last = String::new();
-            for (seq, draft) in (0..).zip(drafts) {
-                last = last.max(draft.at.clone());
-                (draft.seq, draft.at) = (seq, last.clone());
-            }
+            number(drafts);
         });
         made(name, why, "booking", bytes)
     });

@@ -256,67 +256,46 @@ pub fn signed(world: &World, forgeries: &[Forgery]) -> Vec<Bad> {
     let made = |&(name, base, why, noticed, check, change): &Forgery| {
         let mut document = world.doc(base);
         change(world, &mut document);
-        Bad {
-            name: name.to_owned(),
-            why: why.to_owned(),
-            noticed,
-            check,
-            bytes: signed_anew(&document, &world.fixture.signer),
-        }
+        let bytes = signed_anew(&document, &world.fixture.signer);
+        Bad::of(name, why, noticed, check, bytes)
     };
     forgeries.iter().map(made).collect()
 }
 
 pub fn bad(world: &World) -> Vec<Bad> {
     let mut bad = Vec::new();
-    let mut put = |name: &str, why: &str, noticed, check, bytes| {
-        bad.push(Bad {
-            name: name.to_owned(),
-            why: why.to_owned(),
-            noticed,
-            check,
-            bytes,
-        });
+    let mut put = |name: &str, why: &str, check, bytes| {
+        bad.push(Bad::of(name, why, STRUCTURE, check, bytes));
     };
     for (part, base, pointer) in FLIPS {
         let mut document = world.doc(base);
         flip(&mut document, pointer);
         let why = format!("one character of {pointer} is another");
-        put(
-            &format!("flip-{part}"),
-            &why,
-            STRUCTURE,
-            "signature",
-            spelled(&document),
-        );
+        let name = format!("flip-{part}");
+        put(&name, &why, "signature", spelled(&document));
     }
     for (name, base, why, change) in CHANGED {
         let mut document = world.doc(base);
         change(world, &mut document);
-        put(name, why, STRUCTURE, "signature", spelled(&document));
+        put(name, why, "signature", spelled(&document));
     }
     for (name, why, document) in recosigned(world) {
-        put(name, why, STRUCTURE, "signature", spelled(&document));
+        put(name, why, "signature", spelled(&document));
     }
     for (name, why, note) in notes(world) {
         let mut document = world.doc("protected");
         document["signature"] = note.into();
-        put(name, why, STRUCTURE, "signature", spelled(&document));
+        put(name, why, "signature", spelled(&document));
     }
     let genuine = world.doc("created-without-policy");
     for (name, why, proof) in proofs(world, &genuine) {
         let mut document = genuine.clone();
         document["entries"][0]["proof"] = proof.into();
-        put(
-            name,
-            why,
-            STRUCTURE,
-            "proof",
-            signed_anew(&document, &world.fixture.signer),
-        );
+        let bytes = signed_anew(&document, &world.fixture.signer);
+        put(name, why, "proof", bytes);
     }
     let why = "a genuine packet of another ledger";
-    put("ledger-of-another", why, STRUCTURE, "signature", foreign());
+    put("ledger-of-another", why, "signature", foreign());
     bad.extend(signed(world, ENTRIES));
     bad.extend(signed(world, CONTENT));
     bad

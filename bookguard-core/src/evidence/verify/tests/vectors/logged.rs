@@ -258,13 +258,7 @@ pub fn bad(world: &World) -> Vec<Bad> {
         change(&mut drafts);
         show(&mut document, &drafts);
         let bytes = relogged(&document, &world.fixture.signer, change);
-        Bad {
-            name: name.to_owned(),
-            why: why.to_owned(),
-            noticed: Noticed::Structure,
-            check,
-            bytes,
-        }
+        Bad::of(name, why, Noticed::Structure, check, bytes)
     };
     let leaves = LEAVES
         .iter()
@@ -281,26 +275,16 @@ pub fn bad(world: &World) -> Vec<Bad> {
         let bytes = relogged(&document, &world.fixture.signer, |drafts| {
             *drafts[0].member("termsHash") = hash.clone().into();
         });
-        Bad {
-            name: name.to_owned(),
-            why: why.to_owned(),
-            noticed: Noticed::Structure,
-            check: "policy",
-            bytes,
-        }
+        Bad::of(name, why, Noticed::Structure, "policy", bytes)
     });
     let mut document = world.doc("created-without-policy");
     document["withheld"] = json!(["note"]);
-    let cut = Bad {
-        name: "digest-cut".to_owned(),
-        why: "a body has three bytes as the digest of a value that is withheld".to_owned(),
-        noticed: Noticed::Structure,
-        check: "form",
-        bytes: relogged(&document, &world.fixture.signer, |drafts| {
-            let digests = &mut drafts[0].digests;
-            digests.insert("note".to_owned(), json!("AAAA"));
-        }),
-    };
+    let why = "a body has three bytes as the digest of a value that is withheld";
+    let bytes = relogged(&document, &world.fixture.signer, |drafts| {
+        let digests = &mut drafts[0].digests;
+        digests.insert("note".to_owned(), json!("AAAA"));
+    });
+    let cut = Bad::of("digest-cut", why, Noticed::Structure, "form", bytes);
     let logged = leaves.chain(facts).chain(terms).chain([cut]);
     logged.chain(lies()).collect()
 }
@@ -325,13 +309,7 @@ fn lies() -> Vec<Bad> {
         let mut fixture = Fixture::lying(&lie);
         fixture.moved_case_by_case(13, 40);
         let bytes = text(&fixture.packet_at(which), &fixture.signer).into_bytes();
-        Bad {
-            name: name.to_owned(),
-            why: why.to_owned(),
-            noticed: Noticed::Policy,
-            check,
-            bytes,
-        }
+        Bad::of(name, why, Noticed::Policy, check, bytes)
     });
     made.into()
 }

@@ -116,14 +116,9 @@ pub fn bad(world: &World) -> Vec<Bad> {
         ("trailing-comma", "a comma after the last member", format!("{},}}", &genuine[..genuine.len() - 1]).into_bytes()),
         ("array", "a packet within an array", format!("[{genuine}]").into_bytes()),
     ];
-    let bad = files.into_iter().map(|(name, why, bytes)| Bad {
-        name: name.to_owned(),
-        why: why.to_owned(),
-        noticed: Noticed::Structure,
-        check: "form",
-        bytes,
-    });
-    bad.collect()
+    let bad = files.into_iter();
+    bad.map(|(name, why, bytes)| Bad::of(name, why, Noticed::Structure, "form", bytes))
+        .collect()
 }
 
 /// A packet that holds the number 2^53, with a right digest: the service cannot write it.
