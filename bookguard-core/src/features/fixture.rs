@@ -22,7 +22,7 @@ use crate::entropy;
 pub(crate) use crate::error::{Error, Kind};
 use crate::evidence::facts::{CreationFact, Fact, SealedFact};
 use crate::evidence::verify::tests::fixture;
-use crate::evidence::{BookingState, FrozenTerms};
+use crate::evidence::{BookingState, FrozenTerms, HeldBy, Hold, StoredHold};
 pub(crate) use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey};
 pub(crate) use crate::features::bookings::{BookingCreated, CreateBooking, ProtectBooking};
 use crate::features::cancellations::{CancelBooking, CancelRequest, Expected, NewResolution};
@@ -508,6 +508,22 @@ pub(crate) fn entries(changes: &[Change]) -> Vec<&Entry> {
         }
     }
     entries
+}
+
+/// A hold on the booking of these tests.
+pub(crate) fn hold(n: u8, by: HeldBy) -> StoredHold {
+    StoredHold {
+        partner_id: partner_id(),
+        hold: Hold {
+            hold_id: id(n),
+            booking_id: booking_id(),
+            placed_at: at("2026-05-01T00:00:00Z"),
+            placed_by: by,
+            reason: "Court".to_owned(),
+            reference: None,
+            released_at: None,
+        },
+    }
 }
 
 pub(crate) fn ask_to_reschedule(date: &str) -> RescheduleRequest {

@@ -1,7 +1,7 @@
 use super::super::item::EvidenceItem;
 use super::*;
-use crate::evidence::verify::tests::fixture::Fixture;
-use crate::evidence::{ErasedValues, LegalBasis};
+use crate::evidence::LegalBasis;
+use crate::evidence::verify::tests::fixture::{self, Fixture, erased_values};
 use crate::model::{Amount, ItemId, Timestamp};
 use crate::text::outside_quotations;
 
@@ -290,18 +290,13 @@ fn the_service_date_is_the_day_by_the_clock_of_the_terms() {
 /// An item that the partner recorded.
 fn item(kind: ItemKind, amount: Option<Amount>, sha256: Option<&str>) -> EvidenceItem {
     let added_at = Timestamp::parse("2026-06-01T08:00:00.000Z").unwrap();
+    let booking_id = Fixture::new().canceled().booking.booking_id;
     EvidenceItem {
         item_id: ItemId::new(added_at, [kind as u8; 10]),
-        booking_id: Fixture::new().canceled().booking.booking_id,
-        added_at,
-        kind,
-        title: format!("the {kind}"),
-        at: None,
-        party: None,
         amount,
         reference: amount.map(|_| "re_7".to_owned()),
-        note: None,
         sha256: sha256.map(str::to_owned),
+        ..fixture::item(booking_id, added_at, kind, &format!("the {kind}"))
     }
 }
 
@@ -365,12 +360,8 @@ fn who_was_erased_is_named_nowhere_and_asked_for() {
     let mut fixture = Fixture::new();
     fixture.with_items(13, 45);
     let names = [Erasable::EventType, Erasable::Organizer, Erasable::Talent];
-    let of = |entry, names: &[Erasable]| ErasedValues {
-        entry,
-        names: names.to_vec(),
-    };
     let accepted = [Erasable::Ip, Erasable::Method];
-    let values = vec![of(0, &names), of(1, &accepted)];
+    let values = vec![erased_values(0, &names), erased_values(1, &accepted)];
     let why = (LegalBasis::Objection, None);
     fixture.erase(13, "2026-07-01T09:00:00Z", why, values);
     let packet = fixture.packet_at(13);
@@ -401,10 +392,6 @@ fn who_was_erased_is_named_nowhere_and_asked_for() {
 
 #[test]
 fn a_text_counts_as_erased_only_if_an_erasure_names_it() {
-    let of = |entry, names: &[Erasable]| ErasedValues {
-        entry,
-        names: names.to_vec(),
-    };
     let mut fixture = Fixture::new();
     fixture.with_items(13, 45);
     fixture.erasable = true;
@@ -417,9 +404,18 @@ fn a_text_counts_as_erased_only_if_an_erasure_names_it() {
     for (which, values) in [
         (
             13,
-            vec![of(1, &[Erasable::Method]), of(2, &[Erasable::Title])],
+            vec![
+                erased_values(1, &[Erasable::Method]),
+                erased_values(2, &[Erasable::Title]),
+            ],
         ),
-        (14, vec![of(3, &[Erasable::DecidedBy, Erasable::Rationale])]),
+        (
+            14,
+            vec![erased_values(
+                3,
+                &[Erasable::DecidedBy, Erasable::Rationale],
+            )],
+        ),
     ] {
         let why = (LegalBasis::Objection, None);
         fixture.erase(which, "2026-07-01T09:00:00Z", why, values);

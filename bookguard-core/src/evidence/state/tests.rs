@@ -2,12 +2,10 @@
 
 use super::*;
 use crate::evidence::facts::{LeafPlace, NotificationFact, ResolutionFact};
-use crate::evidence::verify::tests::fixture::booking;
-use crate::evidence::{Erasable, ErasedValues, ItemKind, LegalBasis, NotificationOutcome};
+use crate::evidence::verify::tests::fixture::{self, booking, erased_values, item};
+use crate::evidence::{Erasable, ItemKind, LegalBasis, NotificationOutcome};
 use crate::ledger::{Hash, LeafKind};
-use crate::model::{
-    Amount, Currency, EndpointId, EventId, ItemId, RecordedEventType, ResolutionId,
-};
+use crate::model::{Amount, Currency, EndpointId, EventId, RecordedEventType, ResolutionId};
 use crate::policy::{
     self, Actor, Booked, EventDate, MissingZone, Policy, PolicySource, Reason, ResolutionDecision,
     Terms,
@@ -81,20 +79,7 @@ fn fact(kind: LeafKind, n: u64, state: &BookingState) -> Fact {
         .into(),
         X => cancellation(state, now).into(),
         R => resolution(state, now).into(),
-        E => EvidenceItem {
-            item_id: ItemId::new(now, [1; 10]),
-            booking_id,
-            added_at: now,
-            kind: ItemKind::Payment,
-            title: "Deposit".to_owned(),
-            at: None,
-            party: None,
-            amount: None,
-            reference: None,
-            note: None,
-            sha256: None,
-        }
-        .into(),
+        E => item(booking_id, now, ItemKind::Payment, "Deposit").into(),
         W => NotificationFact {
             notification: notification(n),
         }
@@ -104,10 +89,7 @@ fn fact(kind: LeafKind, n: u64, state: &BookingState) -> Fact {
             erased_at: now,
             legal_basis: LegalBasis::Objection,
             request_ref: None,
-            values: vec![ErasedValues {
-                entry: 0,
-                names: vec![Erasable::Organizer],
-            }],
+            values: vec![erased_values(0, &[Erasable::Organizer])],
         }
         .into(),
         LeafKind::LogContinued | LeafKind::LogAnchored | LeafKind::LogMapped => {
@@ -118,15 +100,8 @@ fn fact(kind: LeafKind, n: u64, state: &BookingState) -> Fact {
 
 fn cancellation(state: &BookingState, now: Timestamp) -> Cancellation {
     Cancellation {
-        booking_id: state.booking.booking_id,
-        canceled_at: now,
-        canceled_by: Actor::Talent,
         reason: Some(Reason::ForceMajeure),
-        note: None,
-        effective_at: None,
-        agreed_refund: None,
-        evidence: Vec::new(),
-        evidence_count: None,
+        ..fixture::cancellation(state.booking.booking_id, now, Actor::Talent)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::evidence::erasure::ERASED;
 use crate::evidence::facts::{LeafPlace, Logged};
-use crate::evidence::{Erasable, ErasedValues, Erasure, LegalBasis};
+use crate::evidence::verify::tests::fixture::erased_values;
+use crate::evidence::{Erasable, Erasure, LegalBasis};
 use crate::features::acceptances::{AcceptTerms, AcceptanceRequest, Accepted};
 use crate::features::fixture::*;
 use crate::ledger::LeafKind;
@@ -237,10 +238,7 @@ fn nothing_is_answered_of_an_acceptance_in_the_batch_that_erases_it() {
         erased_at: at(NOW),
         legal_basis: LegalBasis::Objection,
         request_ref: None,
-        values: vec![ErasedValues {
-            entry: 1,
-            names: vec![Erasable::Ip, Erasable::UserAgent],
-        }],
+        values: vec![erased_values(1, &[Erasable::Ip, Erasable::UserAgent])],
     };
     let place = LeafPlace {
         index: 11,

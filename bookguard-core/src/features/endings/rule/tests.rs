@@ -1,7 +1,7 @@
 //! What ends with a contract, and that ending it twice changes nothing.
 
 use super::*;
-use crate::evidence::{HeldBy, Hold, StoredHold};
+use crate::evidence::{HeldBy, StoredHold};
 use crate::features::fixture::*;
 use crate::features::partners::account::{
     EditPartner, PartnerEdit, ReinstatePartner, SuspendPartner,
@@ -73,18 +73,10 @@ fn a_registration_that_waits_for_approval_ends_at_once_and_stays_ended() {
 }
 
 fn hold(n: u8, of: u8, is_released: bool) -> StoredHold {
-    StoredHold {
-        partner_id: id(of),
-        hold: Hold {
-            hold_id: id(n),
-            booking_id: booking_id(),
-            placed_at: NOW,
-            placed_by: HeldBy::Operator,
-            reason: "Court".to_owned(),
-            reference: None,
-            released_at: is_released.then_some(NOW),
-        },
-    }
+    let mut stored = crate::features::fixture::hold(n, HeldBy::Operator);
+    stored.partner_id = id(of);
+    stored.hold.released_at = is_released.then_some(NOW);
+    stored
 }
 
 #[test]

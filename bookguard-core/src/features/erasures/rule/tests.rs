@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::*;
 use crate::evidence::facts::CreationFact;
+use crate::evidence::verify::tests::fixture::{self, erased_values};
 use crate::evidence::{Acceptance, EvidenceItem, HeldBy, ItemKind, LegalBasis, StoredHold};
 use crate::features::fixture::*;
 use crate::ledger::event::Opening;
@@ -64,16 +65,15 @@ fn read(entry: StoredEntry, opening: &[u8], facts: &str) -> StoredEntry {
 fn item(n: u8, party: Option<Actor>) -> EvidenceItem {
     EvidenceItem {
         item_id: id(n),
-        booking_id: booking_id(),
-        added_at: at(NOW),
-        kind: ItemKind::Contract,
-        title: "Contract of Jane".to_owned(),
-        at: None,
         party,
-        amount: None,
-        reference: None,
         note: Some("Jane".to_owned()),
         sha256: Some(format!("sha256:{}", "5c".repeat(32))),
+        ..fixture::item(
+            booking_id(),
+            at(NOW),
+            ItemKind::Contract,
+            "Contract of Jane",
+        )
     }
 }
 
@@ -109,10 +109,7 @@ fn erasure(reference: &str) -> Erasure {
         erased_at: at(NOW),
         legal_basis: LegalBasis::Objection,
         request_ref: Some(reference.to_owned()),
-        values: vec![ErasedValues {
-            entry: 0,
-            names: vec![Erasable::Talent],
-        }],
+        values: vec![erased_values(0, &[Erasable::Talent])],
     }
 }
 
@@ -148,17 +145,11 @@ fn only_what_is_asked_for_goes() {
             Erased::Again(
                 vec![
                     (
-                        ErasedValues {
-                            entry: 2,
-                            names: vec![Note, Title],
-                        },
+                        erased_values(2, &[Note, Title]),
                         entries[2].fact().unwrap().place.hash.to_string(),
                     ),
                     (
-                        ErasedValues {
-                            entry: 3,
-                            names: vec![Note],
-                        },
+                        erased_values(3, &[Note]),
                         "00".repeat(32),
                     ),
                 ],
@@ -244,18 +235,9 @@ fn planned() -> Plan {
 }
 
 fn hold(by: HeldBy, released: bool) -> StoredHold {
-    StoredHold {
-        partner_id: partner_id(),
-        hold: Hold {
-            hold_id: id(9),
-            booking_id: booking_id(),
-            placed_at: at("2026-05-01T00:00:00Z"),
-            placed_by: by,
-            reason: "Court".to_owned(),
-            reference: None,
-            released_at: released.then(|| at("2026-05-02T00:00:00Z")),
-        },
-    }
+    let mut stored = crate::features::fixture::hold(9, by);
+    stored.hold.released_at = released.then(|| at("2026-05-02T00:00:00Z"));
+    stored
 }
 
 #[test]

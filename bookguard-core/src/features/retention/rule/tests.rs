@@ -136,13 +136,8 @@ fn a_hold_protects_the_events_of_its_booking_from_the_moment_it_is_placed() {
     event.booking_id = Some(booking_id());
     let command = prune(2, 1, Sweep::default(), Sweep::default());
     let placed = |booking_id| Hold {
-        hold_id: id(9),
         booking_id,
-        placed_at: NOW,
-        placed_by: HeldBy::Partner,
-        reason: "Court".to_owned(),
-        reference: None,
-        released_at: None,
+        ..hold(9, HeldBy::Partner).hold
     };
     let released = Hold {
         released_at: Some(NOW),

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::fixture::Fixture;
+use super::super::fixture::{Fixture, erased_values};
 use super::forged::{Forgery, signed};
 use super::logged::Change;
 use super::relog::Draft;
 use super::{Bad, Noticed, WITHHELD, World};
-use crate::evidence::{Erasable, ErasedValues, LegalBasis, Packet, Withheld};
+use crate::evidence::{Erasable, LegalBasis, Packet, Withheld};
 use crate::ledger::Disclosure;
 use crate::model::{Amount, Currency};
 use crate::policy::{Actor, Reason};
@@ -17,10 +17,6 @@ pub fn packets() -> [(&'static str, Packet); 6] {
     let mut fixture = Fixture::new();
     fixture.with_items(13, 45);
     let before = fixture.packet_at(13);
-    let names = |entry, names: &[Erasable]| ErasedValues {
-        entry,
-        names: names.to_vec(),
-    };
     let first = [
         Erasable::EventType,
         Erasable::Metadata,
@@ -28,13 +24,13 @@ pub fn packets() -> [(&'static str, Packet); 6] {
         Erasable::Talent,
     ];
     let values = vec![
-        names(0, &first),
-        names(1, &[Erasable::Ip, Erasable::Method]),
-        names(2, &[Erasable::Note, Erasable::Sha256, Erasable::Title]),
+        erased_values(0, &first),
+        erased_values(1, &[Erasable::Ip, Erasable::Method]),
+        erased_values(2, &[Erasable::Note, Erasable::Sha256, Erasable::Title]),
     ];
     let objection = (LegalBasis::Objection, None);
     fixture.erase(13, "2026-07-01T09:00:00Z", objection, values);
-    let second = vec![names(6, &[Erasable::Reference])];
+    let second = vec![erased_values(6, &[Erasable::Reference])];
     let other = (LegalBasis::Other, None);
     fixture.erase(13, "2026-07-02T09:00:00Z", other, second);
     let one_party = fixture.packet_at_without(13, &[Withheld::Organizer]);
@@ -59,17 +55,13 @@ fn decided(fixture: &mut Fixture) -> (Packet, Packet) {
     fixture.cancel(14, Actor::Organizer, Some(Reason::Illness));
     fixture.decide(14, "200");
     let said = fixture.packet_at(14);
-    let values = |entry, names: &[Erasable]| ErasedValues {
-        entry,
-        names: names.to_vec(),
-    };
     let words = vec![
-        values(1, &[Erasable::Evidence, Erasable::Note]),
-        values(3, &[Erasable::DecidedBy, Erasable::Rationale]),
+        erased_values(1, &[Erasable::Evidence, Erasable::Note]),
+        erased_values(3, &[Erasable::DecidedBy, Erasable::Rationale]),
     ];
     let named = (LegalBasis::Objection, Some("Jane Doe, 4 July"));
     fixture.erase(14, "2026-07-04T09:00:00Z", named, words);
-    let reference = vec![values(4, &[Erasable::RequestRef])];
+    let reference = vec![erased_values(4, &[Erasable::RequestRef])];
     let unnamed = (LegalBasis::Unlawful, None);
     fixture.erase(14, "2026-07-05T09:00:00Z", unnamed, reference);
     let silenced = fixture.packet_at(14);
