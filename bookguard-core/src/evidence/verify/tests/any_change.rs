@@ -3,7 +3,7 @@
 use super::*;
 
 /// The bytes to change: of a word its first, every eighth and its last byte, and all between words. A word is what nothing
-/// separates, as a hash in Base64. The digest of the whole notices a change wherever it is, so every third of these stands for the others.
+/// separates, as a hash in Base64. The digest of the whole notices a change wherever it is, so every seventh of these stands for the others.
 fn bytes_to_change(text: &[u8]) -> Vec<usize> {
     let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
     let mut begun = 0;
@@ -17,7 +17,7 @@ fn bytes_to_change(text: &[u8]) -> Vec<usize> {
             places.push(at);
         }
     }
-    let every = if is_long() { 1 } else { 3 };
+    let every = if is_long() { 1 } else { 7 };
     places.into_iter().step_by(every).collect()
 }
 
