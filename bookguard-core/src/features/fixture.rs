@@ -25,7 +25,9 @@ use crate::evidence::verify::tests::fixture;
 use crate::evidence::{BookingState, FrozenTerms, HeldBy, Hold, StoredHold};
 pub(crate) use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey};
 pub(crate) use crate::features::bookings::{BookingCreated, CreateBooking, ProtectBooking};
-use crate::features::cancellations::{CancelBooking, CancelRequest, Expected, NewResolution};
+use crate::features::cancellations::{
+    CancelBooking, CancelRequest, DecideResolution, DecisionRequest, Expected, NewResolution,
+};
 pub(crate) use crate::features::deliveries::{
     ClaimDeliveries, DeliveryRecord, DropDeliveries, EndpointStatusChange, ReclaimDeliveries,
     ReleaseDeliveries, SettleDelivery,
@@ -477,6 +479,21 @@ pub(crate) fn canceling(asked: CancelRequest) -> CancelBooking {
         booking_id: booking_id(),
         asked,
         resolution: new_resolution(20),
+    }
+}
+
+/// A decision on the resolution of that cancellation.
+pub(crate) fn deciding(refund: &str) -> DecideResolution {
+    DecideResolution {
+        partner_id: partner_id(),
+        booking_id: booking_id(),
+        resolution_id: id(20),
+        asked: DecisionRequest {
+            refund: refund.to_owned(),
+            decided_by: "disputes".to_owned(),
+            rationale: "a storm".to_owned(),
+        },
+        next: new_resolution(21),
     }
 }
 

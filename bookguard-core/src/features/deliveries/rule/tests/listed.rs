@@ -1,7 +1,6 @@
 //! Events of types that endpoints must list.
 
 use crate::features::acceptances::{AcceptTerms, AcceptanceRequest};
-use crate::features::cancellations::{DecideResolution, DecisionRequest};
 use crate::features::fixture::*;
 use crate::policy::{Actor, Reason, disclose};
 use serde_json::{Value, json};
@@ -59,20 +58,6 @@ fn accepting(work: &BatchState) -> AcceptTerms {
     }
 }
 
-fn deciding() -> DecideResolution {
-    DecideResolution {
-        partner_id: partner_id(),
-        booking_id: booking_id(),
-        resolution_id: id(20),
-        asked: DecisionRequest {
-            refund: "1000.25".to_owned(),
-            decided_by: "disputes".to_owned(),
-            rationale: "a storm".to_owned(),
-        },
-        next: new_resolution(21),
-    }
-}
-
 /// What a booking's partner with these endpoints hears of a change of date, an acceptance and a decision.
 fn heard(endpoints: &[Endpoint]) -> Vec<Vec<(u64, EventType, Vec<EndpointId>)>> {
     let mut work = work_with(state(Some("firm"), BookingStatus::Created));
@@ -85,7 +70,7 @@ fn heard(endpoints: &[Endpoint]) -> Vec<Vec<(u64, EventType, Vec<EndpointId>)>> 
     let storm = canceling(ask_to_cancel(Actor::Talent, Some(Reason::ForceMajeure)));
     done(&mut work, &Envelope::new(at(NOON), storm));
     heard.push(went(
-        &done(&mut work, &Envelope::new(at(NOON), deciding())).0,
+        &done(&mut work, &Envelope::new(at(NOON), deciding("1000.25"))).0,
     ));
     heard
 }
