@@ -41,10 +41,7 @@ pub(crate) use crate::ledger::Hash;
 pub(crate) use crate::limits;
 pub(crate) use crate::model::*;
 pub(crate) use crate::policy::PolicySetVersion;
-use crate::policy::{
-    Actor, Booked, EventDate, MissingZone, Policy, PolicySet, PolicySource, Reason, Resolution,
-    Terms,
-};
+use crate::policy::{Actor, EventDate, PolicySet, Reason, Resolution};
 pub(crate) use crate::webhook::{Attempt, FailureClass};
 
 pub(crate) const NOW: Timestamp = Timestamp::EPOCH;
@@ -396,16 +393,7 @@ pub(crate) fn partner_id() -> PartnerId {
 /// A booking of USD 1,200.50 on 20 June 2026, 19:00 in New York.
 pub(crate) fn state(policy: Option<&str>, status: BookingStatus) -> LoadedBooking {
     let created_at = at("2026-01-10T15:00:00Z");
-    let policy = policy.map(|id| (Policy::template(id).unwrap().clone(), PolicySource::Named));
-    let booked = Booked {
-        event_date: EventDate::parse("2026-06-20T19:00:00").unwrap(),
-        time_zone: Some("America/New_York"),
-        partner_time_zone: None,
-        value: Amount::parse("1200.50", Currency::USD).unwrap(),
-        paid: None,
-        created_at,
-    };
-    let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap();
+    let terms = fixture::terms(policy, created_at);
     let mut booking = fixture::booking(BOOKING, created_at, &terms, Some("America/New_York"));
     if status == BookingStatus::Protected {
         booking.status = BookingStatus::Protected;

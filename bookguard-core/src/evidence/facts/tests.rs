@@ -6,12 +6,12 @@ use super::*;
 use crate::evidence::erasure::Erasable;
 use crate::evidence::{
     ErasedValues, FrozenTerms, ItemKind, LegalBasis, NotificationOutcome,
-    verify::tests::fixture::booking,
+    verify::tests::fixture::{self, booking},
 };
 use crate::model::{Amount, EndpointId, EventId, ItemId, RecordedEventType, ResolutionId};
 use crate::policy::{
-    self, Actor, Booked, EventDate, MissingZone, NamedDocument, PastReschedule, Policy,
-    PolicySource, Reason, ResolutionDecision, Standing, Subject, Terms,
+    self, Actor, EventDate, NamedDocument, PastReschedule, Reason, ResolutionDecision, Standing,
+    Subject, Terms,
 };
 
 /// Texts that cannot be erased, by kind, with why they need not be. A path that ends in `.` covers all below it.
@@ -102,17 +102,7 @@ fn money() -> Amount {
 }
 
 fn terms() -> Terms {
-    let booked = Booked {
-        event_date: EventDate::parse("2026-06-20T19:00:00").unwrap(),
-        time_zone: Some("America/New_York"),
-        partner_time_zone: None,
-        value: Amount::parse("1200.50", Currency::USD).unwrap(),
-        paid: None,
-        created_at: at(0),
-    };
-    let policy = Policy::template("case_by_case").unwrap().clone();
-    let policy = Some((policy, PolicySource::Named));
-    Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap()
+    fixture::terms(Some("case_by_case"), at(0))
 }
 
 /// What was decided of a cancellation.

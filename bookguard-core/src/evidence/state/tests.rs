@@ -6,10 +6,7 @@ use crate::evidence::verify::tests::fixture::{self, booking, erased_values, item
 use crate::evidence::{Erasable, ItemKind, LegalBasis, NotificationOutcome};
 use crate::ledger::{Hash, LeafKind};
 use crate::model::{Amount, Currency, EndpointId, EventId, RecordedEventType, ResolutionId};
-use crate::policy::{
-    self, Actor, Booked, EventDate, MissingZone, Policy, PolicySource, Reason, ResolutionDecision,
-    Terms,
-};
+use crate::policy::{self, Actor, Reason, ResolutionDecision, Terms};
 use LeafKind::{
     BookingCanceled as X, BookingCreated as C, BookingProtected as P, BookingRescheduled as M,
     EvidenceAdded as E, EvidenceErased as D, ResolutionCreated as R, TermsAccepted as A,
@@ -22,19 +19,7 @@ fn at(n: u64) -> Timestamp {
 }
 
 fn terms() -> Terms {
-    let booked = Booked {
-        event_date: EventDate::parse("2026-06-20T19:00:00").unwrap(),
-        time_zone: Some("America/New_York"),
-        partner_time_zone: None,
-        value: Amount::parse("1200.50", Currency::USD).unwrap(),
-        paid: None,
-        created_at: at(0),
-    };
-    let policy = Some((
-        Policy::template("firm").unwrap().clone(),
-        PolicySource::Named,
-    ));
-    Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap()
+    fixture::terms(Some("firm"), at(0))
 }
 
 fn created() -> CreationFact {

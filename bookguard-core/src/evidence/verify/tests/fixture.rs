@@ -443,6 +443,20 @@ pub(crate) fn item(
     }
 }
 
+/// The terms of a booking of USD 1,200.50 on 20 June 2026, 19:00 in New York.
+pub(crate) fn terms(policy: Option<&str>, created_at: Timestamp) -> Terms {
+    let policy = policy.map(|id| (Policy::template(id).unwrap().clone(), PolicySource::Named));
+    let booked = Booked {
+        event_date: EventDate::parse("2026-06-20T19:00:00").unwrap(),
+        time_zone: Some("America/New_York"),
+        partner_time_zone: None,
+        value: Amount::parse("1200.50", Currency::USD).unwrap(),
+        paid: None,
+        created_at,
+    };
+    Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap()
+}
+
 pub(crate) fn booking(n: u8, created_at: Timestamp, terms: &Terms, zone: Option<&str>) -> Booking {
     let party = |id: &str, name: &str| Party {
         id: id.to_owned(),
