@@ -122,26 +122,29 @@ fn run(command: &mut Command) -> Option<String> {
     }
 }
 
+/// What a program says of a PDF, whose file stands between these arguments.
+fn said(program: &str, before: &str, pdf: &[u8], after: &str) -> Option<String> {
+    let files = Files::new();
+    let mut command = Command::new(program);
+    command.args(before.split_whitespace());
+    command.arg(files.keep("a.pdf", pdf));
+    run(command.args(after.split_whitespace()))
+}
+
 /// The text of a PDF, each run of white space as one space.
 fn text(pdf: &[u8]) -> Option<String> {
-    let files = Files::new();
-    let path = files.keep("a.pdf", pdf);
-    let text = run(Command::new("pdftotext").arg("-layout").arg(path).arg("-"))?;
+    let text = said("pdftotext", "-layout", pdf, "-")?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// The lines of a PDF's text.
 fn lines(pdf: &[u8]) -> Option<Vec<String>> {
-    let files = Files::new();
-    let path = files.keep("a.pdf", pdf);
-    let text = run(Command::new("pdftotext").arg("-raw").arg(path).arg("-"))?;
+    let text = said("pdftotext", "-raw", pdf, "-")?;
     Some(text.lines().map(|line| line.trim().to_owned()).collect())
 }
 
 fn pages(pdf: &[u8]) -> Option<usize> {
-    let files = Files::new();
-    let path = files.keep("a.pdf", pdf);
-    let pages = run(Command::new("qpdf").arg("--show-npages").arg(path))?;
+    let pages = said("qpdf", "--show-npages", pdf, "")?;
     Some(pages.trim().parse().unwrap())
 }
 
@@ -171,10 +174,7 @@ fn judge(archives: &[(String, Vec<u8>)]) {
 }
 
 fn qpdf_finds_no_fault(pdf: &[u8]) {
-    let files = Files::new();
-    run(Command::new("qpdf")
-        .arg("--check")
-        .arg(files.keep("a.pdf", pdf)));
+    said("qpdf", "--check", pdf, "");
 }
 
 #[test]
@@ -263,11 +263,8 @@ fn page_one_names_the_sides_the_event_and_the_sum() {
 
 #[test]
 fn the_story_begins_on_page_one() {
-    let files = Files::new();
-    let path = files.keep("a.pdf", &printed(&packet(|_| {}), PdfForm::Bank));
-    let mut first = Command::new("pdftotext");
-    first.args(["-raw", "-l", "1"]).arg(path).arg("-");
-    if let Some(text) = run(&mut first) {
+    let pdf = printed(&packet(|_| {}), PdfForm::Bank);
+    if let Some(text) = said("pdftotext", "-raw -l 1", &pdf, "-") {
         assert!(
             text.contains("What happened") && text.contains("recorded the booking on"),
             "{text}"
@@ -377,13 +374,8 @@ fn text_is_whole(archive: &[u8], moments: usize) -> bool {
 
 #[test]
 fn a_bank_gets_no_attachment_and_no_link() {
-    let files = Files::new();
-    let path = files.keep("a.pdf", &printed(&packet(|_| {}), PdfForm::Bank));
-    let mut open = Command::new("qpdf");
-    open.args(["--qdf", "--object-streams=disable"])
-        .arg(path)
-        .arg("-");
-    if let Some(open) = run(&mut open) {
+    let pdf = printed(&packet(|_| {}), PdfForm::Bank);
+    if let Some(open) = said("qpdf", "--qdf --object-streams=disable", &pdf, "-") {
         for word in [
             "/EmbeddedFile",
             "/Annots",
@@ -398,11 +390,8 @@ fn a_bank_gets_no_attachment_and_no_link() {
 
 #[test]
 fn the_attached_packet_is_the_packet_byte_for_byte() {
-    let files = Files::new();
-    let path = files.keep("a.pdf", &printed(PACKET, PdfForm::Archive));
-    let shown = run(Command::new("qpdf")
-        .arg("--show-attachment=packet.json")
-        .arg(path));
+    let pdf = printed(PACKET, PdfForm::Archive);
+    let shown = said("qpdf", "--show-attachment=packet.json", &pdf, "");
     assert!(shown.is_none_or(|shown| shown == PACKET));
 }
 
@@ -440,21 +429,15 @@ fn a_font_that_cannot_or_may_not_be_embedded_is_refused() {
     let without = |file, table| with_table(file, table, |font, entry| font[entry] = b'~');
     let not_permitted = "does not permit embedding in documents";
     let no_outlines = "has neither TrueType nor PostScript (CFF) outlines";
-    for (case, file, refused) in [
+    #[rustfmt::skip]
+    let cases = [
         ("installable", fs_type(0), None),
         ("restricted", fs_type(2), Some(not_permitted)),
         ("no parts", fs_type(0x100), Some(not_permitted)),
-        (
-            "no TrueType outlines",
-            without("arabic.ttf", b"glyf"),
-            Some(no_outlines),
-        ),
-        (
-            "no PostScript outlines",
-            without("ideographs.ttc", b"CFF "),
-            Some(no_outlines),
-        ),
-    ] {
+        ("no TrueType outlines", without("arabic.ttf", b"glyf"), Some(no_outlines)),
+        ("no PostScript outlines", without("ideographs.ttc", b"CFF "), Some(no_outlines)),
+    ];
+    for (case, file, refused) in cases {
         assert_eq!(Fonts::default().with(file).err(), refused, "{case}");
     }
 }

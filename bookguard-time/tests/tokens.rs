@@ -55,29 +55,17 @@ type Change = fn(&mut Shape);
 #[test]
 fn other_right_answers_verify() {
     let authority = Authority::new(&Chain::default());
+    #[rustfmt::skip]
     let changes: [(&str, Change); 9] = [
         ("granted with modifications", |shape| shape.status = 1),
-        ("the certificate by SHA-1", |shape| {
-            shape.certificates = Certificates::V1
-        }),
-        ("the certificate by both", |shape| {
-            shape.certificates = Certificates::Both
-        }),
-        ("the certificate with its serial number", |shape| {
-            shape.certificates = Certificates::Named
-        }),
+        ("the certificate by SHA-1", |shape| { shape.certificates = Certificates::V1 }),
+        ("the certificate by both", |shape| { shape.certificates = Certificates::Both }),
+        ("the certificate with its serial number", |shape| { shape.certificates = Certificates::Named }),
         ("the signer named by its key", |shape| shape.by_key = true),
-        (
-            "the signer's certificate after others, the root among them",
-            |shape| shape.signer_last = true,
-        ),
+        ("the signer's certificate after others, the root among them", |shape| shape.signer_last = true),
         ("words", |shape| shape.words = "at your service"),
-        ("a little ahead", |shape| {
-            shape.time = Some(time("20260601120400Z"))
-        }),
-        ("small fractions", |shape| {
-            shape.time = Some(time("20260601120000.123456Z"))
-        }),
+        ("a little ahead", |shape| { shape.time = Some(time("20260601120400Z")) }),
+        ("small fractions", |shape| { shape.time = Some(time("20260601120000.123456Z")) }),
     ];
     for (what, change) in changes {
         let mut shape = Shape::default();
@@ -93,154 +81,54 @@ fn time(text: &str) -> Vec<u8> {
 #[test]
 fn wrong_tokens_are_refused() {
     const DER: &[&str] = &["is not well-formed DER"];
+    #[rustfmt::skip]
     let cases: &[(&str, &[&str], Change)] = &[
-        (
-            "refused",
-            &["refused with status 2: come back later"],
-            |shape| (shape.status, shape.words, shape.token) = (2, "come\n back later", false),
-        ),
-        (
-            "refused with a token",
-            &["refused with status 2"],
-            |shape| shape.status = 2,
-        ),
+        ("refused", &["refused with status 2: come back later"],
+            |shape| (shape.status, shape.words, shape.token) = (2, "come\n back later", false)),
+        ("refused with a token", &["refused with status 2"], |shape| shape.status = 2),
         ("no token", DER, |shape| shape.token = false),
         ("bytes after it", DER, |shape| shape.after = &[0]),
         ("BER", DER, |shape| shape.indefinite = true),
         ("another version", DER, |shape| shape.version = 2),
-        ("another imprint", &["stamps something else"], |shape| {
-            shape.imprint = Some(vec![0xac; 32])
-        }),
-        (
-            "another kind of imprint",
-            &["stamps something else"],
-            |shape| shape.imprint_digest = "2.16.840.1.101.3.4.2.3",
-        ),
-        ("a weak imprint", &["weak"], |shape| {
-            shape.imprint_digest = "1.3.14.3.2.26"
-        }),
-        ("another nonce", &["another request"], |shape| {
-            shape.nonce = Some(vec![0x02, 1, 5])
-        }),
-        ("no nonce", &["another request"], |shape| {
-            shape.nonce = Some(Vec::new())
-        }),
-        ("the future", &["has not come yet"], |shape| {
-            shape.time = Some(time("20260601120501Z"))
-        }),
-        ("no time", DER, |shape| {
-            shape.time = Some(time("20260230120000Z"))
-        }),
-        ("a fraction that ends in zero", DER, |shape| {
-            shape.time = Some(time("20260601120000.10Z"))
-        }),
-        ("a local time", DER, |shape| {
-            shape.time = Some(time("20260601120000+0200"))
-        }),
-        (
-            "a time before its certificate",
-            &["a certificate was not valid at 2025-12-31T23:59:59Z"],
-            |shape| shape.time = Some(time("20251231235959Z")),
-        ),
-        (
-            "a time before all others",
-            &["a certificate was not valid at"],
-            |shape| shape.time = Some(time("00010101000000Z")),
-        ),
-        ("an unknown extension", &["extension"], |shape| {
-            shape.critical = true
-        }),
-        ("an extension with another truth value", DER, |shape| {
-            (shape.critical, shape.truth) = (true, 1)
-        }),
-        ("other content", &["not a time-stamp"], |shape| {
-            shape.content = "1.2.840.113549.1.7.1"
-        }),
-        (
-            "content signed as another type",
-            &["type of the content is another"],
-            |shape| shape.content_type = Some("1.2.840.113549.1.7.1"),
-        ),
-        (
-            "no content type",
-            &["type of the content is not signed"],
-            |shape| shape.content_type = None,
-        ),
-        ("another digest", &["digest is of another"], |shape| {
-            shape.message_digest = Some(vec![1; 32])
-        }),
-        (
-            "no digest",
-            &["digest of the content is not signed"],
-            |shape| shape.no_message_digest = true,
-        ),
+        ("another imprint", &["stamps something else"], |shape| { shape.imprint = Some(vec![0xac; 32]) }),
+        ("another kind of imprint", &["stamps something else"], |shape| shape.imprint_digest = "2.16.840.1.101.3.4.2.3"),
+        ("a weak imprint", &["weak"], |shape| { shape.imprint_digest = "1.3.14.3.2.26" }),
+        ("another nonce", &["another request"], |shape| { shape.nonce = Some(vec![0x02, 1, 5]) }),
+        ("no nonce", &["another request"], |shape| { shape.nonce = Some(Vec::new()) }),
+        ("the future", &["has not come yet"], |shape| { shape.time = Some(time("20260601120501Z")) }),
+        ("no time", DER, |shape| { shape.time = Some(time("20260230120000Z")) }),
+        ("a fraction that ends in zero", DER, |shape| { shape.time = Some(time("20260601120000.10Z")) }),
+        ("a local time", DER, |shape| { shape.time = Some(time("20260601120000+0200")) }),
+        ("a time before its certificate", &["a certificate was not valid at 2025-12-31T23:59:59Z"],
+            |shape| shape.time = Some(time("20251231235959Z"))),
+        ("a time before all others", &["a certificate was not valid at"], |shape| shape.time = Some(time("00010101000000Z"))),
+        ("an unknown extension", &["extension"], |shape| { shape.critical = true }),
+        ("an extension with another truth value", DER, |shape| { (shape.critical, shape.truth) = (true, 1) }),
+        ("other content", &["not a time-stamp"], |shape| { shape.content = "1.2.840.113549.1.7.1" }),
+        ("content signed as another type", &["type of the content is another"],
+            |shape| shape.content_type = Some("1.2.840.113549.1.7.1")),
+        ("no content type", &["type of the content is not signed"], |shape| shape.content_type = None),
+        ("another digest", &["digest is of another"], |shape| { shape.message_digest = Some(vec![1; 32]) }),
+        ("no digest", &["digest of the content is not signed"], |shape| shape.no_message_digest = true),
         ("two digests", &["twice"], |shape| shape.twice = true),
-        ("no attributes", &["no attributes"], |shape| {
-            shape.no_attributes = true
-        }),
-        (
-            "no certificate signed",
-            &["certificate is not signed"],
-            |shape| shape.certificates = Certificates::None,
-        ),
-        (
-            "another certificate by SHA-1",
-            &["certificate is another"],
-            |shape| shape.certificates = Certificates::OtherV1,
-        ),
-        (
-            "another certificate by SHA-256",
-            &["certificate is another"],
-            |shape| shape.certificates = Certificates::OtherV2,
-        ),
-        (
-            "another serial number",
-            &["certificate is another"],
-            |shape| shape.certificates = Certificates::OtherSerial,
-        ),
-        ("SHA-1 where it need not be", &["weak"], |shape| {
-            shape.certificates = Certificates::WeakV2
-        }),
-        ("SHA-1 of the content", &["weak"], |shape| {
-            shape.digest = Some("1.3.14.3.2.26")
-        }),
-        ("a signature with SHA-1", &["weak"], |shape| {
-            shape.algorithm = Some("1.2.840.10045.4.1")
-        }),
-        ("a signature of another digest", &["weak"], |shape| {
-            shape.algorithm = Some("1.2.840.10045.4.3.3")
-        }),
-        ("a signature of another kind of key", &["key"], |shape| {
-            shape.algorithm = Some("1.2.840.113549.1.1.11")
-        }),
-        (
-            "one bit of the signature",
-            &["signature is wrong"],
-            |shape| shape.flip = true,
-        ),
-        ("two signers", &["more than one signer"], |shape| {
-            shape.signers = 2
-        }),
+        ("no attributes", &["no attributes"], |shape| { shape.no_attributes = true }),
+        ("no certificate signed", &["certificate is not signed"], |shape| shape.certificates = Certificates::None),
+        ("another certificate by SHA-1", &["certificate is another"], |shape| shape.certificates = Certificates::OtherV1),
+        ("another certificate by SHA-256", &["certificate is another"], |shape| shape.certificates = Certificates::OtherV2),
+        ("another serial number", &["certificate is another"], |shape| shape.certificates = Certificates::OtherSerial),
+        ("SHA-1 where it need not be", &["weak"], |shape| { shape.certificates = Certificates::WeakV2 }),
+        ("SHA-1 of the content", &["weak"], |shape| { shape.digest = Some("1.3.14.3.2.26") }),
+        ("a signature with SHA-1", &["weak"], |shape| { shape.algorithm = Some("1.2.840.10045.4.1") }),
+        ("a signature of another digest", &["weak"], |shape| { shape.algorithm = Some("1.2.840.10045.4.3.3") }),
+        ("a signature of another kind of key", &["key"], |shape| { shape.algorithm = Some("1.2.840.113549.1.1.11") }),
+        ("one bit of the signature", &["signature is wrong"], |shape| shape.flip = true),
+        ("two signers", &["more than one signer"], |shape| { shape.signers = 2 }),
         ("no signer", DER, |shape| shape.signers = 0),
-        ("no certificates", &["sent no certificate"], |shape| {
-            shape.no_certificates = true
-        }),
-        ("too many certificates", &["too many"], |shape| {
-            shape.many_certificates = true
-        }),
-        (
-            "no certificate of the signer",
-            &["certificate is not there"],
-            |shape| shape.signer_certificate = false,
-        ),
-        (
-            "a signer nobody knows",
-            &["certificate is not there"],
-            |shape| shape.sid_serial = Some(1),
-        ),
-        ("no certificate between", &["no trusted root"], |shape| {
-            shape.intermediate = false
-        }),
+        ("no certificates", &["sent no certificate"], |shape| { shape.no_certificates = true }),
+        ("too many certificates", &["too many"], |shape| { shape.many_certificates = true }),
+        ("no certificate of the signer", &["certificate is not there"], |shape| shape.signer_certificate = false),
+        ("a signer nobody knows", &["certificate is not there"], |shape| shape.sid_serial = Some(1)),
+        ("no certificate between", &["no trusted root"], |shape| { shape.intermediate = false }),
     ];
     let authority = Authority::new(&Chain::default());
     for (what, says, change) in cases {
@@ -268,89 +156,28 @@ type Flaw = fn(&mut Chain);
 
 #[test]
 fn wrong_certificates_are_refused() {
+    #[rustfmt::skip]
     let cases: &[(&str, &str, Flaw)] = &[
-        ("no purpose", "does not name its purpose", |chain| {
-            chain.purposes.clear()
-        }),
-        ("another purpose", "is not for time-stamps", |chain| {
-            chain.purposes = vec!["1.3.6.1.5.5.7.3.4"]
-        }),
-        ("any purpose", "is not for time-stamps", |chain| {
-            chain.purposes = vec!["2.5.29.37.0"]
-        }),
-        ("two purposes", "not for time-stamps alone", |chain| {
-            chain.purposes.push("1.3.6.1.5.5.7.3.4")
-        }),
-        (
-            "a purpose that may be ignored",
-            "not marked critical",
-            |chain| chain.critical = false,
-        ),
-        (
-            "a key for encryption",
-            "something else than signatures",
-            |chain| chain.usage = 0xa0,
-        ),
-        (
-            "a critical extension",
-            "the signer's certificate has a critical extension",
-            |chain| chain.unknown = true,
-        ),
-        (
-            "an authority for certificates",
-            "is one of an authority for certificates",
-            |chain| chain.authority = true,
-        ),
-        (
-            "a signer that expired",
-            "was not valid at 2026-06-01",
-            |chain| chain.valid.1 = NOW - 1000,
-        ),
-        (
-            "a signer from the future",
-            "was not valid at 2026-06-01",
-            |chain| chain.valid.0 = NOW + 1000,
-        ),
-        (
-            "an authority that expired",
-            "was not valid at 2026-06-01",
-            |chain| chain.intermediate.valid.1 = NOW - 1000,
-        ),
-        (
-            "a root that expired",
-            "was not valid at 2026-06-01",
-            |chain| chain.root.valid.1 = NOW - 1000,
-        ),
-        (
-            "a root from the future",
-            "was not valid at 2026-06-01",
-            |chain| chain.root.valid.0 = NOW + 1000,
-        ),
-        (
-            "an issuer that is not an authority",
-            "do not lead to a trusted root",
-            |chain| chain.intermediate.authority = false,
-        ),
-        (
-            "an authority too many",
-            "do not lead to a trusted root",
-            |chain| chain.root.path = Some(0),
-        ),
-        (
-            "an authority for something else",
-            "do not lead to a trusted root",
-            |chain| chain.intermediate.purposes = vec!["1.3.6.1.5.5.7.3.4"],
-        ),
-        (
-            "an authority whose key is for lists of revoked certificates alone",
-            "may not sign certificates",
-            |chain| chain.intermediate.usage = Some(0x02),
-        ),
-        (
-            "a root whose key is for signatures alone",
-            "may not sign certificates",
-            |chain| chain.root.usage = Some(0x80),
-        ),
+        ("no purpose", "does not name its purpose", |chain| { chain.purposes.clear() }),
+        ("another purpose", "is not for time-stamps", |chain| { chain.purposes = vec!["1.3.6.1.5.5.7.3.4"] }),
+        ("any purpose", "is not for time-stamps", |chain| { chain.purposes = vec!["2.5.29.37.0"] }),
+        ("two purposes", "not for time-stamps alone", |chain| { chain.purposes.push("1.3.6.1.5.5.7.3.4") }),
+        ("a purpose that may be ignored", "not marked critical", |chain| chain.critical = false),
+        ("a key for encryption", "something else than signatures", |chain| chain.usage = 0xa0),
+        ("a critical extension", "the signer's certificate has a critical extension", |chain| chain.unknown = true),
+        ("an authority for certificates", "is one of an authority for certificates", |chain| chain.authority = true),
+        ("a signer that expired", "was not valid at 2026-06-01", |chain| chain.valid.1 = NOW - 1000),
+        ("a signer from the future", "was not valid at 2026-06-01", |chain| chain.valid.0 = NOW + 1000),
+        ("an authority that expired", "was not valid at 2026-06-01", |chain| chain.intermediate.valid.1 = NOW - 1000),
+        ("a root that expired", "was not valid at 2026-06-01", |chain| chain.root.valid.1 = NOW - 1000),
+        ("a root from the future", "was not valid at 2026-06-01", |chain| chain.root.valid.0 = NOW + 1000),
+        ("an issuer that is not an authority", "do not lead to a trusted root", |chain| chain.intermediate.authority = false),
+        ("an authority too many", "do not lead to a trusted root", |chain| chain.root.path = Some(0)),
+        ("an authority for something else", "do not lead to a trusted root",
+            |chain| chain.intermediate.purposes = vec!["1.3.6.1.5.5.7.3.4"]),
+        ("an authority whose key is for lists of revoked certificates alone", "may not sign certificates",
+            |chain| chain.intermediate.usage = Some(0x02)),
+        ("a root whose key is for signatures alone", "may not sign certificates", |chain| chain.root.usage = Some(0x80)),
     ];
     for (what, says, change) in cases {
         let mut chain = Chain::default();

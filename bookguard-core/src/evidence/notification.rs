@@ -261,86 +261,21 @@ mod tests {
     #[test]
     fn a_record_that_contradicts_itself_is_refused() {
         assert!(stands(&[], &accepted()) && stands(&[], &given_up()));
-        for (what, wrong) in [
-            (
-                "no attempt",
-                Notification {
-                    attempts: 0,
-                    ..accepted()
-                },
-            ),
-            (
-                "no number",
-                Notification {
-                    seq: 0,
-                    ..accepted()
-                },
-            ),
-            (
-                "a failure accepted",
-                Notification {
-                    error: Some("timeout".to_owned()),
-                    ..accepted()
-                },
-            ),
-            (
-                "no answer accepted",
-                Notification {
-                    status_code: None,
-                    response_sha256: None,
-                    ..accepted()
-                },
-            ),
-            (
-                "a 500 accepted",
-                Notification {
-                    status_code: Some(500),
-                    ..accepted()
-                },
-            ),
-            (
-                "given up without a failure",
-                Notification {
-                    error: None,
-                    ..given_up()
-                },
-            ),
-            (
-                "an unknown failure",
-                Notification {
-                    error: Some("bad_luck".to_owned()),
-                    ..given_up()
-                },
-            ),
-            (
-                "no digest of the body",
-                Notification {
-                    body_sha256: String::new(),
-                    ..accepted()
-                },
-            ),
-            (
-                "a digest in capitals",
-                Notification {
-                    body_sha256: digest(0xab).to_uppercase(),
-                    ..accepted()
-                },
-            ),
-            (
-                "a short digest of the answer",
-                Notification {
-                    response_sha256: Some("00".to_owned()),
-                    ..accepted()
-                },
-            ),
-            (
-                "a digest of no answer",
-                Notification {
-                    response_sha256: Some(digest(1)),
-                    ..given_up()
-                },
-            ),
-        ] {
+        #[rustfmt::skip]
+        let cases = [
+            ("no attempt", Notification { attempts: 0, ..accepted() }),
+            ("no number", Notification { seq: 0, ..accepted() }),
+            ("a failure accepted", Notification { error: Some("timeout".to_owned()), ..accepted() }),
+            ("no answer accepted", Notification { status_code: None, response_sha256: None, ..accepted() }),
+            ("a 500 accepted", Notification { status_code: Some(500), ..accepted() }),
+            ("given up without a failure", Notification { error: None, ..given_up() }),
+            ("an unknown failure", Notification { error: Some("bad_luck".to_owned()), ..given_up() }),
+            ("no digest of the body", Notification { body_sha256: String::new(), ..accepted() }),
+            ("a digest in capitals", Notification { body_sha256: digest(0xab).to_uppercase(), ..accepted() }),
+            ("a short digest of the answer", Notification { response_sha256: Some("00".to_owned()), ..accepted() }),
+            ("a digest of no answer", Notification { response_sha256: Some(digest(1)), ..given_up() }),
+        ];
+        for (what, wrong) in cases {
             assert!(!stands(&[], &wrong), "{what}");
         }
     }
@@ -378,56 +313,16 @@ mod tests {
     fn an_event_tells_of_what_was_recorded_before_and_is_the_same_in_every_record() {
         assert!(stands(&[accepted()], &protection(2)));
         let (created, protected) = (accepted(), protection(2));
-        for (what, before, wrong) in [
-            (
-                "another instant",
-                None,
-                Notification {
-                    event_id: EventId::new(at(4), [1; 10]),
-                    ..accepted()
-                },
-            ),
-            (
-                "another type",
-                None,
-                Notification {
-                    event_type: RecordedEventType::BookingProtected,
-                    ..accepted()
-                },
-            ),
-            (
-                "another event of the same",
-                Some(&protected),
-                Notification {
-                    seq: 9,
-                    ..protection(3)
-                },
-            ),
-            (
-                "another number",
-                Some(&created),
-                Notification {
-                    seq: 9,
-                    ..given_up()
-                },
-            ),
-            (
-                "the number of another",
-                Some(&created),
-                Notification {
-                    seq: 3,
-                    ..protection(2)
-                },
-            ),
-            (
-                "another body",
-                Some(&created),
-                Notification {
-                    body_sha256: digest(1),
-                    ..given_up()
-                },
-            ),
-        ] {
+        #[rustfmt::skip]
+        let cases = [
+            ("another instant", None, Notification { event_id: EventId::new(at(4), [1; 10]), ..accepted() }),
+            ("another type", None, Notification { event_type: RecordedEventType::BookingProtected, ..accepted() }),
+            ("another event of the same", Some(&protected), Notification { seq: 9, ..protection(3) }),
+            ("another number", Some(&created), Notification { seq: 9, ..given_up() }),
+            ("the number of another", Some(&created), Notification { seq: 3, ..protection(2) }),
+            ("another body", Some(&created), Notification { body_sha256: digest(1), ..given_up() }),
+        ];
+        for (what, before, wrong) in cases {
             let wrong = Notification {
                 endpoint_id: EndpointId::new(at(2), [2; 10]),
                 ..wrong

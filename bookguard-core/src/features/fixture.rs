@@ -22,10 +22,12 @@ use crate::entropy;
 pub(crate) use crate::error::{Error, Kind};
 use crate::evidence::facts::{CreationFact, Fact, SealedFact};
 use crate::evidence::verify::tests::fixture;
-use crate::evidence::{BookingState, FrozenTerms};
+use crate::evidence::{BookingState, FrozenTerms, HeldBy, Hold, StoredHold};
 pub(crate) use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey};
 pub(crate) use crate::features::bookings::{BookingCreated, CreateBooking, ProtectBooking};
-use crate::features::cancellations::{CancelBooking, CancelRequest, Expected, NewResolution};
+use crate::features::cancellations::{
+    CancelBooking, CancelRequest, DecideResolution, DecisionRequest, Expected, NewResolution,
+};
 pub(crate) use crate::features::deliveries::{
     ClaimDeliveries, DeliveryRecord, DropDeliveries, EndpointStatusChange, ReclaimDeliveries,
     ReleaseDeliveries, SettleDelivery,
@@ -39,10 +41,7 @@ pub(crate) use crate::ledger::Hash;
 pub(crate) use crate::limits;
 pub(crate) use crate::model::*;
 pub(crate) use crate::policy::PolicySetVersion;
-use crate::policy::{
-    Actor, Booked, EventDate, MissingZone, Policy, PolicySet, PolicySource, Reason, Resolution,
-    Terms,
-};
+use crate::policy::{Actor, EventDate, PolicySet, Reason, Resolution};
 pub(crate) use crate::webhook::{Attempt, FailureClass};
 
 pub(crate) const NOW: Timestamp = Timestamp::EPOCH;
@@ -174,18 +173,35 @@ pub(crate) fn apply_all(work: &mut BatchState, changes: &[Change]) {
     changes.iter().for_each(|change| work.apply(change));
 }
 
+/// The changes and the reply of a command that is decided anew, or its refusal.
+pub(crate) fn outcome<R: Debug + 'static>(
+    work: &BatchState,
+    asked: &Envelope<R>,
+) -> Result<(Vec<Change>, R), Error> {
+    match decide(work, asked)? {
+        Decision::Do { changes, reply } => Ok((changes, reply)),
+        other => panic!("decided {other:?}"),
+    }
+}
+
 /// Decides and applies. Returns the changes and the reply.
 pub(crate) fn done<R: Debug + 'static>(
     work: &mut BatchState,
     command: &Envelope<R>,
 ) -> (Vec<Change>, R) {
-    match decide(work, command).unwrap() {
-        Decision::Do { changes, reply } => {
-            apply_all(work, &changes);
-            (changes, reply)
-        }
-        other => panic!("decided {other:?}"),
-    }
+    let (changes, reply) = outcome(work, command).unwrap();
+    apply_all(work, &changes);
+    (changes, reply)
+}
+
+/// What a command changes.
+pub(crate) fn caused<R: Debug + 'static>(work: &BatchState, asked: &Envelope<R>) -> Vec<Change> {
+    outcome(work, asked).unwrap().0
+}
+
+/// The code of a command's refusal, or nothing.
+pub(crate) fn code_of<R: 'static>(work: &BatchState, asked: &Envelope<R>) -> String {
+    decide(work, asked).map_or_else(|refused| refused.code.into_owned(), |_| String::new())
 }
 
 pub(crate) fn changes(decided: Result<Decision<impl Debug>, Error>) -> Vec<Change> {
@@ -296,6 +312,39 @@ pub(crate) fn leased(lease: i64, number: u32) -> LeasedDelivery {
     }
 }
 
+/// A retry by hand of that event.
+pub(crate) fn retrying() -> RetryEvent {
+    RetryEvent {
+        partner_id: id(1),
+        event_id: id(5),
+        lease: 99,
+    }
+}
+
+/// A claim of at most so many deliveries to that endpoint.
+pub(crate) fn claiming(room: usize) -> ClaimDeliveries {
+    ClaimDeliveries {
+        lease: 42,
+        endpoints: vec![(id(7), room)],
+    }
+}
+
+pub(crate) fn deleting() -> DeleteEndpoint {
+    DeleteEndpoint {
+        partner_id: id(1),
+        endpoint_id: id(7),
+        before: None,
+    }
+}
+
+/// A change of the endpoint's address alone.
+pub(crate) fn moving_to(url: &str) -> EndpointChanges {
+    EndpointChanges {
+        url: Some(url.to_owned()),
+        ..EndpointChanges::default()
+    }
+}
+
 pub(crate) fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
@@ -344,16 +393,7 @@ pub(crate) fn partner_id() -> PartnerId {
 /// A booking of USD 1,200.50 on 20 June 2026, 19:00 in New York.
 pub(crate) fn state(policy: Option<&str>, status: BookingStatus) -> LoadedBooking {
     let created_at = at("2026-01-10T15:00:00Z");
-    let policy = policy.map(|id| (Policy::template(id).unwrap().clone(), PolicySource::Named));
-    let booked = Booked {
-        event_date: EventDate::parse("2026-06-20T19:00:00").unwrap(),
-        time_zone: Some("America/New_York"),
-        partner_time_zone: None,
-        value: Amount::parse("1200.50", Currency::USD).unwrap(),
-        paid: None,
-        created_at,
-    };
-    let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap();
+    let terms = fixture::terms(policy, created_at);
     let mut booking = fixture::booking(BOOKING, created_at, &terms, Some("America/New_York"));
     if status == BookingStatus::Protected {
         booking.status = BookingStatus::Protected;
@@ -430,6 +470,21 @@ pub(crate) fn canceling(asked: CancelRequest) -> CancelBooking {
     }
 }
 
+/// A decision on the resolution of that cancellation.
+pub(crate) fn deciding(refund: &str) -> DecideResolution {
+    DecideResolution {
+        partner_id: partner_id(),
+        booking_id: booking_id(),
+        resolution_id: id(20),
+        asked: DecisionRequest {
+            refund: refund.to_owned(),
+            decided_by: "disputes".to_owned(),
+            rationale: "a storm".to_owned(),
+        },
+        next: new_resolution(21),
+    }
+}
+
 /// The changes and the resolution of a cancellation or a decision.
 pub(crate) type Resolved = Result<(Vec<Change>, Resolution), Error>;
 
@@ -438,10 +493,7 @@ pub(crate) fn asked(
     at: Timestamp,
     command: impl Command<Reply = Resolution>,
 ) -> Resolved {
-    match decide(work, &Envelope::new(at, command))? {
-        Decision::Do { changes, reply } => Ok((changes, reply)),
-        other => panic!("decided {other:?}"),
-    }
+    outcome(work, &Envelope::new(at, command))
 }
 
 /// Decides a command and applies its changes.
@@ -450,11 +502,7 @@ pub(crate) fn apply(
     when: &str,
     ask: impl Command<Reply = Resolution>,
 ) -> Resolution {
-    let (changes, resolution) = asked(work, at(when), ask).unwrap();
-    for change in &changes {
-        work.apply(change);
-    }
-    resolution
+    done(work, &Envelope::new(at(when), ask)).1
 }
 
 pub(crate) fn entries(changes: &[Change]) -> Vec<&Entry> {
@@ -465,6 +513,22 @@ pub(crate) fn entries(changes: &[Change]) -> Vec<&Entry> {
         }
     }
     entries
+}
+
+/// A hold on the booking of these tests.
+pub(crate) fn hold(n: u8, by: HeldBy) -> StoredHold {
+    StoredHold {
+        partner_id: partner_id(),
+        hold: Hold {
+            hold_id: id(n),
+            booking_id: booking_id(),
+            placed_at: at("2026-05-01T00:00:00Z"),
+            placed_by: by,
+            reason: "Court".to_owned(),
+            reference: None,
+            released_at: None,
+        },
+    }
 }
 
 pub(crate) fn ask_to_reschedule(date: &str) -> RescheduleRequest {
@@ -495,10 +559,7 @@ pub(crate) fn reschedule(work: &BatchState, when: &str, asked: RescheduleRequest
 }
 
 pub(crate) fn decided(work: &BatchState, when: &str, command: RescheduleBooking) -> Moves {
-    match decide(work, &Envelope::new(at(when), command))? {
-        Decision::Do { changes, reply } => Ok((changes, reply)),
-        other => panic!("decided {other:?}"),
-    }
+    outcome(work, &Envelope::new(at(when), command))
 }
 
 pub(crate) fn rescheduled(
@@ -506,9 +567,5 @@ pub(crate) fn rescheduled(
     when: &str,
     asked: RescheduleRequest,
 ) -> Rescheduled {
-    let (changes, rescheduled) = reschedule(work, when, asked).unwrap();
-    for change in &changes {
-        work.apply(change);
-    }
-    rescheduled
+    done(work, &Envelope::new(at(when), moving(asked))).1
 }

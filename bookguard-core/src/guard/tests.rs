@@ -67,6 +67,7 @@ fn a_guard_that_is_there_is_used_however_the_key_is_given() {
     /// Where each guard is, and what it saw.
     type Case<'a> = (&'a [(&'a str, &'a str, u64)], Option<&'a str>, &'a str);
     let (default, other) = (Some("b.db.key"), Some("elsewhere.key"));
+    #[rustfmt::skip]
     let cases: &[Case<'_>] = &[
         (&[], None, "b.db.seen"),
         (&[], default, "b.db.key.seen"),
@@ -76,31 +77,11 @@ fn a_guard_that_is_there_is_used_however_the_key_is_given() {
         (&[("b.db.key.seen", "log", 5)], other, "b.db.key.seen"),
         (&[("b.db.seen", "log", 5)], default, "b.db.seen"),
         (&[("b.db.seen", "log", 5)], other, "b.db.seen"),
-        (
-            &[("b.db.seen", "log", 5), ("b.db.key.seen", "log", 5)],
-            None,
-            "b.db.seen",
-        ),
-        (
-            &[("b.db.seen", "log", 5), ("b.db.key.seen", "log", 5)],
-            default,
-            "b.db.key.seen",
-        ),
-        (
-            &[("b.db.seen", "log", 5), ("b.db.key.seen", "log", 9)],
-            None,
-            "b.db.key.seen",
-        ),
-        (
-            &[("b.db.seen", "log", 9), ("b.db.key.seen", "log", 5)],
-            default,
-            "b.db.seen",
-        ),
-        (
-            &[("elsewhere.key.seen", "log", 5), ("b.db.seen", "other", 9)],
-            other,
-            "elsewhere.key.seen",
-        ),
+        (&[("b.db.seen", "log", 5), ("b.db.key.seen", "log", 5)], None, "b.db.seen"),
+        (&[("b.db.seen", "log", 5), ("b.db.key.seen", "log", 5)], default, "b.db.key.seen"),
+        (&[("b.db.seen", "log", 5), ("b.db.key.seen", "log", 9)], None, "b.db.key.seen"),
+        (&[("b.db.seen", "log", 9), ("b.db.key.seen", "log", 5)], default, "b.db.seen"),
+        (&[("elsewhere.key.seen", "log", 5), ("b.db.seen", "other", 9)], other, "elsewhere.key.seen"),
     ];
     for (there, key, chosen) in cases {
         let folder = tempfile::tempdir().unwrap();
@@ -423,26 +404,19 @@ fn a_loss_is_certain_only_if_the_guard_is_this_ledgers() {
     let unknown = PublishedHead::at_least("old", 4);
     let guard = open(&place.file());
     guard.note(None, head("new", 9));
-    for (rollback, is_certain) in [
+    #[rustfmt::skip]
+    let cases = [
         (lost(RollbackCause::Behind, head("old", 9)), true),
         (lost(RollbackCause::Forked, head("old", 3)), true),
         (lost(RollbackCause::GuardLost, head("old", 4)), false),
         (lost(RollbackCause::Behind, unknown), false),
         // As the list of erasures shows it.
-        (
-            lost(RollbackCause::GuardLost, PublishedHead::at_least("old", 6)),
-            true,
-        ),
-        (
-            lost(
-                RollbackCause::GuardLost,
-                PublishedHead::at_least("foreign", 6),
-            ),
-            false,
-        ),
+        (lost(RollbackCause::GuardLost, PublishedHead::at_least("old", 6)), true),
+        (lost(RollbackCause::GuardLost, PublishedHead::at_least("foreign", 6)), false),
         (lost(RollbackCause::OtherLog, head("new", 9)), true),
         (lost(RollbackCause::OtherLog, head("foreign", 9)), false),
-    ] {
+    ];
+    for (rollback, is_certain) in cases {
         assert_eq!(guard.is_certain(&rollback), is_certain, "{rollback:?}");
     }
     // A head that only the file has may be another service's.

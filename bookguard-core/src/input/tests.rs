@@ -46,53 +46,28 @@ fn an_unknown_name_is_repeated_only_in_part() {
 
 #[test]
 fn every_fault_has_its_pointer_and_code() {
-    for (body, faults) in [
+    #[rustfmt::skip]
+    let cases = [
         (r#"{"name":null}"#, &[("/name", "null")][..]),
         (r#"{"name":""}"#, &[("/name", "empty")]),
         (r#"{"name":"12345678901"}"#, &[("/name", "too_long")]),
         (r#"{"name":"a\u0000"}"#, &[("/name", "control_character")]),
         (r#"{"name":"\ud800"}"#, &[("/name", "invalid_string")]),
         (r#"{"name":"a\u202e"}"#, &[("/name", "hidden_character")]),
-        (
-            r#"{"name":"A\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301"}"#,
-            &[("/name", "too_many_marks")],
-        ),
+        (r#"{"name":"A\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301"}"#, &[("/name", "too_many_marks")]),
         (r#"{"name":"\u200b"}"#, &[("/name", "empty")]),
-        (
-            r#"{"name":"a","map":{"a\u200b":"1"}}"#,
-            &[("/map/a\u{200b}", "bad_key")],
-        ),
+        (r#"{"name":"a","map":{"a\u200b":"1"}}"#, &[("/map/a\u{200b}", "bad_key")]),
         (r#"{"name":"a","size":10}"#, &[("/size", "out_of_range")]),
         (r#"{"name":"a","size":1.5}"#, &[("/size", "out_of_range")]),
         (r#"{"name":"a","size":1e400}"#, &[("/size", "out_of_range")]),
-        (
-            r#"{"name":"a","tags":[true,3]}"#,
-            &[("/tags/1", "wrong_type")],
-        ),
-        (
-            r#"{"name":"a","tags":[true,true,true]}"#,
-            &[("/tags", "too_many")],
-        ),
-        (
-            r#"{"name":"a","inner":{"x":"1","y/~":2}}"#,
-            &[
-                ("/inner/x", "wrong_type"),
-                ("/inner/y~1~0", "unknown_field"),
-            ],
-        ),
-        (
-            r#"{"name":"a","map":{"a":"1","long":"1"}}"#,
-            &[("/map/long", "bad_key")],
-        ),
-        (
-            r#"{"name":"a","map":{"a":"1","b":"1","c":"1"}}"#,
-            &[("/map", "too_many")],
-        ),
-        (
-            r#"{"name":"a","name":"b","zz":1}"#,
-            &[("/name", "duplicate_key"), ("/zz", "unknown_field")],
-        ),
-    ] {
+        (r#"{"name":"a","tags":[true,3]}"#, &[("/tags/1", "wrong_type")]),
+        (r#"{"name":"a","tags":[true,true,true]}"#, &[("/tags", "too_many")]),
+        (r#"{"name":"a","inner":{"x":"1","y/~":2}}"#, &[("/inner/x", "wrong_type"), ("/inner/y~1~0", "unknown_field")]),
+        (r#"{"name":"a","map":{"a":"1","long":"1"}}"#, &[("/map/long", "bad_key")]),
+        (r#"{"name":"a","map":{"a":"1","b":"1","c":"1"}}"#, &[("/map", "too_many")]),
+        (r#"{"name":"a","name":"b","zz":1}"#, &[("/name", "duplicate_key"), ("/zz", "unknown_field")]),
+    ];
+    for (body, faults) in cases {
         let expected: Vec<_> = faults
             .iter()
             .map(|(p, c)| ((*p).to_owned(), (*c).to_owned()))

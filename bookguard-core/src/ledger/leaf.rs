@@ -402,51 +402,16 @@ mod tests {
     #[test]
     fn a_leaf_out_of_place_or_time_has_no_bytes() {
         let leaf = first();
-        for (bad, error) in [
-            (
-                Leaf {
-                    t: -1,
-                    ..leaf.clone()
-                },
-                LeafError::Time,
-            ),
-            (
-                Leaf {
-                    t: MAX_TIME + 1,
-                    ..leaf.clone()
-                },
-                LeafError::Time,
-            ),
-            (
-                Leaf {
-                    t: i64::MAX,
-                    ..leaf.clone()
-                },
-                LeafError::Time,
-            ),
-            (
-                Leaf {
-                    seq: 1,
-                    ..leaf.clone()
-                },
-                LeafError::Chain { seq: 1 },
-            ),
-            (
-                Leaf {
-                    prev: leaf_hash(b""),
-                    ..leaf.clone()
-                },
-                LeafError::Chain { seq: 0 },
-            ),
-            (
-                Leaf {
-                    prev: leaf_hash(b""),
-                    seq: MAX_NUMBER + 1,
-                    ..leaf.clone()
-                },
-                LeafError::Seq,
-            ),
-        ] {
+        #[rustfmt::skip]
+        let cases = [
+            (Leaf { t: -1, ..leaf.clone() }, LeafError::Time),
+            (Leaf { t: MAX_TIME + 1, ..leaf.clone() }, LeafError::Time),
+            (Leaf { t: i64::MAX, ..leaf.clone() }, LeafError::Time),
+            (Leaf { seq: 1, ..leaf.clone() }, LeafError::Chain { seq: 1 }),
+            (Leaf { prev: leaf_hash(b""), ..leaf.clone() }, LeafError::Chain { seq: 0 }),
+            (Leaf { prev: leaf_hash(b""), seq: MAX_NUMBER + 1, ..leaf.clone() }, LeafError::Seq),
+        ];
+        for (bad, error) in cases {
             assert_eq!(bad.encode(), Err(error));
         }
         let last = Leaf {

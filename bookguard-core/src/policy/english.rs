@@ -243,7 +243,8 @@ mod tests {
         });
         let english = |policy: &Value| Policy::from_json(&policy.to_string()).unwrap().in_english();
         let mut seen = vec![english(&base)];
-        for (pointer, value) in [
+        #[rustfmt::skip]
+        let cases = [
             ("/currency", json!("EUR")),
             ("/timeZone", json!("Europe/Vienna")),
             ("/anchorTime", json!("20:00")),
@@ -255,10 +256,7 @@ mod tests {
             ("/grace/within", json!("PT23H")),
             ("/grace/minNotice", json!("P8D")),
             ("/deposit/bps", json!(2501)),
-            (
-                "/deposit",
-                json!({"amount": "25.00", "nonRefundable": true}),
-            ),
+            ("/deposit", json!({"amount": "25.00", "nonRefundable": true})),
             ("/deposit/nonRefundable", json!(false)),
             ("/organizer/tiers", json!([])),
             ("/organizer/tiers/0/before", json!("P13D")),
@@ -267,10 +265,7 @@ mod tests {
             ("/organizer/tiers/0/outcome/compensationBps", json!(0)),
             ("/organizer/late/penaltyAmount", json!("75.01")),
             ("/organizer/late", json!({"manual": true})),
-            (
-                "/organizer/noShow",
-                json!({"greaterOf": [{"refundBps": 0}, {"keepDeposit": true}]}),
-            ),
+            ("/organizer/noShow", json!({"greaterOf": [{"refundBps": 0}, {"keepDeposit": true}]})),
             ("/organizer/noShow/lesserOf/0/refundBps", json!(1)),
             ("/talent/cancel/refundBps", json!(9999)),
             ("/talent/noShow/refundBps", json!(9001)),
@@ -278,7 +273,8 @@ mod tests {
             ("/forceMajeure/outcome/refundBps", json!(9999)),
             ("/forceMajeure/requiresEvidence", json!(false)),
             ("/reschedule/floor", json!("reset")),
-        ] {
+        ];
+        for (pointer, value) in cases {
             let mut changed = base.clone();
             *changed.pointer_mut(pointer).unwrap() = value;
             let english = english(&changed);

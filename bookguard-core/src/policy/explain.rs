@@ -308,26 +308,16 @@ mod tests {
     #[test]
     fn distances_name_the_two_largest_units() {
         let anchor = Timestamp::parse("2026-06-20T23:00:00Z").unwrap();
-        for (seconds, long, short) in [
-            (
-                19 * 86_400 + 23 * 3600 + 59,
-                "19 days 23 hours before the event",
-                "19d 23h before the event",
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            (19 * 86_400 + 23 * 3600 + 59, "19 days 23 hours before the event", "19d 23h before the event"),
             (86_400, "1 day before the event", "1d before the event"),
-            (
-                3661,
-                "1 hour 1 minute before the event",
-                "1h 1m before the event",
-            ),
+            (3661, "1 hour 1 minute before the event", "1h 1m before the event"),
             (1, "1 second before the event", "1s before the event"),
             (0, "at the start of the event", "at the start of the event"),
-            (
-                -90,
-                "1 minute 30 seconds after the start of the event",
-                "1m 30s after the event started",
-            ),
-        ] {
+            (-90, "1 minute 30 seconds after the start of the event", "1m 30s after the event started"),
+        ];
+        for (seconds, long, short) in cases {
             let at = anchor.plus_ms(-seconds * 1000);
             assert_eq!(distance(at, anchor), long);
             assert_eq!(short_distance(at, anchor), short);

@@ -223,80 +223,43 @@ mod tests {
 
     #[test]
     fn what_is_odd_is_named() {
+        #[rustfmt::skip]
         let cases = [
-            (
-                r#"{"policyId":"p","organizer":{"late":{"refundBps":0}},"grace":{"within":"PT1H"}}"#,
-                vec![],
-            ),
-            (
-                r#"{"policyId":"p","deposit":{"bps":5001},"organizer":{"tiers":[{"before":"P2D","outcome":{"refundBps":1000}}],"late":{"refundBps":2000},"noShow":{"manual":true}}}"#,
-                vec![
-                    ("deposit_over_half", "/deposit/bps"),
-                    ("no_grace", "/grace"),
-                    ("refund_rises", "/organizer/late"),
-                ],
-            ),
-            (
-                r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P2D","cutoffTime":"18:00","outcome":{"refundBps":10000}},{"before":"P2D","outcome":{"keepDeposit":true}}],"late":{"refundBps":0}}}"#,
-                vec![
-                    ("deposit_missing", "/organizer/tiers/1/outcome"),
-                    ("tier_unreachable", "/organizer/tiers/1"),
-                ],
-            ),
+            (r#"{"policyId":"p","organizer":{"late":{"refundBps":0}},"grace":{"within":"PT1H"}}"#, vec![]),
+            (r#"{"policyId":"p","deposit":{"bps":5001},"organizer":{"tiers":[{"before":"P2D","outcome":{"refundBps":1000}}],"late":{"refundBps":2000},"noShow":{"manual":true}}}"#,
+                vec![("deposit_over_half", "/deposit/bps"), ("no_grace", "/grace"), ("refund_rises", "/organizer/late")]),
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P2D","cutoffTime":"18:00","outcome":{"refundBps":10000}},{"before":"P2D","outcome":{"keepDeposit":true}}],"late":{"refundBps":0}}}"#,
+                vec![("deposit_missing", "/organizer/tiers/1/outcome"), ("tier_unreachable", "/organizer/tiers/1")]),
             // A deadline at the start, or after it, leaves no time for the last step before the start.
-            (
-                r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","outcome":{"refundBps":10000}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
-                vec![("tier_unreachable", "/organizer/late")],
-            ),
-            (
-                r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"PT6H","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
-                vec![("tier_unreachable", "/organizer/late")],
-            ),
-            (
-                r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P1D","cutoffTime":"23:59","outcome":{"refundBps":10000}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
-                vec![],
-            ),
-            (
-                r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
-                vec![],
-            ),
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","outcome":{"refundBps":10000}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                vec![("tier_unreachable", "/organizer/late")]),
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"PT6H","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                vec![("tier_unreachable", "/organizer/late")]),
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P1D","cutoffTime":"23:59","outcome":{"refundBps":10000}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                vec![]),
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
+                vec![]),
             // The schedule ends with the claim window, so the step after a deadline that is not earlier is in no terms.
-            (
-                r#"{"policyId":"p","claimWindow":"PT18H","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
-                vec![("no_show_unstated", "/claimWindow")],
-            ),
-            (
-                r#"{"policyId":"p","claimWindow":"PT18H1M","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
-                vec![],
-            ),
-            (
-                r#"{"policyId":"p","claimWindow":"P0D","grace":{"within":"PT1H"},"organizer":{"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
-                vec![("no_show_unstated", "/claimWindow")],
-            ),
+            (r#"{"policyId":"p","claimWindow":"PT18H","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
+                vec![("no_show_unstated", "/claimWindow")]),
+            (r#"{"policyId":"p","claimWindow":"PT18H1M","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
+                vec![]),
+            (r#"{"policyId":"p","claimWindow":"P0D","grace":{"within":"PT1H"},"organizer":{"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                vec![("no_show_unstated", "/claimWindow")]),
             // Half of a value below USD 60 is less than the fixed amount.
-            (
-                r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"penaltyAmount":"30.00"}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
-                vec![("refund_rises", "/organizer/late")],
-            ),
+            (r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"penaltyAmount":"30.00"}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
+                vec![("refund_rises", "/organizer/late")]),
             // From USD 1,800 to USD 4,000, the later step costs less.
-            (
-                r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"lesserOf":[{"penaltyAmount":"1000"},{"refundBps":5000}]}}],"late":{"greaterOf":[{"penaltyAmount":"900"},{"refundBps":7500}]},"noShow":{"refundBps":0}}}"#,
-                vec![("refund_rises", "/organizer/late")],
-            ),
+            (r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"lesserOf":[{"penaltyAmount":"1000"},{"refundBps":5000}]}}],"late":{"greaterOf":[{"penaltyAmount":"900"},{"refundBps":7500}]},"noShow":{"refundBps":0}}}"#,
+                vec![("refund_rises", "/organizer/late")]),
             // A step that a person decides does not hide a rise.
-            (
-                r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"refundBps":1000}},{"before":"P8D","outcome":{"manual":true}}],"late":{"refundBps":2000},"noShow":{"manual":true}}}"#,
-                vec![("refund_rises", "/organizer/late")],
-            ),
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"refundBps":1000}},{"before":"P8D","outcome":{"manual":true}}],"late":{"refundBps":2000},"noShow":{"manual":true}}}"#,
+                vec![("refund_rises", "/organizer/late")]),
             // A deposit that is always kept is not a rise, and a fixed deposit may be all of a small value.
-            (
-                r#"{"policyId":"p","grace":{"within":"PT1H"},"deposit":{"bps":2500,"nonRefundable":true},"organizer":{"tiers":[{"before":"P9D","outcome":{"keepDeposit":true}}],"late":{"refundBps":10000},"noShow":{"refundBps":7500}}}"#,
-                vec![],
-            ),
-            (
-                r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"deposit":{"amount":"99.99"},"organizer":{"tiers":[{"before":"P9D","outcome":{"keepDeposit":true}}],"late":{"penaltyAmount":"100.00"},"noShow":{"greaterOf":[{"keepDeposit":true},{"penaltyAmount":"100"}]}}}"#,
-                vec![],
-            ),
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"deposit":{"bps":2500,"nonRefundable":true},"organizer":{"tiers":[{"before":"P9D","outcome":{"keepDeposit":true}}],"late":{"refundBps":10000},"noShow":{"refundBps":7500}}}"#,
+                vec![]),
+            (r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"deposit":{"amount":"99.99"},"organizer":{"tiers":[{"before":"P9D","outcome":{"keepDeposit":true}}],"late":{"penaltyAmount":"100.00"},"noShow":{"greaterOf":[{"keepDeposit":true},{"penaltyAmount":"100"}]}}}"#,
+                vec![]),
         ];
         for (policy, expected) in cases {
             let expected: Vec<_> = expected

@@ -248,34 +248,18 @@ mod tests {
                 ("2027-01-10T00:00:00Z", "2028-12-20T19:00:00-04:00"),
             ]
         };
-        for (policy, moves, expected) in [
-            (
-                FIRM,
-                moves("2026-06-01T00:00:00Z", "2026-07-01T00:00:00Z"),
-                [[HALF, HALF], [HALF, Some(0)], [HALF, Some(0)]],
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            (FIRM, moves("2026-06-01T00:00:00Z", "2026-07-01T00:00:00Z"), [[HALF, HALF], [HALF, Some(0)], [HALF, Some(0)]]),
             // A later step that costs more counts, and is the least from then on.
-            (
-                FIRM,
-                moves("2026-06-01T00:00:00Z", "2026-12-20T22:00:00Z"),
-                [
-                    [HALF, HALF],
-                    [Some(90_000), Some(90_000)],
-                    [Some(90_000), Some(0)],
-                ],
-            ),
+            (FIRM, moves("2026-06-01T00:00:00Z", "2026-12-20T22:00:00Z"),
+                [[HALF, HALF], [Some(90_000), Some(90_000)], [Some(90_000), Some(0)]]),
             // A result that was left to a person stays left to one.
-            (
-                FIRM,
-                moves("2026-06-15T00:00:00Z", "2026-07-01T00:00:00Z"),
-                [[None, None], [None, Some(0)], [None, Some(0)]],
-            ),
-            (
-                reset.as_str(),
-                moves("2026-06-01T00:00:00Z", "2026-07-01T00:00:00Z"),
-                [[HALF, HALF], [Some(0), Some(0)], [Some(0), Some(0)]],
-            ),
-        ] {
+            (FIRM, moves("2026-06-15T00:00:00Z", "2026-07-01T00:00:00Z"), [[None, None], [None, Some(0)], [None, Some(0)]]),
+            (reset.as_str(), moves("2026-06-01T00:00:00Z", "2026-07-01T00:00:00Z"),
+                [[HALF, HALF], [Some(0), Some(0)], [Some(0), Some(0)]]),
+        ];
+        for (policy, moves, expected) in cases {
             assert_eq!(reached_at_each(policy, &moves), expected, "{policy}");
         }
         // Far enough ahead, the period of grace begins with the second date; in it, nothing is kept.

@@ -108,29 +108,17 @@ fn the_first_zone_there_is_counts() {
     let plain = Policy::template("firm").unwrap().clone();
     let (berlin, new_york) = (Some("Europe/Berlin"), Some("America/New_York"));
     let (local, fixed) = ("2026-06-20T19:00:00", "2026-06-20T19:00:00+02:00");
-    for (policy, own, partner, date, zone, anchor) in [
-        (
-            &in_policy,
-            berlin,
-            new_york,
-            local,
-            "Europe/Berlin",
-            "17:00",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (&in_policy, berlin, new_york, local, "Europe/Berlin", "17:00"),
         (&in_policy, None, new_york, local, "Asia/Tokyo", "10:00"),
         (&plain, None, new_york, local, "America/New_York", "23:00"),
         (&plain, None, new_york, fixed, "America/New_York", "17:00"),
         (&plain, None, None, fixed, "+02:00", "17:00"),
-        (
-            &plain,
-            None,
-            None,
-            "2026-06-20T19:00:00Z",
-            "+00:00",
-            "19:00",
-        ),
+        (&plain, None, None, "2026-06-20T19:00:00Z", "+00:00", "19:00"),
         (&plain, None, None, "2026-06-20", "UTC", "00:00"),
-    ] {
+    ];
+    for (policy, own, partner, date, zone, anchor) in cases {
         let facts = Booked {
             time_zone: own,
             partner_time_zone: partner,
@@ -483,20 +471,12 @@ fn terms_that_were_changed_are_found_out() {
     let terms = firm();
     let sound = serde_json::to_value(&terms).unwrap();
     type Change = fn(&mut Value);
+    #[rustfmt::skip]
     let changes: [(&str, Change); 4] = [
-        ("terms_policy_hash", |v| {
-            v["policy"]["document"]["organizer"]["late"] = json!({"refundBps": 1})
-        }),
-        ("terms_schedule", |v| {
-            v["anchor"] = json!("2026-06-21T19:00:00Z")
-        }),
-        ("terms_schedule", |v| {
-            v["schedule"][1]["to"] = json!("2026-06-01T00:00:00Z")
-        }),
-        (
-            "currency_mismatch",
-            |v| v["paid"] = json!({"amount": "1", "minorUnits": 1, "currency": "JPY"}),
-        ),
+        ("terms_policy_hash", |v| { v["policy"]["document"]["organizer"]["late"] = json!({"refundBps": 1}) }),
+        ("terms_schedule", |v| { v["anchor"] = json!("2026-06-21T19:00:00Z") }),
+        ("terms_schedule", |v| { v["schedule"][1]["to"] = json!("2026-06-01T00:00:00Z") }),
+        ("currency_mismatch", |v| v["paid"] = json!({"amount": "1", "minorUnits": 1, "currency": "JPY"})),
     ];
     for (code, change) in changes {
         let mut json = sound.clone();

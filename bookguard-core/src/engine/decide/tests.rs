@@ -22,10 +22,7 @@ fn a_remembered_answer_is_replayed_and_another_request_refused() {
         },
     );
     assert!(matches!(decide(&state, &forget(2)), Ok(Decision::Replay(answer)) if *answer == *b"x"));
-    assert_eq!(
-        refusal(decide(&state, &forget(3))),
-        "idempotency_key_reused"
-    );
+    assert_eq!(code_of(&state, &forget(3)), "idempotency_key_reused");
     state.prior.insert(
         [1; 32],
         RememberedAnswer::Pending {
@@ -34,8 +31,5 @@ fn a_remembered_answer_is_replayed_and_another_request_refused() {
         },
     );
     assert!(matches!(decide(&state, &forget(2)), Ok(Decision::Same(0))));
-    assert_eq!(
-        refusal(decide(&state, &forget(3))),
-        "idempotency_key_reused"
-    );
+    assert_eq!(code_of(&state, &forget(3)), "idempotency_key_reused");
 }

@@ -156,9 +156,23 @@ impl Bench {
 
     /// Runs a statement as somebody who damages the database.
     fn damage(&self, sql: &'static str) {
+        let mut conn = self.turn();
+        conn.commit(&[Statement::new(sql, vec![])]).unwrap();
+    }
+
+    /// Holds the write turn, so that a writer waits.
+    fn turn(&self) -> Box<dyn Conn> {
         let mut conn = self.store.writer().unwrap();
         conn.begin(&[]).unwrap();
-        conn.commit(&[Statement::new(sql, vec![])]).unwrap();
+        conn
+    }
+
+    /// The first column of all rows that a query finds.
+    fn texts(&self, sql: &'static str) -> Vec<String> {
+        let mut conn = self.store.reader().unwrap();
+        let rows = conn.one(Statement::new(sql, vec![])).unwrap().rows;
+        let text = |row: &crate::store::conn::Row| row.text(0).unwrap().to_owned();
+        rows.iter().map(text).collect()
     }
 
     /// The log as a starting node knows it.
@@ -325,8 +339,7 @@ fn records_of_one_instant_are_in_the_order_of_their_commands() {
     let bench = Bench::new();
     let (inbox, _thread) = bench.start(None, None);
     // The write turn is held elsewhere, so that all but the first few come in one batch.
-    let mut turn = bench.store.writer().unwrap();
-    turn.begin(&[]).unwrap();
+    let mut turn = bench.turn();
     let together: Vec<_> = (1..=TOGETHER)
         .map(|n| inbox.submit(audited(n)).unwrap())
         .collect();
@@ -338,13 +351,7 @@ fn records_of_one_instant_are_in_the_order_of_their_commands() {
     for n in TOGETHER + 1..=TOGETHER + 3 {
         ask(&inbox, audited(n)).unwrap();
     }
-    let mut conn = bench.store.reader().unwrap();
-    let rows = conn.one(Statement::new(
-        "SELECT action FROM audit ORDER BY id",
-        vec![],
-    ));
-    let rows = rows.unwrap().rows;
-    let actions: Vec<_> = rows.iter().map(|row| row.text(0).unwrap()).collect();
+    let actions = bench.texts("SELECT action FROM audit ORDER BY id");
     let asked: Vec<_> = (1..=TOGETHER + 3).map(|n| n.to_string()).collect();
     assert_eq!(actions, asked);
 }
@@ -389,8 +396,7 @@ fn a_command_that_fails_by_itself_disturbs_nobody_in_its_batch() {
             inbox.submit(asked).unwrap()
         };
         // The write turn is held elsewhere, so that all but the first come in one batch.
-        let mut turn = bench.store.writer().unwrap();
-        turn.begin(&[]).unwrap();
+        let mut turn = bench.turn();
         let first = inbox.submit(audited(2)).unwrap();
         while inbox.waiting() > 0 {
             std::thread::yield_now();
@@ -406,15 +412,9 @@ fn a_command_that_fails_by_itself_disturbs_nobody_in_its_batch() {
         assert_eq!([word(before), word(between)], ["internal", "internal"]);
         assert_eq!(word(guilty()), "internal", "also alone");
         assert_eq!(storage.not_ready(), None);
-        let mut conn = bench.store.reader().unwrap();
-        let mut found = |sql: &'static str| {
-            let rows = conn.one(Statement::new(sql, vec![])).unwrap().rows;
-            let text = |row: &crate::store::conn::Row| row.text(0).unwrap().to_owned();
-            rows.iter().map(text).collect::<Vec<_>>()
-        };
-        let actions = found("SELECT action FROM audit ORDER BY id");
+        let actions = bench.texts("SELECT action FROM audit ORDER BY id");
         assert_eq!(actions, ["1", "2", "3", "4"], "once each, in their order");
-        assert_eq!(found("SELECT hex(key) FROM answer").len(), 4);
+        assert_eq!(bench.texts("SELECT hex(key) FROM answer").len(), 4);
         assert_eq!(bench.partners(), 4);
     }
 }
@@ -435,8 +435,7 @@ fn a_full_inbox_refuses_at_once_and_loses_nothing_it_accepted() {
     let bench = Bench::new();
     let (inbox, thread) = bench.start(None, None);
     // The write turn is held elsewhere, so that the writer waits while the inbox fills.
-    let mut turn = bench.store.writer().unwrap();
-    turn.begin(&[]).unwrap();
+    let mut turn = bench.turn();
     let mut accepted = Vec::new();
     let refused = loop {
         let command = Envelope::new(Timestamp::EPOCH, ForgetAnswers);
@@ -519,19 +518,7 @@ fn a_full_database_refuses_with_the_reason_and_keeps_what_it_had() {
         conn.one(Statement::new(limit, vec![]))?;
         Ok(conn)
     });
-    let deps = WriterDeps {
-        hold_off: Duration::ZERO,
-        connect,
-        log: bench.log(),
-        seal: Seal::derive(bench.key.seed()),
-        outbox: None,
-        news: Arc::default(),
-        packets: Arc::default(),
-        storage: Arc::new(Storage::new(0)),
-        quota: Quota::GENEROUS,
-        observer: Arc::new(drop),
-    };
-    let (inbox, _thread) = start(deps).unwrap();
+    let (inbox, _thread) = bench.start_over(None, connect);
     let outcomes: Vec<CommandOutcome<Registration>> =
         (0..200).map(|n| ask(&inbox, register(n))).collect();
     let kept = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
@@ -548,8 +535,7 @@ fn a_log_that_was_moved_takes_no_more_writes_until_it_is_brought_back() {
     static TOLD: AtomicUsize = AtomicUsize::new(0);
     let bench = Bench::new();
     let mark = |to: &str| {
-        let mut conn = bench.store.writer().unwrap();
-        conn.begin(&[]).unwrap();
+        let mut conn = bench.turn();
         let to = if to.is_empty() {
             crate::store::conn::Arg::Null
         } else {
@@ -566,20 +552,7 @@ fn a_log_that_was_moved_takes_no_more_writes_until_it_is_brought_back() {
     };
     let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
     tracing::subscriber::set_global_default(subscriber).unwrap();
-    let store = bench.store.clone();
-    let deps = WriterDeps {
-        hold_off: Duration::ZERO,
-        storage: Arc::new(Storage::new(0)),
-        quota: Quota::GENEROUS,
-        observer: Arc::new(drop),
-        connect: Box::new(move || store.writer()),
-        log: bench.log(),
-        seal: Seal::derive(bench.key.seed()),
-        outbox: None,
-        news: Arc::default(),
-        packets: Arc::default(),
-    };
-    let (inbox, thread) = start(deps).unwrap();
+    let (inbox, thread) = bench.start(None, None);
     ask(&inbox, register(1)).unwrap();
     mark("postgres://h/b");
     for _ in 0..3 {

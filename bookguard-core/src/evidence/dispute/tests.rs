@@ -1,7 +1,7 @@
 use super::super::item::EvidenceItem;
 use super::*;
-use crate::evidence::verify::tests::fixture::Fixture;
-use crate::evidence::{ErasedValues, LegalBasis};
+use crate::evidence::LegalBasis;
+use crate::evidence::verify::tests::fixture::{self, Fixture, erased_values};
 use crate::model::{Amount, ItemId, Timestamp};
 use crate::text::outside_quotations;
 
@@ -86,38 +86,16 @@ fn what_became_of_the_money_is_told_as_it_stands() {
         (resolution.reason, resolution.canceled_by) = (Some(Reason::NoShow), by);
         packet
     };
-    for (packet, words, refund) in [
-        (
-            missed(Actor::Talent),
-            "\u{201d}, did not come. Bookguard",
-            1,
-        ),
-        (
-            missed(Actor::Partner),
-            "canceled the booking, giving the reason no show. Bookguard",
-            1,
-        ),
-        (
-            fixture.protected(),
-            "the terms give a refund only on a cancellation, and none is recorded.",
-            0,
-        ),
-        (
-            fixture.canceled(),
-            "canceled the booking, giving the reason illness",
-            1,
-        ),
-        (
-            fixture.pending(),
-            "a person has to decide, and nobody has yet",
-            0,
-        ),
-        (
-            fixture.decided(),
-            "recorded that \u{201c}disputes\u{201d} decided it on 2026-05-27",
-            1,
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        (missed(Actor::Talent), "\u{201d}, did not come. Bookguard", 1),
+        (missed(Actor::Partner), "canceled the booking, giving the reason no show. Bookguard", 1),
+        (fixture.protected(), "the terms give a refund only on a cancellation, and none is recorded.", 0),
+        (fixture.canceled(), "canceled the booking, giving the reason illness", 1),
+        (fixture.pending(), "a person has to decide, and nobody has yet", 0),
+        (fixture.decided(), "recorded that \u{201c}disputes\u{201d} decided it on 2026-05-27", 1),
+    ];
+    for (packet, words, refund) in cases {
         let (said, missing) = told(&packet);
         assert!(said.contains(words), "{said}");
         assert_eq!(refunds(&missing), refund, "{said}");
@@ -222,34 +200,16 @@ fn what_nobody_recorded_is_left_to_the_platform() {
         "What another charge is for, if there is one, is for \u{201c}Stage & Co\u{201d} to show.";
     let payment = "What the payment was for is for \u{201c}Stage & Co\u{201d} to show.";
     let refund = "The booking has no cancellation policy: whether a refund is due is for \u{201c}Stage & Co\u{201d} to show.";
-    for (packet, reason, said, unsaid) in [
+    #[rustfmt::skip]
+    let cases = [
         (&recorded, R::Duplicate, charge, "is for another booking"),
-        (
-            &recorded,
-            R::Fraudulent,
-            payment,
-            "the payment is for the booking",
-        ),
-        (
-            &recorded,
-            R::Unrecognized,
-            payment,
-            "the payment is for the booking",
-        ),
-        (
-            &recorded,
-            R::CreditNotProcessed,
-            "what is owed follows from the terms",
-            refund,
-        ),
-        (
-            &bare,
-            R::CreditNotProcessed,
-            refund,
-            "what is owed follows from the terms",
-        ),
+        (&recorded, R::Fraudulent, payment, "the payment is for the booking"),
+        (&recorded, R::Unrecognized, payment, "the payment is for the booking"),
+        (&recorded, R::CreditNotProcessed, "what is owed follows from the terms", refund),
+        (&bare, R::CreditNotProcessed, refund, "what is owed follows from the terms"),
         (&bare, R::General, refund, "the terms give a refund only"),
-    ] {
+    ];
+    for (packet, reason, said, unsaid) in cases {
         let export = dispute(packet, DisputeForm::Stripe, reason);
         let text = &evidence(&export)["uncategorized_text"];
         assert!(
@@ -330,18 +290,13 @@ fn the_service_date_is_the_day_by_the_clock_of_the_terms() {
 /// An item that the partner recorded.
 fn item(kind: ItemKind, amount: Option<Amount>, sha256: Option<&str>) -> EvidenceItem {
     let added_at = Timestamp::parse("2026-06-01T08:00:00.000Z").unwrap();
+    let booking_id = Fixture::new().canceled().booking.booking_id;
     EvidenceItem {
         item_id: ItemId::new(added_at, [kind as u8; 10]),
-        booking_id: Fixture::new().canceled().booking.booking_id,
-        added_at,
-        kind,
-        title: format!("the {kind}"),
-        at: None,
-        party: None,
         amount,
         reference: amount.map(|_| "re_7".to_owned()),
-        note: None,
         sha256: sha256.map(str::to_owned),
+        ..fixture::item(booking_id, added_at, kind, &format!("the {kind}"))
     }
 }
 
@@ -357,79 +312,21 @@ fn what_an_item_gives_is_cited_and_not_asked_for() {
     };
     use DisputeReason as R;
     use ItemKind as K;
-    for (reason, items, field, what, asked) in [
+    #[rustfmt::skip]
+    let cases = [
         (R::General, vec![], "receipt", "payment's own", true),
-        (
-            R::General,
-            vec![item(K::Payment, None, None)],
-            "receipt",
-            "payment's own",
-            true,
-        ),
-        (
-            R::General,
-            vec![item(K::Payment, Some(due), None)],
-            "receipt",
-            "payment's own",
-            false,
-        ),
-        (
-            R::General,
-            refunds(&[]),
-            "uncategorized_text",
-            "the refund of",
-            true,
-        ),
-        (
-            R::General,
-            refunds(&[half]),
-            "uncategorized_text",
-            "the refund of",
-            true,
-        ),
-        (
-            R::General,
-            refunds(&[due]),
-            "uncategorized_text",
-            "the refund of",
-            false,
-        ),
-        (
-            R::General,
-            refunds(&[half, half, half]),
-            "uncategorized_text",
-            "the refund of",
-            false,
-        ),
-        (
-            R::General,
-            vec![item(K::Message, None, None)],
-            "customer_communication",
-            "",
-            false,
-        ),
-        (
-            R::Fraudulent,
-            vec![item(K::Contract, None, None)],
-            "customer_signature",
-            "",
-            false,
-        ),
-        (
-            R::ProductNotReceived,
-            vec![item(K::CheckIn, None, None)],
-            "service_documentation",
-            "",
-            false,
-        ),
-        (
-            R::ProductNotReceived,
-            vec![item(K::Other, None, None)],
-            "service_documentation",
-            "",
-            true,
-        ),
-    ] {
+        (R::General, vec![item(K::Payment, None, None)], "receipt", "payment's own", true),
+        (R::General, vec![item(K::Payment, Some(due), None)], "receipt", "payment's own", false),
+        (R::General, refunds(&[]), "uncategorized_text", "the refund of", true),
+        (R::General, refunds(&[half]), "uncategorized_text", "the refund of", true),
+        (R::General, refunds(&[due]), "uncategorized_text", "the refund of", false),
+        (R::General, refunds(&[half, half, half]), "uncategorized_text", "the refund of", false),
+        (R::General, vec![item(K::Message, None, None)], "customer_communication", "", false),
+        (R::Fraudulent, vec![item(K::Contract, None, None)], "customer_signature", "", false),
+        (R::ProductNotReceived, vec![item(K::CheckIn, None, None)], "service_documentation", "", false),
+        (R::ProductNotReceived, vec![item(K::Other, None, None)], "service_documentation", "", true),
+    ];
+    for (reason, items, field, what, asked) in cases {
         let mut packet = fixture.canceled();
         packet.items = items;
         let export = dispute(&packet, DisputeForm::Stripe, reason);
@@ -463,12 +360,8 @@ fn who_was_erased_is_named_nowhere_and_asked_for() {
     let mut fixture = Fixture::new();
     fixture.with_items(13, 45);
     let names = [Erasable::EventType, Erasable::Organizer, Erasable::Talent];
-    let of = |entry, names: &[Erasable]| ErasedValues {
-        entry,
-        names: names.to_vec(),
-    };
     let accepted = [Erasable::Ip, Erasable::Method];
-    let values = vec![of(0, &names), of(1, &accepted)];
+    let values = vec![erased_values(0, &names), erased_values(1, &accepted)];
     let why = (LegalBasis::Objection, None);
     fixture.erase(13, "2026-07-01T09:00:00Z", why, values);
     let packet = fixture.packet_at(13);
@@ -499,10 +392,6 @@ fn who_was_erased_is_named_nowhere_and_asked_for() {
 
 #[test]
 fn a_text_counts_as_erased_only_if_an_erasure_names_it() {
-    let of = |entry, names: &[Erasable]| ErasedValues {
-        entry,
-        names: names.to_vec(),
-    };
     let mut fixture = Fixture::new();
     fixture.with_items(13, 45);
     fixture.erasable = true;
@@ -515,9 +404,18 @@ fn a_text_counts_as_erased_only_if_an_erasure_names_it() {
     for (which, values) in [
         (
             13,
-            vec![of(1, &[Erasable::Method]), of(2, &[Erasable::Title])],
+            vec![
+                erased_values(1, &[Erasable::Method]),
+                erased_values(2, &[Erasable::Title]),
+            ],
         ),
-        (14, vec![of(3, &[Erasable::DecidedBy, Erasable::Rationale])]),
+        (
+            14,
+            vec![erased_values(
+                3,
+                &[Erasable::DecidedBy, Erasable::Rationale],
+            )],
+        ),
     ] {
         let why = (LegalBasis::Objection, None);
         fixture.erase(which, "2026-07-01T09:00:00Z", why, values);

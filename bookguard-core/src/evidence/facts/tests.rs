@@ -6,15 +6,16 @@ use super::*;
 use crate::evidence::erasure::Erasable;
 use crate::evidence::{
     ErasedValues, FrozenTerms, ItemKind, LegalBasis, NotificationOutcome,
-    verify::tests::fixture::booking,
+    verify::tests::fixture::{self, booking},
 };
 use crate::model::{Amount, EndpointId, EventId, ItemId, RecordedEventType, ResolutionId};
 use crate::policy::{
-    self, Actor, Booked, EventDate, MissingZone, NamedDocument, PastReschedule, Policy,
-    PolicySource, Reason, ResolutionDecision, Standing, Subject, Terms,
+    self, Actor, EventDate, NamedDocument, PastReschedule, Reason, ResolutionDecision, Standing,
+    Subject, Terms,
 };
 
 /// Texts that cannot be erased, by kind, with why they need not be. A path that ends in `.` covers all below it.
+#[rustfmt::skip]
 const OURS: &[(LeafKind, &str, &str)] = &[
     (LeafKind::BookingCreated, "bookingId", ID),
     (LeafKind::BookingCreated, "partnerId", ID),
@@ -30,81 +31,41 @@ const OURS: &[(LeafKind, &str, &str)] = &[
     (LeafKind::BookingRescheduled, "timeZone", ZONE),
     (LeafKind::BookingRescheduled, "agreedBy.", WORD),
     (LeafKind::BookingRescheduled, "at", TIME),
-    (
-        LeafKind::BookingRescheduled,
-        "former.",
-        "times, and an amount with its currency",
-    ),
-    (
-        LeafKind::BookingRescheduled,
-        "terms.",
-        "words and times that the service makes of the policy, and the policy's hash",
-    ),
+    (LeafKind::BookingRescheduled, "former.", "times, and an amount with its currency"),
+    (LeafKind::BookingRescheduled, "terms.", "words and times that the service makes of the policy, and the policy's hash"),
     (LeafKind::TermsAccepted, "bookingId", ID),
     (LeafKind::TermsAccepted, "acceptedAt", TIME),
     (LeafKind::TermsAccepted, "party", WORD),
     (LeafKind::TermsAccepted, "at", TIME),
-    (
-        LeafKind::TermsAccepted,
-        "disclosureHash",
-        "the SHA-256 of a text that the service makes of the terms, which names nobody",
-    ),
-    (
-        LeafKind::TermsAccepted,
-        "disclosureVersion",
-        "a word of the service's own",
-    ),
+    (LeafKind::TermsAccepted, "disclosureHash", "the SHA-256 of a text that the service makes of the terms, which names nobody"),
+    (LeafKind::TermsAccepted, "disclosureVersion", "a word of the service's own"),
     (LeafKind::BookingCanceled, "bookingId", ID),
     (LeafKind::BookingCanceled, "canceledAt", TIME),
     (LeafKind::BookingCanceled, "canceledBy", WORD),
     (LeafKind::BookingCanceled, "reason", WORD),
     (LeafKind::BookingCanceled, "effectiveAt", TIME),
-    (
-        LeafKind::BookingCanceled,
-        "agreedRefund.",
-        "an amount with its currency",
-    ),
+    (LeafKind::BookingCanceled, "agreedRefund.", "an amount with its currency"),
     (LeafKind::ResolutionCreated, "resolution.bookingId", ID),
     (LeafKind::ResolutionCreated, "resolution.partnerId", ID),
     (LeafKind::ResolutionCreated, "resolution.resolutionId", ID),
     (LeafKind::ResolutionCreated, "resolution.supersedes", ID),
     (LeafKind::ResolutionCreated, "resolution.status", WORD),
-    (
-        LeafKind::ResolutionCreated,
-        "resolution.evidenceGrade",
-        WORD,
-    ),
+    (LeafKind::ResolutionCreated, "resolution.evidenceGrade", WORD),
     (LeafKind::ResolutionCreated, "resolution.canceledBy", WORD),
     (LeafKind::ResolutionCreated, "resolution.reason", WORD),
     (LeafKind::ResolutionCreated, "resolution.canceledAt", TIME),
     (LeafKind::ResolutionCreated, "resolution.effectiveAt", TIME),
-    (
-        LeafKind::ResolutionCreated,
-        "resolution.decision.decidedAt",
-        TIME,
-    ),
-    (
-        LeafKind::ResolutionCreated,
-        "resolution.decision.refund.",
-        "an amount with its currency",
-    ),
+    (LeafKind::ResolutionCreated, "resolution.decision.decidedAt", TIME),
+    (LeafKind::ResolutionCreated, "resolution.decision.refund.", "an amount with its currency"),
     (LeafKind::ResolutionCreated, "resolution.summary", COMPUTED),
-    (
-        LeafKind::ResolutionCreated,
-        "resolution.evaluation.",
-        COMPUTED,
-    ),
+    (LeafKind::ResolutionCreated, "resolution.evaluation.", COMPUTED),
     (LeafKind::EvidenceAdded, "itemId", ID),
     (LeafKind::EvidenceAdded, "bookingId", ID),
     (LeafKind::EvidenceAdded, "addedAt", TIME),
     (LeafKind::EvidenceAdded, "kind", WORD),
     (LeafKind::EvidenceAdded, "at", TIME),
     (LeafKind::EvidenceAdded, "party", WORD),
-    (
-        LeafKind::EvidenceAdded,
-        "amount.",
-        "an amount with its currency",
-    ),
+    (LeafKind::EvidenceAdded, "amount.", "an amount with its currency"),
     (LeafKind::EvidenceErased, "bookingId", ID),
     (LeafKind::EvidenceErased, "erasedAt", TIME),
     (LeafKind::EvidenceErased, "legalBasis", WORD),
@@ -112,19 +73,11 @@ const OURS: &[(LeafKind, &str, &str)] = &[
     (LeafKind::WebhookSettled, "notification.eventId", ID),
     (LeafKind::WebhookSettled, "notification.endpointId", ID),
     (LeafKind::WebhookSettled, "notification.type", WORD),
-    (
-        LeafKind::WebhookSettled,
-        "notification.bodySha256",
-        "the SHA-256 of a body that holds ids, times, words and amounts only",
-    ),
+    (LeafKind::WebhookSettled, "notification.bodySha256", "the SHA-256 of a body that holds ids, times, words and amounts only"),
     (LeafKind::WebhookSettled, "notification.outcome", WORD),
     (LeafKind::WebhookSettled, "notification.settledAt", TIME),
     (LeafKind::WebhookSettled, "notification.error", WORD),
-    (
-        LeafKind::WebhookSettled,
-        "notification.responseSha256",
-        "the SHA-256 of what the partner's own server answered",
-    ),
+    (LeafKind::WebhookSettled, "notification.responseSha256", "the SHA-256 of what the partner's own server answered"),
 ];
 
 const ID: &str = "an id that the service made at random";
@@ -149,17 +102,7 @@ fn money() -> Amount {
 }
 
 fn terms() -> Terms {
-    let booked = Booked {
-        event_date: EventDate::parse("2026-06-20T19:00:00").unwrap(),
-        time_zone: Some("America/New_York"),
-        partner_time_zone: None,
-        value: Amount::parse("1200.50", Currency::USD).unwrap(),
-        paid: None,
-        created_at: at(0),
-    };
-    let policy = Policy::template("case_by_case").unwrap().clone();
-    let policy = Some((policy, PolicySource::Named));
-    Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap()
+    fixture::terms(Some("case_by_case"), at(0))
 }
 
 /// What was decided of a cancellation.

@@ -126,21 +126,14 @@ fn log() -> HandmadeLog {
 
 #[test]
 fn a_log_that_tells_the_truth_passes() {
-    for (name, log, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("nothing", HandmadeLog::default(), (0, 0, 0)),
-        (
-            "no map",
-            HandmadeLog::default().entry(1).entry(1),
-            (2, 0, 0),
-        ),
+        ("no map", HandmadeLog::default().entry(1).entry(1), (2, 0, 0)),
         ("one map", log(), (6, 3, 1)),
         ("a map of all", log().mapped(6), (7, 6, 2)),
         ("a map that lags", log().mapped(5), (7, 5, 2)),
-        (
-            "maps in steps",
-            log().mapped(4).mapped(5).mapped(7),
-            (9, 7, 4),
-        ),
+        ("maps in steps", log().mapped(4).mapped(5).mapped(7), (9, 7, 4)),
         ("a map of a map", log().mapped(6).mapped(7), (8, 7, 3)),
         (
             "what is not an entry",
@@ -151,7 +144,8 @@ fn a_log_that_tells_the_truth_passes() {
             },
             (9, 8, 2),
         ),
-    ] {
+    ];
+    for (name, log, expected) in cases {
         let (size, covered, maps) = expected;
         let expected = AuditedTo {
             size,
@@ -183,51 +177,27 @@ fn a_map_that_lies_is_named() {
         change(&mut epoch);
         log().says(&epoch)
     };
-    for (name, log) in [
-        (
-            "a stream is missing",
-            lie(|_, all| {
-                all.remove(&id(3));
-            }),
-        ),
-        (
-            "the last entry of a stream is missing",
-            lie(|log, all| {
-                let before = log.values(4)[&id(2)];
-                all.insert(id(2), before);
-            }),
-        ),
-        (
-            "a number is wrong",
-            lie(|_, all| all.get_mut(&id(1)).unwrap().count += 1),
-        ),
-        (
-            "a last entry is wrong",
-            lie(|_, all| all.get_mut(&id(1)).unwrap().head.0[0] ^= 1),
-        ),
-        (
-            "a stream is made up",
-            lie(|_, all| {
-                let value = all[&id(1)];
-                all.insert(id(4), value);
-            }),
-        ),
-        (
-            "it says that it covers more",
-            other(|epoch| epoch.tree_size += 1),
-        ),
-        (
-            "it says that it covers fewer",
-            other(|epoch| epoch.tree_size -= 1),
-        ),
-        (
-            "its time is another",
-            other(|epoch| epoch.written_at = Timestamp::from_ms(time(4))),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("a stream is missing", lie(|_, all| { all.remove(&id(3)); })),
+        ("the last entry of a stream is missing", lie(|log, all| {
+            let before = log.values(4)[&id(2)];
+            all.insert(id(2), before);
+        })),
+        ("a number is wrong", lie(|_, all| all.get_mut(&id(1)).unwrap().count += 1)),
+        ("a last entry is wrong", lie(|_, all| all.get_mut(&id(1)).unwrap().head.0[0] ^= 1)),
+        ("a stream is made up", lie(|_, all| {
+            let value = all[&id(1)];
+            all.insert(id(4), value);
+        })),
+        ("it says that it covers more", other(|epoch| epoch.tree_size += 1)),
+        ("it says that it covers fewer", other(|epoch| epoch.tree_size -= 1)),
+        ("its time is another", other(|epoch| epoch.written_at = Timestamp::from_ms(time(4)))),
         ("it covers what the last one covers", log().mapped(3)),
         ("it covers less than the last one", log().mapped(2)),
         ("it is said twice", log().mapped(6).mapped(6)),
-    ] {
+    ];
+    for (name, log) in cases {
         let index = log.0.len() as u64 - 1;
         let covered = if name == "it is said twice" { 6 } else { 3 };
         for step in [1, 2, usize::MAX] {
@@ -245,38 +215,14 @@ fn an_entry_that_does_not_follow_its_stream_is_named() {
     let honest = log();
     let next = honest.leaf([1; 16], [9; 32]);
     let before = honest.values(1)[&id(1)];
-    for (name, leaf) in [
-        (
-            "beside the last",
-            Leaf {
-                seq: 1,
-                prev: before.head,
-                ..next.clone()
-            },
-        ),
-        (
-            "a beginning anew",
-            Leaf {
-                seq: 0,
-                prev: Hash::ZERO,
-                ..next.clone()
-            },
-        ),
-        (
-            "a number that is left out",
-            Leaf {
-                seq: next.seq + 1,
-                ..next.clone()
-            },
-        ),
-        (
-            "another entry before it",
-            Leaf {
-                prev: Hash([8; 32]),
-                ..next
-            },
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        ("beside the last", Leaf { seq: 1, prev: before.head, ..next.clone() }),
+        ("a beginning anew", Leaf { seq: 0, prev: Hash::ZERO, ..next.clone() }),
+        ("a number that is left out", Leaf { seq: next.seq + 1, ..next.clone() }),
+        ("another entry before it", Leaf { prev: Hash([8; 32]), ..next }),
+    ];
+    for (name, leaf) in cases {
         let found = honest.clone().push(&leaf).audit(usize::MAX);
         let found = found.map(|(to, _)| to);
         assert_eq!(found, Err(MapFault::Chain { index: 6 }), "{name}");

@@ -2,16 +2,11 @@
 
 use super::*;
 use crate::evidence::facts::{LeafPlace, NotificationFact, ResolutionFact};
-use crate::evidence::verify::tests::fixture::booking;
-use crate::evidence::{Erasable, ErasedValues, ItemKind, LegalBasis, NotificationOutcome};
+use crate::evidence::verify::tests::fixture::{self, booking, erased_values, item};
+use crate::evidence::{Erasable, ItemKind, LegalBasis, NotificationOutcome};
 use crate::ledger::{Hash, LeafKind};
-use crate::model::{
-    Amount, Currency, EndpointId, EventId, ItemId, RecordedEventType, ResolutionId,
-};
-use crate::policy::{
-    self, Actor, Booked, EventDate, MissingZone, Policy, PolicySource, Reason, ResolutionDecision,
-    Terms,
-};
+use crate::model::{Amount, Currency, EndpointId, EventId, RecordedEventType, ResolutionId};
+use crate::policy::{self, Actor, Reason, ResolutionDecision, Terms};
 use LeafKind::{
     BookingCanceled as X, BookingCreated as C, BookingProtected as P, BookingRescheduled as M,
     EvidenceAdded as E, EvidenceErased as D, ResolutionCreated as R, TermsAccepted as A,
@@ -24,19 +19,7 @@ fn at(n: u64) -> Timestamp {
 }
 
 fn terms() -> Terms {
-    let booked = Booked {
-        event_date: EventDate::parse("2026-06-20T19:00:00").unwrap(),
-        time_zone: Some("America/New_York"),
-        partner_time_zone: None,
-        value: Amount::parse("1200.50", Currency::USD).unwrap(),
-        paid: None,
-        created_at: at(0),
-    };
-    let policy = Some((
-        Policy::template("firm").unwrap().clone(),
-        PolicySource::Named,
-    ));
-    Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap()
+    fixture::terms(Some("firm"), at(0))
 }
 
 fn created() -> CreationFact {
@@ -81,20 +64,7 @@ fn fact(kind: LeafKind, n: u64, state: &BookingState) -> Fact {
         .into(),
         X => cancellation(state, now).into(),
         R => resolution(state, now).into(),
-        E => EvidenceItem {
-            item_id: ItemId::new(now, [1; 10]),
-            booking_id,
-            added_at: now,
-            kind: ItemKind::Payment,
-            title: "Deposit".to_owned(),
-            at: None,
-            party: None,
-            amount: None,
-            reference: None,
-            note: None,
-            sha256: None,
-        }
-        .into(),
+        E => item(booking_id, now, ItemKind::Payment, "Deposit").into(),
         W => NotificationFact {
             notification: notification(n),
         }
@@ -104,10 +74,7 @@ fn fact(kind: LeafKind, n: u64, state: &BookingState) -> Fact {
             erased_at: now,
             legal_basis: LegalBasis::Objection,
             request_ref: None,
-            values: vec![ErasedValues {
-                entry: 0,
-                names: vec![Erasable::Organizer],
-            }],
+            values: vec![erased_values(0, &[Erasable::Organizer])],
         }
         .into(),
         LeafKind::LogContinued | LeafKind::LogAnchored | LeafKind::LogMapped => {
@@ -118,15 +85,8 @@ fn fact(kind: LeafKind, n: u64, state: &BookingState) -> Fact {
 
 fn cancellation(state: &BookingState, now: Timestamp) -> Cancellation {
     Cancellation {
-        booking_id: state.booking.booking_id,
-        canceled_at: now,
-        canceled_by: Actor::Talent,
         reason: Some(Reason::ForceMajeure),
-        note: None,
-        effective_at: None,
-        agreed_refund: None,
-        evidence: Vec::new(),
-        evidence_count: None,
+        ..fixture::cancellation(state.booking.booking_id, now, Actor::Talent)
     }
 }
 
@@ -206,7 +166,8 @@ fn fold(kinds: &[LeafKind]) -> Result<BookingState, String> {
 #[test]
 fn the_orders_that_the_rules_allow_make_a_booking() {
     use BookingStatus::{Canceled, Created, Protected};
-    for (kinds, status, protected, moves, resolutions) in [
+    #[rustfmt::skip]
+    let cases = [
         (&[C][..], Created, None, 0, 0),
         (&[C, P], Protected, Some(1), 0, 0),
         (&[C, M], Created, None, 1, 0),
@@ -216,16 +177,11 @@ fn the_orders_that_the_rules_allow_make_a_booking() {
         (&[C, X, R, R], Canceled, None, 0, 2),
         (&[C, P, X, R], Canceled, Some(1), 0, 1),
         (&[C, P, X, R, R], Canceled, Some(1), 0, 2),
-        (
-            &[C, W, P, W, W, M, W, A, W, X, R, W, R, W],
-            Canceled,
-            Some(2),
-            1,
-            2,
-        ),
+        (&[C, W, P, W, W, M, W, A, W, X, R, W, R, W], Canceled, Some(2), 1, 2),
         (&[C, E, P, E, E, X, R, E, R, E], Canceled, Some(2), 0, 2),
         (&[C, D, P, D, X, R, D, R, D], Canceled, Some(2), 0, 2),
-    ] {
+    ];
+    for (kinds, status, protected, moves, resolutions) in cases {
         let state = fold(kinds).unwrap_or_else(|why| panic!("{kinds:?}: {why}"));
         let booking = &state.booking;
         assert_eq!(booking.status, status, "{kinds:?}");
@@ -317,11 +273,13 @@ fn every_other_order_is_refused() {
     }
 }
 
+type Change<'a> = &'a dyn Fn(&mut Fact);
+
 #[test]
 fn a_fact_that_contradicts_those_before_it_is_refused() {
     let state = fold(&[C, M]).unwrap();
     let canceled = fold(&[C, P, X, R]).unwrap();
-    let refused = |state: &BookingState, change: &dyn Fn(&mut Fact), kind: LeafKind| {
+    let refused = |state: &BookingState, change: Change<'_>, kind: LeafKind| {
         let mut fact = fact(kind, 9, state);
         let place = place(9);
         let sound = Logged {
@@ -334,67 +292,27 @@ fn a_fact_that_contradicts_those_before_it_is_refused() {
         refusal.expect_err(&kind.to_string())
     };
     let other = booking(2, at(0), &terms(), None).booking_id;
-    for change in [
-        |fact: &mut ProtectionFact| fact.terms_hash.push('0'),
-        |fact: &mut ProtectionFact| fact.protected_at = at(10),
-    ] {
-        let change = |fact: &mut Fact| match fact {
-            Fact::BookingProtected(fact) => change(fact),
-            _ => unreachable!(),
-        };
-        refused(&state, &change, P);
-    }
-    for change in [
-        |fact: &mut RescheduleFact| fact.former.at = at(8),
-        |fact: &mut RescheduleFact| fact.rescheduled_at = at(10),
-        |fact: &mut RescheduleFact| fact.at = Some(at(20)),
-    ] {
-        let change = |fact: &mut Fact| match fact {
-            Fact::BookingRescheduled(fact) => change(fact),
-            _ => unreachable!(),
-        };
-        refused(&state, &change, M);
-    }
-    let change = |fact: &mut Fact| match fact {
-        Fact::TermsAccepted(fact) => fact.booking_id = other,
-        _ => unreachable!(),
-    };
-    refused(&state, &change, A);
-    let change = |fact: &mut Fact| match fact {
-        Fact::EvidenceAdded(fact) => fact.booking_id = other,
-        _ => unreachable!(),
-    };
-    refused(&state, &change, E);
     let with_item = fold(&[C, E]).unwrap();
     let known = with_item.items[0].fact.item_id;
-    let change = |fact: &mut Fact| match fact {
-        Fact::EvidenceAdded(fact) => fact.item_id = known,
-        _ => unreachable!(),
-    };
-    refused(&with_item, &change, E);
-    let change = |fact: &mut Fact| match fact {
-        Fact::WebhookSettled(fact) => {
-            fact.notification.event_type = RecordedEventType::BookingProtected
-        }
-        _ => unreachable!(),
-    };
-    refused(&state, &change, W);
-    for change in [
-        |r: &mut Resolution| r.supersedes = None,
-        |r: &mut Resolution| r.canceled_at = at(3),
-        |r: &mut Resolution| r.decision = None,
-    ] {
-        let change = |fact: &mut Fact| match fact {
-            Fact::ResolutionCreated(fact) => change(&mut fact.resolution),
-            _ => unreachable!(),
-        };
-        let why = refused(&canceled, &change, R);
-        assert!(why.contains("neither results"), "{why}");
+    let another = RecordedEventType::BookingProtected;
+    #[rustfmt::skip]
+    let cases: &[(&BookingState, LeafKind, Change<'_>, &str)] = &[
+        (&state, P, &|f| if let Fact::BookingProtected(f) = f { f.terms_hash.push('0') }, ""),
+        (&state, P, &|f| if let Fact::BookingProtected(f) = f { f.protected_at = at(10) }, ""),
+        (&state, M, &|f| if let Fact::BookingRescheduled(f) = f { f.former.at = at(8) }, ""),
+        (&state, M, &|f| if let Fact::BookingRescheduled(f) = f { f.rescheduled_at = at(10) }, ""),
+        (&state, M, &|f| if let Fact::BookingRescheduled(f) = f { f.at = Some(at(20)) }, ""),
+        (&state, A, &|f| if let Fact::TermsAccepted(f) = f { f.booking_id = other }, ""),
+        (&state, E, &|f| if let Fact::EvidenceAdded(f) = f { f.booking_id = other }, ""),
+        (&with_item, E, &|f| if let Fact::EvidenceAdded(f) = f { f.item_id = known }, ""),
+        (&state, W, &|f| if let Fact::WebhookSettled(f) = f { f.notification.event_type = another }, ""),
+        (&canceled, R, &|f| if let Fact::ResolutionCreated(f) = f { f.resolution.supersedes = None }, "neither results"),
+        (&canceled, R, &|f| if let Fact::ResolutionCreated(f) = f { f.resolution.canceled_at = at(3) }, "neither results"),
+        (&canceled, R, &|f| if let Fact::ResolutionCreated(f) = f { f.resolution.decision = None }, "neither results"),
+        (&canceled, R, &|f| if let Fact::ResolutionCreated(f) = f { f.resolution.summary.push('!') }, "The summary of resolution"),
+    ];
+    for (nth, &(state, kind, change, words)) in cases.iter().enumerate() {
+        let why = refused(state, change, kind);
+        assert!(why.contains(words), "case {nth}: {why}");
     }
-    let change = |fact: &mut Fact| match fact {
-        Fact::ResolutionCreated(fact) => fact.resolution.summary.push('!'),
-        _ => unreachable!(),
-    };
-    let why = refused(&canceled, &change, R);
-    assert!(why.contains("The summary of resolution"), "{why}");
 }

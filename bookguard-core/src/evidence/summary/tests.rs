@@ -5,13 +5,11 @@ use std::fmt::Write as _;
 use super::{SummaryInput, Wording, summarize};
 use crate::evidence::facts::{Fact, LeafPlace, Logged, ResolutionFact};
 use crate::evidence::packet::{PacketDelivery, UNKNOWN_ADDRESS};
-use crate::evidence::verify::tests::fixture::Fixture;
+use crate::evidence::verify::tests::fixture::{Fixture, cancellation, erased_values, item};
 use crate::evidence::{
-    Acceptance, Erasable, ErasedValues, Erasure, EvidenceItem, ItemKind, LegalBasis, Packet,
-    Withheld,
+    Acceptance, Erasable, Erasure, EvidenceItem, ItemKind, LegalBasis, Packet, Withheld,
 };
 use crate::ledger::Hash;
-use crate::model::ItemId;
 use crate::policy::{Actor, Cancellation, Reason};
 use crate::text::outside_quotations;
 
@@ -115,30 +113,16 @@ fn nothing_that_others_wrote_breaks_out_of_its_quotation() {
             }
             .into(),
             Cancellation {
-                booking_id,
-                canceled_at: at,
-                canceled_by: Actor::Mutual,
-                reason: None,
                 note: Some(words()),
-                effective_at: None,
-                agreed_refund: None,
-                evidence: Vec::new(),
-                evidence_count: None,
+                ..cancellation(booking_id, at, Actor::Mutual)
             }
             .into(),
             ResolutionFact::with_words_within(resolution.clone()).into(),
             EvidenceItem {
-                item_id: ItemId::new(at, [1; 10]),
-                booking_id,
-                added_at: at,
-                kind: ItemKind::Message,
-                title: words(),
-                at: None,
                 party: Some(Actor::Talent),
-                amount: None,
                 reference: Some(words()),
                 note: Some(words()),
-                sha256: None,
+                ..item(booking_id, at, ItemKind::Message, hostile)
             }
             .into(),
             Erasure {
@@ -146,10 +130,7 @@ fn nothing_that_others_wrote_breaks_out_of_its_quotation() {
                 erased_at: at,
                 legal_basis: LegalBasis::Objection,
                 request_ref: Some(words()),
-                values: vec![ErasedValues {
-                    entry: 1,
-                    names: vec![Erasable::Ip],
-                }],
+                values: vec![erased_values(1, &[Erasable::Ip])],
             }
             .into(),
         ];
@@ -235,15 +216,8 @@ fn somebody_who_did_not_come_has_not_canceled() {
     let (booking_id, at) = (packet.booking.booking_id, packet.created_at);
     let told = |wording, canceled_by| {
         let fact = Cancellation {
-            booking_id,
-            canceled_at: at,
-            canceled_by,
             reason: Some(Reason::NoShow),
-            note: None,
-            effective_at: None,
-            agreed_refund: None,
-            evidence: Vec::new(),
-            evidence_count: None,
+            ..cancellation(booking_id, at, canceled_by)
         };
         let place = LeafPlace {
             index: 0,
@@ -253,24 +227,14 @@ fn somebody_who_did_not_come_has_not_canceled() {
         let fact = fact.into();
         begins(&packet, wording, &[Logged { place, fact }], &[])
     };
-    for (wording, canceled_by, end) in [
+    #[rustfmt::skip]
+    let cases = [
         (Wording::Second, Actor::Talent, "(the talent) did not come."),
-        (
-            Wording::Second,
-            Actor::Organizer,
-            "(the organizer) did not come.",
-        ),
-        (
-            Wording::Second,
-            Actor::Partner,
-            "(the platform) canceled because somebody did not come.",
-        ),
-        (
-            Wording::First,
-            Actor::Talent,
-            "(the talent) canceled because somebody did not come.",
-        ),
-    ] {
+        (Wording::Second, Actor::Organizer, "(the organizer) did not come."),
+        (Wording::Second, Actor::Partner, "(the platform) canceled because somebody did not come."),
+        (Wording::First, Actor::Talent, "(the talent) canceled because somebody did not come."),
+    ];
+    for (wording, canceled_by, end) in cases {
         let text = told(wording, canceled_by);
         assert!(text.ends_with(end), "{text}");
     }

@@ -118,39 +118,18 @@ mod tests {
     #[test]
     fn times_are_local_first_and_in_utc_too() {
         let summer = "2026-06-20T23:00:00Z";
-        for (zone, at, text) in [
-            (
-                Zone::iana("America/New_York"),
-                summer,
-                "Saturday 20 June 2026, 19:00 New York time (23:00 UTC)",
-            ),
-            (
-                Zone::iana("Asia/Tokyo"),
-                "2026-06-20T23:00:05.900Z",
-                "Sunday 21 June 2026, 08:00:05 Tokyo time (20 June, 23:00:05 UTC)",
-            ),
-            (
-                Zone::iana("America/Argentina/Buenos_Aires"),
-                summer,
-                "Saturday 20 June 2026, 20:00 Buenos Aires time (23:00 UTC)",
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            (Zone::iana("America/New_York"), summer, "Saturday 20 June 2026, 19:00 New York time (23:00 UTC)"),
+            (Zone::iana("Asia/Tokyo"), "2026-06-20T23:00:05.900Z",
+                "Sunday 21 June 2026, 08:00:05 Tokyo time (20 June, 23:00:05 UTC)"),
+            (Zone::iana("America/Argentina/Buenos_Aires"), summer, "Saturday 20 June 2026, 20:00 Buenos Aires time (23:00 UTC)"),
             (Some(Zone::UTC), summer, "Saturday 20 June 2026, 23:00 UTC"),
-            (
-                Zone::iana("Etc/UTC"),
-                summer,
-                "Saturday 20 June 2026, 23:00 UTC",
-            ),
-            (
-                Zone::iana("EST5EDT"),
-                summer,
-                "Saturday 20 June 2026, 19:00 EST5EDT (23:00 UTC)",
-            ),
-            (
-                FixedOffset::east_opt(-9000).map(Zone::Fixed),
-                summer,
-                "Saturday 20 June 2026, 20:30 UTC-02:30 (23:00 UTC)",
-            ),
-        ] {
+            (Zone::iana("Etc/UTC"), summer, "Saturday 20 June 2026, 23:00 UTC"),
+            (Zone::iana("EST5EDT"), summer, "Saturday 20 June 2026, 19:00 EST5EDT (23:00 UTC)"),
+            (FixedOffset::east_opt(-9000).map(Zone::Fixed), summer, "Saturday 20 June 2026, 20:30 UTC-02:30 (23:00 UTC)"),
+        ];
+        for (zone, at, text) in cases {
             let at = Timestamp::parse(at).unwrap();
             assert_eq!(WallClock::new(zone.unwrap(), &[]).time(at), text);
         }

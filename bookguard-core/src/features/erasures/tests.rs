@@ -11,7 +11,7 @@ use crate::features::ledger::accept_rollback;
 use crate::features::partners::{RegisterPartner, Registration};
 use crate::features::shares::CreateShare;
 use crate::guard::Guard;
-use crate::ledger::rollback::{PublishedHead, RollbackCause};
+use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
 use crate::model::Scopes;
 use crate::operation;
 use crate::service::{Closing, ServiceConfig};
@@ -103,6 +103,22 @@ fn written<O: Operation>(session: &Session, request: &Request) -> O::Output {
     }
 }
 
+/// Puts a backup in the place of a database that nobody has open.
+fn put_back(before: &Path, db: &Path) {
+    std::fs::copy(before, db).unwrap();
+    for beside in ["db-wal", "db-shm"] {
+        let _ = std::fs::remove_file(db.with_extension(beside));
+    }
+}
+
+/// Accepts the loss that the service has found. Returns it.
+fn accept(service: &Service) -> Rollback {
+    let rollback = service.rollback().unwrap().unwrap();
+    let accept = accept_rollback(service, rollback.clone()).unwrap();
+    service.submit_and_wait(accept).unwrap();
+    rollback
+}
+
 #[test]
 fn a_packet_that_is_made_while_an_erasure_waits_for_its_commit_is_not_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -191,14 +207,11 @@ fn whoever_is_killed_while_erasures_are_repeated_repeats_the_rest_at_the_next_st
     let guard = service.guard_file().to_owned();
     drop((acme, service));
     closing.wait();
-    let put_back = || {
+    let lose = || {
         std::fs::remove_file(&guard).unwrap();
-        std::fs::copy(&before, &db).unwrap();
-        for beside in ["db-wal", "db-shm"] {
-            let _ = std::fs::remove_file(db.with_extension(beside));
-        }
+        put_back(&before, &db);
     };
-    put_back();
+    lose();
     let (service, closing) = open(&db);
     assert!(service.owes_erasures());
     let lost = listed(&service);
@@ -222,10 +235,7 @@ fn whoever_is_killed_while_erasures_are_repeated_repeats_the_rest_at_the_next_st
     // The list alone shows the loss: nothing is written under the numbers that its entries had.
     let refused = settle(&service).map_err(|error| error.code);
     assert_eq!(refused.unwrap_err(), "erasures_pending");
-    let rollback = service.rollback().unwrap().unwrap();
-    assert_eq!(rollback.cause, RollbackCause::GuardLost);
-    let accept = accept_rollback(&service, rollback).unwrap();
-    service.submit_and_wait(accept).unwrap();
+    assert_eq!(accept(&service).cause, RollbackCause::GuardLost);
     assert!(service.rollback().unwrap().is_none() && service.owes_erasures());
     assert_eq!(service.head().unwrap().lacking, []);
     let begun = repeat(&service, lost[0].clone());
@@ -245,15 +255,13 @@ fn whoever_is_killed_while_erasures_are_repeated_repeats_the_rest_at_the_next_st
     // The same backup once more: it knows nothing of the name that the last line has since.
     drop(service);
     closing.wait();
-    put_back();
+    lose();
     let (service, _) = open(&db);
-    let rollback = service.rollback().unwrap().unwrap();
+    let rollback = accept(&service);
     assert_eq!(rollback.cause, RollbackCause::GuardLost);
     assert_eq!(rollback.seen.origin, all[3].log);
     assert_ne!(rollback.found.origin, all[3].log);
     assert!(rollback.doubt().is_some());
-    let accept = accept_rollback(&service, rollback).unwrap();
-    service.submit_and_wait(accept).unwrap();
     assert_eq!(service.rollback().unwrap(), None);
     assert_eq!(settle(&service).unwrap(), 2);
 }
@@ -284,15 +292,11 @@ fn a_note_on_a_share_goes_again_even_if_every_entry_of_its_erasure_is_lost() {
     let authority = acme.authority.clone();
     drop((acme, service));
     closing.wait();
-    std::fs::copy(&before, &db).unwrap();
-    for beside in ["db-wal", "db-shm"] {
-        let _ = std::fs::remove_file(db.with_extension(beside));
-    }
+    put_back(&before, &db);
     let (service, _) = open(&db);
     let acme = session(&service, authority);
     assert_eq!(notes(&acme), [Some("for Jane".to_owned())]);
-    let accept = accept_rollback(&service, service.rollback().unwrap().unwrap()).unwrap();
-    service.submit_and_wait(accept).unwrap();
+    accept(&service);
     assert_eq!(settle(&service).unwrap(), 1);
     assert_eq!(notes(&acme), [None]);
 }
@@ -311,13 +315,9 @@ fn an_erasure_that_the_database_still_records_is_not_repeated() {
     erase(&acme, lost);
     drop((acme, service));
     closing.wait();
-    std::fs::copy(&before, &db).unwrap();
-    for beside in ["db-wal", "db-shm"] {
-        let _ = std::fs::remove_file(db.with_extension(beside));
-    }
+    put_back(&before, &db);
     let (service, _) = open(&db);
-    let accept = accept_rollback(&service, service.rollback().unwrap().unwrap()).unwrap();
-    service.submit_and_wait(accept).unwrap();
+    accept(&service);
     assert_eq!(settle(&service).unwrap(), 1);
     let mut reader = service.reader().unwrap();
     let shares = reader.shares(&kept, None, 10).unwrap();

@@ -218,41 +218,19 @@ mod tests {
     #[test]
     fn what_is_no_example_is_named() {
         let date = ("eventDate", "2026-11-01");
-        for (query, pointer, code) in [
+        #[rustfmt::skip]
+        let cases = [
             (&[("eventDate", "soon")][..], "?eventDate", "invalid_date"),
             (&[("bookingValue", "5")], "?eventDate", "missing_field"),
-            (
-                &[date, ("bookingValue", "much")],
-                "?bookingValue",
-                "amount_not_a_number",
-            ),
-            (
-                &[date, ("bookingValue", "0.001")],
-                "?bookingValue",
-                "amount_precision",
-            ),
-            (
-                &[date, ("bookingValue", "-1e-323")],
-                "?bookingValue",
-                "amount_negative",
-            ),
-            (
-                &[date, ("currency", "eur")],
-                "?currency",
-                "currency_unknown",
-            ),
-            (
-                &[date, ("currency", "USD")],
-                "?currency",
-                "policy_currency_mismatch",
-            ),
-            (
-                &[date, ("timeZone", "Berlin")],
-                "?timeZone",
-                "time_zone_unknown",
-            ),
+            (&[date, ("bookingValue", "much")], "?bookingValue", "amount_not_a_number"),
+            (&[date, ("bookingValue", "0.001")], "?bookingValue", "amount_precision"),
+            (&[date, ("bookingValue", "-1e-323")], "?bookingValue", "amount_negative"),
+            (&[date, ("currency", "eur")], "?currency", "currency_unknown"),
+            (&[date, ("currency", "USD")], "?currency", "policy_currency_mismatch"),
+            (&[date, ("timeZone", "Berlin")], "?timeZone", "time_zone_unknown"),
             (&[date, ("timeZone", "")], "?timeZone", "empty"),
-        ] {
+        ];
+        for (query, pointer, code) in cases {
             let refused = asked(query).unwrap_err();
             let fault = &refused.details[0];
             assert_eq!(

@@ -107,27 +107,20 @@ fn what_breaks_a_rule_of_the_format_is_refused_with_its_line() {
             )
         })
         .collect();
-    for (text, line, fault) in [
+    #[rustfmt::skip]
+    let cases = [
         (String::new(), 0, Fault::NoQuorum),
         (two.clone(), 0, Fault::NoQuorum),
         ("quorum".to_owned(), 1, Fault::Form),
         ("quorum none none".to_owned(), 1, Fault::Form),
-        (
-            "\n#\nquorum none\nquorum none\n".to_owned(),
-            4,
-            Fault::TwoQuorums,
-        ),
+        ("\n#\nquorum none\nquorum none\n".to_owned(), 4, Fault::TwoQuorums),
         (format!("quorum a\n{two}"), 1, Fault::Undefined),
         (format!("{two}quorum A"), 3, Fault::Undefined),
         (format!("{two}group g any a c"), 3, Fault::Undefined),
         (format!("{two}group g any g"), 3, Fault::Undefined),
         (format!("{two}group g any none"), 3, Fault::Undefined),
         (format!("{two}group g any a a"), 3, Fault::TwiceAMember),
-        (
-            format!("{two}group g any a\ngroup h any a"),
-            4,
-            Fault::TwiceAMember,
-        ),
+        (format!("{two}group g any a\ngroup h any a"), 4, Fault::TwiceAMember),
         (format!("{two}group g 0 a"), 3, Fault::Threshold),
         (format!("{two}group g 2 a"), 3, Fault::Threshold),
         (format!("{two}group g +1 a"), 3, Fault::Threshold),
@@ -138,37 +131,16 @@ fn what_breaks_a_rule_of_the_format_is_refused_with_its_line() {
         (format!("{two}witness b {}", vkey(3)), 3, Fault::Name),
         (format!("{two}witness c {}", vkey(1)), 3, Fault::TwiceTheKey),
         (format!("{two}witness c {alias}"), 3, Fault::TwiceTheKey),
-        (
-            format!("witness a {} https://a https://b", vkey(1)),
-            1,
-            Fault::Form,
-        ),
-        (
-            format!("witness a {}\rquorum a", vkey(1)),
-            1,
-            Fault::Control,
-        ),
+        (format!("witness a {} https://a https://b", vkey(1)), 1, Fault::Form),
+        (format!("witness a {}\rquorum a", vkey(1)), 1, Fault::Control),
         ("witness a b".to_owned(), 1, Fault::Key(KeyError::Form)),
-        (
-            format!("witness a {}", log(1).verifier()),
-            1,
-            Fault::Key(KeyError::Kind {
-                found: 1,
-                expected: 4,
-            }),
-        ),
-        (
-            format!("log {}", vkey(1)),
-            1,
-            Fault::Key(KeyError::Kind {
-                found: 4,
-                expected: 1,
-            }),
-        ),
+        (format!("witness a {}", log(1).verifier()), 1, Fault::Key(KeyError::Kind { found: 1, expected: 4 })),
+        (format!("log {}", vkey(1)), 1, Fault::Key(KeyError::Kind { found: 4, expected: 1 })),
         ("logs".to_owned(), 1, Fault::Form),
         (format!("{two}{many}"), 2 + MAX_ENTRIES + 1, Fault::TooMany),
         ("#".repeat(MAX_POLICY_BYTES + 1), 0, Fault::TooLong),
-    ] {
+    ];
+    for (text, line, fault) in cases {
         let refused = TrustPolicy::parse(&text).unwrap_err();
         assert_eq!(refused, PolicyError::new(line, fault), "{text:.300}");
         assert!(!refused.to_string().is_empty());

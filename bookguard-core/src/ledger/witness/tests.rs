@@ -133,67 +133,26 @@ fn the_first_reason_is_said() {
         .head(0)
         .text()
         .replace(&log.roots[0].to_base64(), &Hash::ZERO.to_base64());
-    for (request, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (with(signer(2).sign(&text).unwrap()), 403),
-        (
-            with(
-                good.note
-                    .replace("example.com/log\n6", "example.com/log\n7"),
-            ),
-            403,
-        ),
+        (with(good.note.replace("example.com/log\n6", "example.com/log\n7")), 403),
         (with(twice), 403),
         (with(text.clone()), 403),
         (with(format!("{text}\n")), 403),
-        (
-            with(
-                good.note
-                    .replacen("example.com/log\n", "example.com/other\n", 1),
-            ),
-            404,
-        ),
+        (with(good.note.replacen("example.com/log\n", "example.com/other\n", 1)), 404),
         (with(String::new()), 404),
         (signed(&text.replace('6', "06")), 400),
         (signed("example.com/log\n6\n"), 400),
-        (
-            AddCheckpoint {
-                old: 7,
-                ..good.clone()
-            },
-            400,
-        ),
-        (
-            AddCheckpoint {
-                old: 3,
-                ..good.clone()
-            },
-            409,
-        ),
-        (
-            AddCheckpoint {
-                old: 5,
-                ..good.clone()
-            },
-            409,
-        ),
-        (
-            AddCheckpoint {
-                old: 0,
-                ..good.clone()
-            },
-            409,
-        ),
+        (AddCheckpoint { old: 7, ..good.clone() }, 400),
+        (AddCheckpoint { old: 3, ..good.clone() }, 409),
+        (AddCheckpoint { old: 5, ..good.clone() }, 409),
+        (AddCheckpoint { old: 0, ..good.clone() }, 409),
         (signed(&empty), 400),
-        (
-            AddCheckpoint {
-                old: 0,
-                proof: Vec::new(),
-                ..signed(&empty)
-            },
-            409,
-        ),
+        (AddCheckpoint { old: 0, proof: Vec::new(), ..signed(&empty) }, 409),
         (good.clone(), 200),
-    ] {
+    ];
+    for (request, expected) in cases {
         assert_eq!(status(&request, latest()), expected, "{request}");
     }
     let empty = AddCheckpoint {

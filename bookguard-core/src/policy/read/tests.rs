@@ -42,31 +42,21 @@ fn ids_have_one_alphabet() {
 
 #[test]
 fn tiers_run_from_the_earliest_deadline_to_the_latest() {
-    for (tiers, fault) in [
-        (
-            vec![
-                ("P30D", None),
-                ("P7D", None),
-                ("P1DT1H", None),
-                ("PT24H", None),
-                ("P0D", None),
-            ],
-            None,
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (vec![("P30D", None), ("P7D", None), ("P1DT1H", None), ("PT24H", None), ("P0D", None)], None),
         (vec![("P7D", None), ("P1W", None)], Some(1)),
         (vec![("P1D", None), ("PT24H", None)], Some(1)),
         (vec![("P1D", None), ("P2D", None)], Some(1)),
         // On the same day, the cutoffs decide. A cutoff compared with the event's own time: either may be later.
         (vec![("P1D", Some("12:00")), ("P1D", Some("18:00"))], None),
-        (
-            vec![("P1D", Some("18:00")), ("P1D", Some("12:00"))],
-            Some(1),
-        ),
+        (vec![("P1D", Some("18:00")), ("P1D", Some("12:00"))], Some(1)),
         (vec![("P1D", Some("18:00")), ("P1D", None)], None),
         (vec![("P1D", None), ("P1D", Some("18:00"))], None),
         (vec![("P3D", None), ("P5D", Some("18:00"))], Some(1)),
         (vec![("P3D", Some("18:00")), ("P5D", None)], Some(1)),
-    ] {
+    ];
+    for (tiers, fault) in cases {
         let list: Vec<String> = tiers
             .iter()
             .map(|(before, cutoff)| {

@@ -117,22 +117,15 @@ fn the_step_reached_before_a_move_is_in_words_and_figures() {
         reached: None,
         ..PastReschedule::of(&terms, &[], at("2026-06-01T00:00:00Z"))
     }]);
-    for (told, words) in [
-        (
-            &early,
-            "The event was moved once, and nothing had been reached before.",
-        ),
-        (
-            &late,
-            "The event was moved once; USD 600.25 had been reached before.",
-        ),
-        (
-            &late,
-            "(2026-09-20T23:00:00Z): USD 0.00 is returned, USD 400.00 is kept, USD 200.25 is still owed by the organizer.",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (&early, "The event was moved once, and nothing had been reached before."),
+        (&late, "The event was moved once; USD 600.25 had been reached before."),
+        (&late, "(2026-09-20T23:00:00Z): USD 0.00 is returned, USD 400.00 is kept, USD 200.25 is still owed by the organizer."),
         (&open, "is for a person to say."),
         (&open, "(2026-09-20T23:00:00Z): a person decides."),
-    ] {
+    ];
+    for (told, words) in cases {
         assert!(told.text.contains(words), "{words}: {}", told.text);
     }
     let hashes = [&untouched, &early, &late, &open].map(|told| &told.disclosure_hash);

@@ -62,6 +62,7 @@ fn created(terms: &mut Terms, at: Timestamp) {
 fn what_no_tables_give_is_impossible() {
     type Change = fn(&mut Terms);
     // By these tables, the deadlines counted in days are an hour earlier.
+    #[rustfmt::skip]
     let changes: [(&str, Change, bool); 18] = [
         ("as recorded", |_| {}, true),
         ("3 h later", |t| end(t, 0, 2 * HOUR_MS), true),
@@ -78,48 +79,16 @@ fn what_no_tables_give_is_impossible() {
             },
             false,
         ),
-        (
-            "a gap",
-            |t| t.schedule[1].from = t.schedule[1].from.plus_ms(1_000),
-            false,
-        ),
+        ("a gap", |t| t.schedule[1].from = t.schedule[1].from.plus_ms(1_000), false),
         ("another sum", |t| t.schedule[0].refund = None, false),
-        (
-            "another rule",
-            |t| t.schedule[0].rule_id = Rule::Late,
-            false,
-        ),
-        (
-            "a step twice",
-            |t| t.schedule.insert(1, t.schedule[0]),
-            false,
-        ),
-        (
-            "a step less, 3 h long by these tables",
-            |t| created(t, at("2026-11-01T21:00:00Z")),
-            false,
-        ),
-        (
-            "a second shorter",
-            |t| created(t, at("2026-11-01T21:00:01Z")),
-            true,
-        ),
+        ("another rule", |t| t.schedule[0].rule_id = Rule::Late, false),
+        ("a step twice", |t| t.schedule.insert(1, t.schedule[0]), false),
+        ("a step less, 3 h long by these tables", |t| created(t, at("2026-11-01T21:00:00Z")), false),
+        ("a second shorter", |t| created(t, at("2026-11-01T21:00:01Z")), true),
         ("3 h behind", |t| t.offsets = vec![-8 * 3_600], true),
-        (
-            "further behind",
-            |t| t.offsets = vec![-8 * 3_600 - 1],
-            false,
-        ),
-        (
-            "another start",
-            |t| t.anchor = t.anchor.plus_ms(1_000),
-            false,
-        ),
-        (
-            "a clock that nobody moves",
-            |t| t.time_zone = Zone::hours_east(-5),
-            false,
-        ),
+        ("further behind", |t| t.offsets = vec![-8 * 3_600 - 1], false),
+        ("another start", |t| t.anchor = t.anchor.plus_ms(1_000), false),
+        ("a clock that nobody moves", |t| t.time_zone = Zone::hours_east(-5), false),
     ];
     let sound = an_hour_late("2026-12-01T19:00", true);
     assert_eq!(sound.schedule[0].to, at("2026-11-02T01:00:00Z"));

@@ -32,36 +32,18 @@ fn only_the_evaluation_of_a_named_instant_is_simulated() {
 fn an_instant_is_refused_from_the_first_second_that_cannot_be() {
     const NOW: &str = "2026-06-01T00:00:00Z";
     let no_show = Some(Reason::NoShow);
-    for (mode, reason, instant, refused) in [
+    #[rustfmt::skip]
+    let cases = [
         (Mode::Cancel, None, "2026-06-01T00:05:00Z", None),
-        (
-            Mode::Cancel,
-            None,
-            "2026-06-01T00:05:01Z",
-            Some(("effective_at_in_future", "instant 2026-06-01")),
-        ),
+        (Mode::Cancel, None, "2026-06-01T00:05:01Z", Some(("effective_at_in_future", "instant 2026-06-01"))),
         (Mode::Evaluate, None, "2026-06-01T00:05:01Z", None),
         (Mode::Evaluate, None, "2026-01-10T15:00:00Z", None),
-        (
-            Mode::Evaluate,
-            None,
-            "2026-01-10T14:59:59Z",
-            Some(("effective_at_before_booking", "instant 2026-01-10")),
-        ),
-        (
-            Mode::Cancel,
-            None,
-            "2026-01-10T14:59:59Z",
-            Some(("effective_at_before_booking", "instant 2026-01-10")),
-        ),
-        (
-            Mode::Evaluate,
-            no_show,
-            "2026-06-20T18:59:59Z",
-            Some(("no_show_before_event", "by 2026-06-20")),
-        ),
+        (Mode::Evaluate, None, "2026-01-10T14:59:59Z", Some(("effective_at_before_booking", "instant 2026-01-10"))),
+        (Mode::Cancel, None, "2026-01-10T14:59:59Z", Some(("effective_at_before_booking", "instant 2026-01-10"))),
+        (Mode::Evaluate, no_show, "2026-06-20T18:59:59Z", Some(("no_show_before_event", "by 2026-06-20"))),
         (Mode::Evaluate, no_show, "2026-06-20T19:00:00Z", None),
-    ] {
+    ];
+    for (mode, reason, instant, refused) in cases {
         let question = Question {
             mode,
             reason,
@@ -137,44 +119,16 @@ fn nothing_that_is_asked_now_is_dated_before_the_last_move() {
 #[test]
 fn what_is_backdated_across_a_deadline_says_so_and_beyond_the_tolerance_needs_evidence() {
     // The deadline is at 19:00 on 21 May, and an hour is tolerated.
-    for (instant, received, evidence, needs_a_person, is_backdated) in [
-        (
-            "2026-05-21T18:30:00Z",
-            "2026-05-21T19:30:00Z",
-            0,
-            false,
-            true,
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("2026-05-21T18:30:00Z", "2026-05-21T19:30:00Z", 0, false, true),
         // Within the tolerance, on one side of the deadline.
-        (
-            "2026-05-21T18:00:00Z",
-            "2026-05-21T18:59:59Z",
-            0,
-            false,
-            false,
-        ),
-        (
-            "2026-05-21T18:30:00Z",
-            "2026-05-21T19:30:01Z",
-            0,
-            true,
-            true,
-        ),
-        (
-            "2026-05-21T18:30:00Z",
-            "2026-05-21T19:30:01Z",
-            1,
-            false,
-            true,
-        ),
-        (
-            "2026-05-22T00:00:00Z",
-            "2026-06-01T00:00:00Z",
-            0,
-            false,
-            true,
-        ),
-    ] {
+        ("2026-05-21T18:00:00Z", "2026-05-21T18:59:59Z", 0, false, false),
+        ("2026-05-21T18:30:00Z", "2026-05-21T19:30:01Z", 0, true, true),
+        ("2026-05-21T18:30:00Z", "2026-05-21T19:30:01Z", 1, false, true),
+        ("2026-05-22T00:00:00Z", "2026-06-01T00:00:00Z", 0, false, true),
+    ];
+    for (instant, received, evidence, needs_a_person, is_backdated) in cases {
         let question = Question {
             mode: Mode::Cancel,
             at: Some(at(instant)),
@@ -195,58 +149,18 @@ fn time_matters_only_where_it_decides() {
     use Actor::{Organizer, Partner, Talent};
     let (evaluate, cancel) = (Mode::Evaluate, Mode::Cancel);
     // In the zones of the earth, the deadline lies between 05:00 on 21 May and 07:00 on the next day.
-    for (actor, reason, mode, instant, zone_matters, changes) in [
-        (
-            Organizer,
-            None,
-            evaluate,
-            "2026-05-21T05:00:00Z",
-            false,
-            true,
-        ),
-        (
-            Organizer,
-            None,
-            evaluate,
-            "2026-05-21T05:00:01Z",
-            true,
-            true,
-        ),
-        (
-            Organizer,
-            None,
-            evaluate,
-            "2026-05-22T07:00:00Z",
-            true,
-            true,
-        ),
-        (
-            Organizer,
-            None,
-            evaluate,
-            "2026-05-22T07:00:01Z",
-            false,
-            true,
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (Organizer, None, evaluate, "2026-05-21T05:00:00Z", false, true),
+        (Organizer, None, evaluate, "2026-05-21T05:00:01Z", true, true),
+        (Organizer, None, evaluate, "2026-05-22T07:00:00Z", true, true),
+        (Organizer, None, evaluate, "2026-05-22T07:00:01Z", false, true),
         (Organizer, None, cancel, "2026-05-21T12:00:00Z", true, false),
-        (
-            Partner,
-            Some(Reason::NonPayment),
-            evaluate,
-            "2026-05-21T12:00:00Z",
-            true,
-            true,
-        ),
-        (
-            Organizer,
-            Some(Reason::ForceMajeure),
-            evaluate,
-            "2026-05-21T12:00:00Z",
-            false,
-            false,
-        ),
+        (Partner, Some(Reason::NonPayment), evaluate, "2026-05-21T12:00:00Z", true, true),
+        (Organizer, Some(Reason::ForceMajeure), evaluate, "2026-05-21T12:00:00Z", false, false),
         (Talent, None, evaluate, "2026-05-21T12:00:00Z", false, false),
-    ] {
+    ];
+    for (actor, reason, mode, instant, zone_matters, changes) in cases {
         let question = Question {
             mode,
             actor,

@@ -23,7 +23,7 @@ use crate::evidence::packet::*;
 use crate::evidence::summary::{SummaryInput, Wording, summarize};
 use crate::evidence::withheld::withhold;
 use crate::evidence::{
-    Acceptance, BookingState, ErasedValues, Erasure, EvidenceItem, FrozenTerms, ItemKind,
+    Acceptance, BookingState, Erasable, ErasedValues, Erasure, EvidenceItem, FrozenTerms, ItemKind,
     LegalBasis, Notification, NotificationOutcome, Packet, RescheduleFact, Withheld,
 };
 use crate::ledger::event::salts;
@@ -396,6 +396,65 @@ impl Fixture {
     pub fn other_work(&mut self) {
         self.create(28, None, "2026-06-20T19:00:00Z", None);
     }
+}
+
+/// What an erasure names of one entry.
+pub(crate) fn erased_values(entry: u64, names: &[Erasable]) -> ErasedValues {
+    ErasedValues {
+        entry,
+        names: names.to_vec(),
+    }
+}
+
+/// A cancellation of which no more is said.
+pub(crate) fn cancellation(booking_id: BookingId, at: Timestamp, by: Actor) -> Cancellation {
+    Cancellation {
+        booking_id,
+        canceled_at: at,
+        canceled_by: by,
+        reason: None,
+        note: None,
+        effective_at: None,
+        agreed_refund: None,
+        evidence: Vec::new(),
+        evidence_count: None,
+    }
+}
+
+/// An item of which no more is said.
+pub(crate) fn item(
+    booking_id: BookingId,
+    at: Timestamp,
+    kind: ItemKind,
+    title: &str,
+) -> EvidenceItem {
+    EvidenceItem {
+        item_id: ItemId::new(at, [1; 10]),
+        booking_id,
+        added_at: at,
+        kind,
+        title: title.to_owned(),
+        at: None,
+        party: None,
+        amount: None,
+        reference: None,
+        note: None,
+        sha256: None,
+    }
+}
+
+/// The terms of a booking of USD 1,200.50 on 20 June 2026, 19:00 in New York.
+pub(crate) fn terms(policy: Option<&str>, created_at: Timestamp) -> Terms {
+    let policy = policy.map(|id| (Policy::template(id).unwrap().clone(), PolicySource::Named));
+    let booked = Booked {
+        event_date: EventDate::parse("2026-06-20T19:00:00").unwrap(),
+        time_zone: Some("America/New_York"),
+        partner_time_zone: None,
+        value: Amount::parse("1200.50", Currency::USD).unwrap(),
+        paid: None,
+        created_at,
+    };
+    Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap()
 }
 
 pub(crate) fn booking(n: u8, created_at: Timestamp, terms: &Terms, zone: Option<&str>) -> Booking {

@@ -60,68 +60,40 @@ fn notifications_are_shown_as_recorded_and_in_the_summary() {
         "How 2 notifications ended (2 accepted) is shown exactly as the ledger records it."
     ));
 
-    for (what, change) in [
-        (
-            "an end is hidden",
-            (|p: &mut Packet| drop(p.deliveries[0].recorded.pop())) as fn(&mut Packet),
-        ),
-        ("a delivery that ended is hidden", |p| {
-            drop(p.deliveries.remove(1))
-        }),
-        ("one is shown twice", |p| {
-            p.deliveries.push(p.deliveries[1].clone())
-        }),
-        ("failed, and accepted by the ledger", |p| {
-            p.deliveries[1].status = DeliveryStatus::Failed
-        }),
-        ("under way, and accepted by the ledger", |p| {
-            p.deliveries[1].status = DeliveryStatus::Pending
-        }),
+    #[rustfmt::skip]
+    let cases = [
+        ("an end is hidden", (|p: &mut Packet| drop(p.deliveries[0].recorded.pop())) as fn(&mut Packet)),
+        ("a delivery that ended is hidden", |p| { drop(p.deliveries.remove(1)) }),
+        ("one is shown twice", |p| { p.deliveries.push(p.deliveries[1].clone()) }),
+        ("failed, and accepted by the ledger", |p| { p.deliveries[1].status = DeliveryStatus::Failed }),
+        ("under way, and accepted by the ledger", |p| { p.deliveries[1].status = DeliveryStatus::Pending }),
         ("accepted, and the ledger does not say so", |p| {
             p.deliveries[2].status = DeliveryStatus::Delivered;
             p.deliveries[2].history[0].error = None;
         }),
-        ("an end of another delivery", |p| {
-            p.deliveries[2].recorded = p.deliveries[1].recorded.clone()
-        }),
-        ("the ends in another order", |p| {
-            p.deliveries[0].recorded.reverse()
-        }),
-        ("more attempts than until it was accepted", |p| {
-            p.deliveries[1].attempts += 1
-        }),
+        ("an end of another delivery", |p| { p.deliveries[2].recorded = p.deliveries[1].recorded.clone() }),
+        ("the ends in another order", |p| { p.deliveries[0].recorded.reverse() }),
+        ("more attempts than until it was accepted", |p| { p.deliveries[1].attempts += 1 }),
         ("fewer attempts than are recorded", |p| {
             p.deliveries[0].attempts = 1;
             p.deliveries[0].history.truncate(1);
         }),
-        ("the attempt it was given up with is another", |p| {
-            p.deliveries[0].history[1].status_code = Some(500)
-        }),
-        ("the attempt it was accepted with is another", |p| {
-            p.deliveries[1].history[0].status_code = Some(200)
-        }),
-        ("an attempt was accepted before", |p| {
-            p.deliveries[0].history[0].error = None
-        }),
-        ("another event of the protection", |p| {
-            p.deliveries[1].event_id = EventId::new(p.deliveries[1].event_id.made_at(), [9; 10])
-        }),
-        ("of another type", |p| {
-            p.deliveries[1].event_type = RecordedEventType::BookingCreated
-        }),
-        ("an event of nothing recorded", |p| {
-            p.deliveries[2].event_id = EventId::new(Timestamp::EPOCH, [9; 10])
-        }),
-        ("no endpoint, and attempts", |p| {
-            p.deliveries[2].status = DeliveryStatus::NoEndpoints
-        }),
+        ("the attempt it was given up with is another", |p| { p.deliveries[0].history[1].status_code = Some(500) }),
+        ("the attempt it was accepted with is another", |p| { p.deliveries[1].history[0].status_code = Some(200) }),
+        ("an attempt was accepted before", |p| { p.deliveries[0].history[0].error = None }),
+        ("another event of the protection",
+            |p| { p.deliveries[1].event_id = EventId::new(p.deliveries[1].event_id.made_at(), [9; 10]) }),
+        ("of another type", |p| { p.deliveries[1].event_type = RecordedEventType::BookingCreated }),
+        ("an event of nothing recorded", |p| { p.deliveries[2].event_id = EventId::new(Timestamp::EPOCH, [9; 10]) }),
+        ("no endpoint, and attempts", |p| { p.deliveries[2].status = DeliveryStatus::NoEndpoints }),
         ("to nobody", |p| p.deliveries[2].endpoint_id = None),
         ("an event more than there was cause for", |p| {
             let mut more = p.deliveries[2].clone();
             more.event_id = EventId::new(more.event_id.made_at(), [9; 10]);
             p.deliveries.push(more);
         }),
-    ] {
+    ];
+    for (what, change) in cases {
         let failed = noticed_in(&fixture, fixture.notified(), change);
         assert!(failed.contains(&"deliveries"), "{what}: {failed:?}");
     }

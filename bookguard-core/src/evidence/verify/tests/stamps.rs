@@ -109,39 +109,22 @@ fn whoever_has_the_ledgers_key_cannot_forge_a_stamp() {
     let good = world.shown(&[0, 1]);
     let other = Fixture::named("example.org/log");
     type Forgery = fn(&mut Vec<PacketTimestamp>, &World, &Fixture);
+    #[rustfmt::skip]
     let forgeries: [(&str, Forgery); 12] = [
-        ("another response", |stamps, world, _| {
-            stamps[0].response = world.shown(&[2])[0].response.clone();
-        }),
-        ("no response", |stamps, _, _| {
-            stamps[0].response = String::new()
-        }),
-        ("another checkpoint", |stamps, world, _| {
-            stamps[0].checkpoint = world.shown(&[2])[0].checkpoint.clone();
-        }),
-        ("the checkpoint of another log", |stamps, _, other| {
-            stamps[0].checkpoint = other.checkpoint();
-        }),
-        ("a hash less", |stamps, _, _| {
-            drop(stamps[0].consistency.pop())
-        }),
+        ("another response", |stamps, world, _| { stamps[0].response = world.shown(&[2])[0].response.clone(); }),
+        ("no response", |stamps, _, _| { stamps[0].response = String::new() }),
+        ("another checkpoint", |stamps, world, _| { stamps[0].checkpoint = world.shown(&[2])[0].checkpoint.clone(); }),
+        ("the checkpoint of another log", |stamps, _, other| { stamps[0].checkpoint = other.checkpoint(); }),
+        ("a hash less", |stamps, _, _| { drop(stamps[0].consistency.pop()) }),
         ("a hash more", |stamps, _, _| {
             let hash = stamps[0].consistency[0].clone();
             stamps[0].consistency.push(hash);
         }),
-        ("no hash", |stamps, _, _| {
-            stamps[0].consistency[0] = "x".to_owned()
-        }),
+        ("no hash", |stamps, _, _| { stamps[0].consistency[0] = "x".to_owned() }),
         ("no anchor", |stamps, _, _| stamps[0].anchor = None),
-        ("an anchor too many", |stamps, _, _| {
-            stamps[1].anchor = stamps[0].anchor.clone();
-        }),
-        ("the anchor of another", |stamps, world, _| {
-            stamps[0].anchor = world.shown(&[1, 2])[0].anchor.clone();
-        }),
-        ("a record of a booking as an anchor", |stamps, world, _| {
-            stamps[0].anchor = Some(world.packet.entries[0].clone());
-        }),
+        ("an anchor too many", |stamps, _, _| { stamps[1].anchor = stamps[0].anchor.clone(); }),
+        ("the anchor of another", |stamps, world, _| { stamps[0].anchor = world.shown(&[1, 2])[0].anchor.clone(); }),
+        ("a record of a booking as an anchor", |stamps, world, _| { stamps[0].anchor = Some(world.packet.entries[0].clone()); }),
         ("the wrong order", |stamps, _, _| stamps.reverse()),
     ];
     for (what, forge) in forgeries {

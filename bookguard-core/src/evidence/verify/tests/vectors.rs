@@ -71,6 +71,18 @@ struct Bad {
     bytes: Vec<u8>,
 }
 
+impl Bad {
+    fn of(name: &str, why: &str, noticed: Noticed, check: &'static str, bytes: Vec<u8>) -> Self {
+        Self {
+            name: name.to_owned(),
+            why: why.to_owned(),
+            noticed,
+            check,
+            bytes,
+        }
+    }
+}
+
 /// The ledger of the vectors, and its genuine packets.
 struct World {
     fixture: Fixture,
@@ -160,16 +172,14 @@ impl World {
         fixture.attempt(24, RecordedEventType::BookingCreated, None);
         fixture.settle(24);
         fixture.attempt(24, RecordedEventType::BookingProtected, Some("timeout"));
+        #[rustfmt::skip]
         let packets = [
             ("created", fixture.recorded()),
             ("created-without-policy", fixture.bare()),
             ("protected", fixture.protected()),
             ("accepted", fixture.packet_at(13)),
             ("moved-once", fixture.packet_at(14)),
-            (
-                "moved-twice-accepted-before-and-after",
-                fixture.rescheduled(),
-            ),
+            ("moved-twice-accepted-before-and-after", fixture.rescheduled()),
             ("moved-and-canceled", fixture.moved_and_canceled()),
             ("canceled-final", fixture.canceled()),
             ("canceled-pending", fixture.pending()),
@@ -186,27 +196,10 @@ impl World {
             ("canceled-by-agreement", fixture.packet_at(22)),
             ("moved-case-by-case", fixture.packet_at(23)),
             ("events-of-one-moment", fixture.packet_at(24)),
-            (
-                "timestamped",
-                Packet {
-                    timestamps: vec![stamped::stamp(&fixture)],
-                    ..fixture.protected()
-                },
-            ),
-            (
-                "timestamped-by-pss",
-                Packet {
-                    timestamps: vec![stamped::stamp_by_pss(&fixture)],
-                    ..fixture.protected()
-                },
-            ),
-            (
-                "stamped-under-another-purpose",
-                Packet {
-                    timestamps: vec![stamped::stamp_by_limited(&fixture)],
-                    ..fixture.protected()
-                },
-            ),
+            ("timestamped", Packet { timestamps: vec![stamped::stamp(&fixture)], ..fixture.protected() }),
+            ("timestamped-by-pss", Packet { timestamps: vec![stamped::stamp_by_pss(&fixture)], ..fixture.protected() }),
+            ("stamped-under-another-purpose",
+                Packet { timestamps: vec![stamped::stamp_by_limited(&fixture)], ..fixture.protected() }),
             ("renewed", stamped::renewed()),
         ];
         let erased = erased::packets();

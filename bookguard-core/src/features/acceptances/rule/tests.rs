@@ -2,7 +2,8 @@
 
 use crate::evidence::erasure::ERASED;
 use crate::evidence::facts::{LeafPlace, Logged};
-use crate::evidence::{Erasable, ErasedValues, Erasure, LegalBasis};
+use crate::evidence::verify::tests::fixture::erased_values;
+use crate::evidence::{Erasable, Erasure, LegalBasis};
 use crate::features::acceptances::{AcceptTerms, AcceptanceRequest, Accepted};
 use crate::features::fixture::*;
 use crate::ledger::LeafKind;
@@ -44,10 +45,7 @@ fn accept(work: &BatchState, when: &str, ask: AcceptanceRequest) -> Decided {
 }
 
 fn decided(work: &BatchState, when: &str, command: AcceptTerms) -> Decided {
-    match decide(work, &Envelope::new(at(when), command))? {
-        Decision::Do { changes, reply } => Ok((changes, reply)),
-        other => panic!("decided {other:?}"),
-    }
+    outcome(work, &Envelope::new(at(when), command))
 }
 
 fn done(work: &mut BatchState, when: &str, ask: AcceptanceRequest) -> Accepted {
@@ -128,20 +126,13 @@ fn what_cannot_be_accepted_is_refused_by_its_code() {
         change(&mut ask);
         ask
     };
-    for (ask, code) in [
-        (
-            with(&|ask| ask.disclosure_hash = String::new()),
-            "disclosure_changed",
-        ),
-        (
-            with(&|ask| ask.at = at("2026-06-01T00:05:00.501Z")),
-            "accepted_in_future",
-        ),
-        (
-            with(&|ask| ask.at = at("2026-01-10T14:54:59.999Z")),
-            "accepted_before_terms",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        (with(&|ask| ask.disclosure_hash = String::new()), "disclosure_changed"),
+        (with(&|ask| ask.at = at("2026-06-01T00:05:00.501Z")), "accepted_in_future"),
+        (with(&|ask| ask.at = at("2026-01-10T14:54:59.999Z")), "accepted_before_terms"),
+    ];
+    for (ask, code) in cases {
         assert_eq!(accept(&work, NOW, ask).unwrap_err().code, code);
     }
     // The clocks of checkouts may be some minutes off.
@@ -247,10 +238,7 @@ fn nothing_is_answered_of_an_acceptance_in_the_batch_that_erases_it() {
         erased_at: at(NOW),
         legal_basis: LegalBasis::Objection,
         request_ref: None,
-        values: vec![ErasedValues {
-            entry: 1,
-            names: vec![Erasable::Ip, Erasable::UserAgent],
-        }],
+        values: vec![erased_values(1, &[Erasable::Ip, Erasable::UserAgent])],
     };
     let place = LeafPlace {
         index: 11,

@@ -68,40 +68,38 @@ fn revoke(owner: u8, n: u8, by: Option<&[&str]>) -> Envelope<ApiKey> {
     })
 }
 
-/// The refusal's code, or nothing.
-fn code<R: Debug + 'static>(state: &BatchState, asked: &Envelope<R>) -> String {
-    decide(state, asked).map_or_else(|e| e.code.into_owned(), |_| String::new())
-}
-
 #[test]
 fn keys_are_limited_and_revoked_once() {
     let mut state = work(PartnerStatus::Active, vec![]);
-    assert_eq!(changes(decide(&state, &create(None, None))).len(), 1);
+    assert_eq!(caused(&state, &create(None, None)).len(), 1);
     let most = u8::try_from(limits::KEYS_PER_PARTNER).unwrap();
     for n in 100..100 + most {
         add(&mut state, n, &["*"], Some(DAY));
     }
-    assert_eq!(code(&state, &create(None, None)), "too_many_keys");
-    assert_eq!(code(&state, &rotate_at(0, None, 100, 1)), "too_many_keys");
+    assert_eq!(code_of(&state, &create(None, None)), "too_many_keys");
     assert_eq!(
-        code(&state, &rotate_at(0, None, 100, 0)),
+        code_of(&state, &rotate_at(0, None, 100, 1)),
+        "too_many_keys"
+    );
+    assert_eq!(
+        code_of(&state, &rotate_at(0, None, 100, 0)),
         "",
         "it makes room"
     );
     state.keys.get_mut(&id(100)).unwrap().key.expires_at = Some(NOW);
     assert_eq!(
-        code(&state, &create(None, None)),
+        code_of(&state, &create(None, None)),
         "",
         "an expired key does not count"
     );
     let pending = work(PartnerStatus::Pending, vec![]);
-    assert_eq!(code(&pending, &create(None, None)), "not_found");
+    assert_eq!(code_of(&pending, &create(None, None)), "not_found");
 
     add(&mut state, 3, &["*"], None);
-    assert_eq!(code(&state, &revoke(9, 3, None)), "not_found");
+    assert_eq!(code_of(&state, &revoke(9, 3, None)), "not_found");
     let (first, _) = done(&mut state, &revoke(1, 3, None));
     assert_eq!(first.len(), 1);
-    let again = changes(decide(&state, &revoke(1, 3, None)));
+    let again = caused(&state, &revoke(1, 3, None));
     assert!(again.is_empty(), "revoking twice changes nothing");
 }
 
@@ -119,17 +117,14 @@ fn a_key_makes_none_that_outlives_it() {
     ] {
         let mut state = work(PartnerStatus::Active, vec![]);
         add(&mut state, 3, &["*"], own);
-        let decided = decide(&state, &create(Some(maker(3, &["*"])), wanted));
-        let made = decided.map(|decision| match decision {
-            Decision::Do { reply, .. } => reply.expires_at.map(Timestamp::ms),
-            other => panic!("{other:?}"),
-        });
+        let decided = outcome(&state, &create(Some(maker(3, &["*"])), wanted));
+        let made = decided.map(|(_, reply)| reply.expires_at.map(Timestamp::ms));
         let made = made.map_err(|e| e.code.into_owned());
         assert_eq!(made, expected.map_err(str::to_owned), "{own:?} {wanted:?}");
     }
     let state = work(PartnerStatus::Active, vec![]);
     let revoked = create(Some(maker(3, &["*"])), None);
-    assert_eq!(code(&state, &revoked), "unauthorized");
+    assert_eq!(code_of(&state, &revoked), "unauthorized");
 }
 
 #[test]
@@ -189,14 +184,14 @@ fn only_a_working_key_is_rotated_and_only_by_one_that_may() {
         add(&mut state, 4, own, other_end);
         let rotate = rotate_at(0, by.map(|n| maker(n, own)), 3, limits::OWN_OVERLAP_MS);
         let said = format!("{by:?} {own:?} {other_end:?} {target_end:?}");
-        assert_eq!(code(&state, &rotate), expected, "{said}");
+        assert_eq!(code_of(&state, &rotate), expected, "{said}");
     }
     let mut state = work(PartnerStatus::Active, vec![]);
     add_key(&mut state, 9, new_key(3).key);
-    assert_eq!(code(&state, &rotate_at(0, None, 3, 5)), "not_found");
+    assert_eq!(code_of(&state, &rotate_at(0, None, 3, 5)), "not_found");
     add(&mut state, 4, all, None);
     done(&mut state, &revoke(1, 4, None));
-    assert_eq!(code(&state, &rotate_at(0, None, 4, 5)), "api_key_ended");
+    assert_eq!(code_of(&state, &rotate_at(0, None, 4, 5)), "api_key_ended");
 }
 
 /// Whoever finds a key that was rotated has it until it ends, and no longer.
@@ -209,15 +204,15 @@ fn a_key_rotates_itself_once_and_lives_to_see_the_answer() {
         add(&mut state, 3, all, expires);
         let own = |overlap| rotate_at(0, Some(maker(3, all)), 3, overlap);
         for overlap in [0, limits::OWN_OVERLAP_MS - 1] {
-            assert_eq!(code(&state, &own(overlap)), "out_of_range", "{overlap}");
+            assert_eq!(code_of(&state, &own(overlap)), "out_of_range", "{overlap}");
         }
         done(&mut state, &own(limits::OWN_OVERLAP_MS));
         assert_eq!(
-            code(&state, &own(limits::OWN_OVERLAP_MS)),
+            code_of(&state, &own(limits::OWN_OVERLAP_MS)),
             "api_key_rotated"
         );
         let other = rotate_at(0, Some(maker(99, all)), 3, 0);
-        assert_eq!(code(&state, &other), "", "its successor may");
+        assert_eq!(code_of(&state, &other), "", "its successor may");
         done(&mut state, &other);
         let key = &state.keys[&id(3)].key;
         assert_eq!(
@@ -231,27 +226,19 @@ fn a_key_rotates_itself_once_and_lives_to_see_the_answer() {
 #[test]
 fn a_key_cannot_revoke_a_stronger_key_or_the_last_that_manages_keys() {
     let (all, manager): (&[&str], &[&str]) = (&["*"], &["api-keys:write"]);
-    for (by, target, others, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (Some(manager), all, vec![all], "insufficient_scope"),
-        (
-            Some(&["api-keys:*", "bookings:*"]),
-            &["webhooks:read"],
-            vec![all],
-            "insufficient_scope",
-        ),
+        (Some(&["api-keys:*", "bookings:*"]), &["webhooks:read"], vec![all], "insufficient_scope"),
         (Some(manager), manager, vec![all], ""),
         (Some(all), all, vec![manager], ""),
         (Some(all), all, vec![], "last_managing_key"),
-        (
-            Some(all),
-            all,
-            vec![&["bookings:*", "api-keys:read"]],
-            "last_managing_key",
-        ),
+        (Some(all), all, vec![&["bookings:*", "api-keys:read"]], "last_managing_key"),
         (Some(manager), manager, vec![], "last_managing_key"),
         (Some(all), &["bookings:read"], vec![all], ""),
         (None, all, vec![], ""),
-    ] {
+    ];
+    for (by, target, others, expected) in cases {
         let mut state = work(PartnerStatus::Active, vec![]);
         add(&mut state, 3, target, None);
         for (n, words) in (10..).zip(&others) {
@@ -266,7 +253,7 @@ fn a_key_cannot_revoke_a_stronger_key_or_the_last_that_manages_keys() {
         add_key(&mut state, 9, new_key(21).key);
         add(&mut state, 22, all, Some(0));
         let said = format!("{by:?} ends {target:?} beside {others:?}");
-        assert_eq!(code(&state, &revoke(1, 3, by)), expected, "{said}");
+        assert_eq!(code_of(&state, &revoke(1, 3, by)), expected, "{said}");
     }
 }
 
@@ -292,6 +279,6 @@ fn a_key_that_expires_soon_replaces_only_one_that_expires_no_later() {
         add(&mut state, 3, &["*"], target);
         add(&mut state, 4, &["*"], other);
         let asked = revoke(1, 3, Some(&["*"]));
-        assert_eq!(code(&state, &asked), expected, "{target:?} {other:?}");
+        assert_eq!(code_of(&state, &asked), expected, "{target:?} {other:?}");
     }
 }

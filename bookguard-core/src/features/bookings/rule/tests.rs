@@ -41,7 +41,7 @@ fn a_booking_is_protected_once_and_the_same_again_repeats_the_receipt() {
         partner_id: id(77),
         ..protecting()
     };
-    assert_eq!(refusal(decide(&work, &command(foreign))), "not_found");
+    assert_eq!(code_of(&work, &command(foreign)), "not_found");
 }
 
 #[test]

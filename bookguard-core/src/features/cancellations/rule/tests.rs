@@ -1,8 +1,6 @@
 //! Cancellations and decisions as tables, on bookings made by hand.
 
-use crate::features::cancellations::{
-    CancelBooking, CancelRequest, DecideResolution, DecisionRequest, Expected,
-};
+use crate::features::cancellations::{CancelBooking, CancelRequest, DecideResolution, Expected};
 use crate::features::fixture::*;
 use crate::features::reschedules::RescheduleRequest;
 use crate::ledger::{Hash, Leaf, LeafKind};
@@ -10,24 +8,6 @@ use crate::policy::{
     Actor, EvaluationStatus, EvidenceGrade, NamedDocument, Policy, Reason, ResolutionPath,
     ResolutionStatus,
 };
-
-fn ask_to_decide(refund: &str) -> DecisionRequest {
-    DecisionRequest {
-        refund: refund.to_owned(),
-        decided_by: "disputes".to_owned(),
-        rationale: "a storm".to_owned(),
-    }
-}
-
-fn deciding(asked: DecisionRequest) -> DecideResolution {
-    DecideResolution {
-        partner_id: partner_id(),
-        booking_id: booking_id(),
-        resolution_id: id(20),
-        asked,
-        next: new_resolution(21),
-    }
-}
 
 fn cancel(work: &BatchState, when: &str, ask: CancelRequest) -> Resolved {
     asked(work, at(when), canceling(ask))
@@ -103,7 +83,8 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
         ..ask_to_cancel(Actor::Organizer, Some(Reason::Illness))
     };
     let made = apply(&mut work, TERM_TIME, canceling(first.clone()));
-    for (what, ask, replays) in [
+    #[rustfmt::skip]
+    let cases = [
         ("the same", first.clone(), true),
         (
             "another note and evidence",
@@ -119,39 +100,12 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
             },
             true,
         ),
-        (
-            "another actor",
-            CancelRequest {
-                canceled_by: Actor::Talent,
-                ..first.clone()
-            },
-            false,
-        ),
-        (
-            "another reason",
-            CancelRequest {
-                reason: None,
-                ..first.clone()
-            },
-            false,
-        ),
-        (
-            "another instant",
-            CancelRequest {
-                effective_at: instant.map(|at| at.plus_ms(1)),
-                ..first.clone()
-            },
-            false,
-        ),
-        (
-            "no instant",
-            CancelRequest {
-                effective_at: None,
-                ..first.clone()
-            },
-            false,
-        ),
-    ] {
+        ("another actor", CancelRequest { canceled_by: Actor::Talent, ..first.clone() }, false),
+        ("another reason", CancelRequest { reason: None, ..first.clone() }, false),
+        ("another instant", CancelRequest { effective_at: instant.map(|at| at.plus_ms(1)), ..first.clone() }, false),
+        ("no instant", CancelRequest { effective_at: None, ..first.clone() }, false),
+    ];
+    for (what, ask, replays) in cases {
         // However late the repeat comes.
         let again = CancelBooking {
             resolution: new_resolution(30),
@@ -216,82 +170,22 @@ fn what_the_design_refuses_is_refused_by_its_code_and_field() {
         ..ask_to_cancel(Actor::Mutual, None)
     };
     let no_show = ask_to_cancel(Actor::Organizer, Some(Reason::NoShow));
-    for (when, ask, kind, code, pointer) in [
-        (
-            TERM_TIME,
-            with("2026-06-01T00:05:01Z"),
-            Kind::Invalid,
-            "effective_at_in_future",
-            "/effectiveAt",
-        ),
-        (
-            TERM_TIME,
-            with("2026-01-10T14:59:59Z"),
-            Kind::Invalid,
-            "effective_at_before_booking",
-            "/effectiveAt",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (TERM_TIME, with("2026-06-01T00:05:01Z"), Kind::Invalid, "effective_at_in_future", "/effectiveAt"),
+        (TERM_TIME, with("2026-01-10T14:59:59Z"), Kind::Invalid, "effective_at_before_booking", "/effectiveAt"),
         // Within the minutes left for clocks that differ, but behind a deadline that has not passed.
-        (
-            "2026-05-21T23:00:00.500Z",
-            with("2026-05-21T23:00:01Z"),
-            Kind::Invalid,
-            "effective_at_in_future",
-            "/effectiveAt",
-        ),
-        (
-            TERM_TIME,
-            no_show,
-            Kind::Invalid,
-            "no_show_before_event",
-            "/reason",
-        ),
-        (
-            "2026-06-20T22:56:00Z",
-            CancelRequest {
-                reason: Some(Reason::NoShow),
-                ..with("2026-06-20T23:00:00Z")
-            },
-            Kind::Invalid,
-            "no_show_before_event",
-            "/reason",
-        ),
-        (
-            TERM_TIME,
-            mutual(None),
-            Kind::Invalid,
-            "agreed_refund_required",
-            "/agreedRefund",
-        ),
-        (
-            TERM_TIME,
-            mutual(Some("1200.51")),
-            Kind::Invalid,
-            "agreed_refund_exceeds_paid",
-            "/agreedRefund",
-        ),
-        (
-            TERM_TIME,
-            mutual(Some("0.001")),
-            Kind::Invalid,
-            "amount_precision",
-            "/agreedRefund",
-        ),
-        (
-            TERM_TIME,
-            mutual(Some("-1")),
-            Kind::Invalid,
-            "amount_negative",
-            "/agreedRefund",
-        ),
-        (
-            "2026-08-01T00:00:00Z",
-            organizer(),
-            Kind::Conflict,
-            "claim_window_closed",
-            "",
-        ),
-    ] {
+        ("2026-05-21T23:00:00.500Z", with("2026-05-21T23:00:01Z"), Kind::Invalid, "effective_at_in_future", "/effectiveAt"),
+        (TERM_TIME, no_show, Kind::Invalid, "no_show_before_event", "/reason"),
+        ("2026-06-20T22:56:00Z", CancelRequest { reason: Some(Reason::NoShow), ..with("2026-06-20T23:00:00Z") }, Kind::Invalid,
+            "no_show_before_event", "/reason"),
+        (TERM_TIME, mutual(None), Kind::Invalid, "agreed_refund_required", "/agreedRefund"),
+        (TERM_TIME, mutual(Some("1200.51")), Kind::Invalid, "agreed_refund_exceeds_paid", "/agreedRefund"),
+        (TERM_TIME, mutual(Some("0.001")), Kind::Invalid, "amount_precision", "/agreedRefund"),
+        (TERM_TIME, mutual(Some("-1")), Kind::Invalid, "amount_negative", "/agreedRefund"),
+        ("2026-08-01T00:00:00Z", organizer(), Kind::Conflict, "claim_window_closed", ""),
+    ];
+    for (when, ask, kind, code, pointer) in cases {
         let work = work_with(state(Some("firm"), BookingStatus::Created));
         let error = cancel(&work, when, ask).unwrap_err();
         assert_eq!((error.kind, &*error.code), (kind, code));
@@ -400,7 +294,8 @@ fn an_unexpected_result_is_shown_and_changes_nothing() {
         ..ask_to_cancel(Actor::Organizer, None)
     };
     let partial = Some(ResolutionPath::PartialRefund);
-    for (ask, changed) in [
+    #[rustfmt::skip]
+    let cases = [
         (expecting(Some(60_025), partial, Some(firm)), false),
         (expecting(Some(60_025), None, None), false),
         (expecting(None, None, Some(firm)), false),
@@ -408,16 +303,11 @@ fn an_unexpected_result_is_shown_and_changes_nothing() {
         (owing(Some(60_024), None), true),
         (owing(None, Some(1)), true),
         (expecting(Some(60_026), partial, Some(firm)), true),
-        (
-            expecting(Some(60_025), Some(ResolutionPath::FullRefund), None),
-            true,
-        ),
-        (
-            expecting(None, Some(ResolutionPath::ManualReview), None),
-            true,
-        ),
+        (expecting(Some(60_025), Some(ResolutionPath::FullRefund), None), true),
+        (expecting(None, Some(ResolutionPath::ManualReview), None), true),
         (expecting(Some(60_025), None, Some(other)), true),
-    ] {
+    ];
+    for (ask, changed) in cases {
         let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
         let expected = ask.expected.clone();
         let answer = cancel(&work, TERM_TIME, ask.clone());
@@ -454,15 +344,14 @@ fn a_review_cancels_all_the_same_and_is_decided_once() {
     assert!(!pending.evaluation.alternatives.is_empty());
 
     let decided_at = "2026-06-03T09:00:00Z";
-    let decide_as =
-        |work: &BatchState, ask: DecisionRequest| asked(work, at(decided_at), deciding(ask));
+    let decide_as = |work: &BatchState, refund: &str| asked(work, at(decided_at), deciding(refund));
     for (refund, code) in [
         ("1200.51", "refund_exceeds_paid"),
         ("1.001", "amount_precision"),
         ("-1", "amount_negative"),
         ("1e99", "amount_too_large"),
     ] {
-        let error = decide_as(&work, ask_to_decide(refund)).unwrap_err();
+        let error = decide_as(&work, refund).unwrap_err();
         let fault = &error.details[0];
         assert_eq!((&*error.code, &*fault.pointer), (code, "/refund"));
         // Only the fix says the way out.
@@ -470,14 +359,14 @@ fn a_review_cancels_all_the_same_and_is_decided_once() {
     }
     let other = DecideResolution {
         resolution_id: id(77),
-        ..deciding(ask_to_decide("1"))
+        ..deciding("1")
     };
     let error = asked(&work, at(decided_at), other).unwrap_err();
     assert_eq!(error, Error::not_found("resolution"));
 
-    let (changes, _) = decide_as(&work, ask_to_decide("1000.25")).unwrap();
+    let (changes, _) = decide_as(&work, "1000.25").unwrap();
     assert_eq!(entries(&changes).len(), 1);
-    let ask = deciding(ask_to_decide("1000.25"));
+    let ask = deciding("1000.25");
     let decided = apply(&mut work, decided_at, ask);
     assert_eq!(decided.status, ResolutionStatus::Decided);
     assert_eq!(decided.supersedes, Some(pending.resolution_id));
@@ -495,13 +384,13 @@ fn a_review_cancels_all_the_same_and_is_decided_once() {
     let superseded = &body["payload"]["supersedes"];
     assert_eq!(*superseded, pending.resolution_id.to_string());
 
-    let (changes, again) = decide_as(&work, ask_to_decide("1000.25")).unwrap();
+    let (changes, again) = decide_as(&work, "1000.25").unwrap();
     assert!(changes.is_empty() && again == decided);
     let by_itself = DecideResolution {
         resolution_id: decided.resolution_id,
-        ..deciding(ask_to_decide("1000.25"))
+        ..deciding("1000.25")
     };
-    for another in [deciding(ask_to_decide("1000.24")), by_itself] {
+    for another in [deciding("1000.24"), by_itself] {
         let error = asked(&work, at(decided_at), another).unwrap_err();
         assert_eq!(error.code, "resolution_already_decided");
         let shown = error.obstacle.unwrap().resolution_id;
@@ -531,7 +420,7 @@ fn what_the_policy_alone_gave_is_not_decided() {
     let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
     let by_policy = ask_to_cancel(Actor::Organizer, None);
     let made = apply(&mut work, TERM_TIME, canceling(by_policy));
-    let ask = deciding(ask_to_decide("1"));
+    let ask = deciding("1");
     let error = asked(&work, at(TERM_TIME), ask).unwrap_err();
     assert_eq!(error.code, "resolution_final");
     let shown = error.obstacle.unwrap().resolution_id;
@@ -554,6 +443,6 @@ fn another_partners_booking_answers_like_one_that_does_not_exist() {
         let error = asked(&work, at(TERM_TIME), command).unwrap_err();
         assert_eq!(error, Error::not_found("booking"));
     }
-    let error = asked(&work, at(TERM_TIME), deciding(ask_to_decide("1")));
+    let error = asked(&work, at(TERM_TIME), deciding("1"));
     assert_eq!(error.unwrap_err(), Error::not_found("resolution"));
 }

@@ -112,42 +112,23 @@ fn end_at(at: i64, owner: u8, n: u8) -> Envelope<ConsoleSession> {
     Envelope::new(Timestamp::from_ms(at), end)
 }
 
-/// The refusal's code, or nothing.
-fn code<R: Debug + 'static>(state: &BatchState, asked: &Envelope<R>) -> String {
-    decide(state, asked).map_or_else(|e| e.code.into_owned(), |_| String::new())
-}
-
 #[test]
 fn a_link_gives_away_only_what_its_maker_holds() {
     let own: &[&str] = &["bookings:*", "api-keys:write"];
-    for (by, wanted, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (Some(own), None, Ok(own)),
-        (
-            Some(own),
-            Some(&["bookings:read"][..]),
-            Ok(&["bookings:read"][..]),
-        ),
+        (Some(own), Some(&["bookings:read"][..]), Ok(&["bookings:read"][..])),
         (Some(own), Some(&["*"][..]), Err("insufficient_scope")),
-        (
-            Some(own),
-            Some(&["audit:read"][..]),
-            Err("insufficient_scope"),
-        ),
+        (Some(own), Some(&["audit:read"][..]), Err("insufficient_scope")),
         // A session of the key that may do less than the key.
-        (
-            Some(&["api-keys:write"][..]),
-            None,
-            Ok(&["api-keys:write"][..]),
-        ),
-        (
-            Some(&["api-keys:write"][..]),
-            Some(own),
-            Err("insufficient_scope"),
-        ),
+        (Some(&["api-keys:write"][..]), None, Ok(&["api-keys:write"][..])),
+        (Some(&["api-keys:write"][..]), Some(own), Err("insufficient_scope")),
         // The administrator: whatever the key holds.
         (None, None, Ok(own)),
         (None, Some(&["audit:read"][..]), Err("insufficient_scope")),
-    ] {
+    ];
+    for (by, wanted, expected) in cases {
         let mut state = state(own, None);
         let create = command(link(3, by, wanted));
         match expected {
@@ -159,7 +140,7 @@ fn a_link_gives_away_only_what_its_maker_holds() {
                 assert_eq!(stored.session.person.as_deref(), Some("Ada"));
                 assert_eq!((stored.partner_id, stored.hash), (id(1), TOKEN));
             }
-            Err(expected) => assert_eq!(code(&state, &create), expected, "{by:?} {wanted:?}"),
+            Err(expected) => assert_eq!(code_of(&state, &create), expected, "{by:?} {wanted:?}"),
         }
     }
     assert!(waits_for_room(
@@ -182,12 +163,12 @@ fn a_link_needs_a_key_of_the_partner_that_works() {
         if elsewhere {
             state.keys.get_mut(&id(2)).unwrap().partner_id = id(9);
         }
-        let by = |by| code(&state, &command(link(3, by, None)));
+        let by = |by| code_of(&state, &command(link(3, by, None)));
         assert_eq!(
             (by(Some(&["*"])), by(None)),
             (by_key.into(), by_operator.into())
         );
-        assert_eq!(code(&state, &start_at(0, 4)), by_key);
+        assert_eq!(code_of(&state, &start_at(0, 4)), by_key);
     }
 }
 
@@ -233,7 +214,7 @@ fn a_link_is_opened_once_in_time_and_while_its_key_works() {
     assert_eq!(stored.session.started_at, Some(NOW.plus_ms(1)));
     assert_eq!(stored.session.created_at, NOW);
     assert_eq!(
-        code(&once, &open_at(1, 3, 9)),
+        code_of(&once, &open_at(1, 3, 9)),
         "not_found",
         "in the same batch"
     );
@@ -271,9 +252,9 @@ fn a_link_is_opened_once_in_time_and_while_its_key_works() {
 #[test]
 fn a_session_is_ended_once_and_only_by_its_partner() {
     let mut state = state(&["*"], None);
-    assert_eq!(code(&state, &end_at(0, 1, 4)), "not_found");
+    assert_eq!(code_of(&state, &end_at(0, 1, 4)), "not_found");
     done(&mut state, &start_at(0, 4));
-    assert_eq!(code(&state, &end_at(0, 9, 4)), "not_found");
+    assert_eq!(code_of(&state, &end_at(0, 9, 4)), "not_found");
     let (changes, first) = done(&mut state, &end_at(5, 1, 4));
     assert_eq!((changes.len(), first.ended_at), (1, Some(NOW.plus_ms(5))));
     let (changes, second) = done(&mut state, &end_at(6, 1, 4));
@@ -301,18 +282,18 @@ fn a_partner_has_so_many_sessions_at_a_time() {
         )
     );
     let made = |at| Envelope::new(Timestamp::from_ms(at), link(250, None, None));
-    assert_eq!(code(&state, &start_at(0, 250)), FULL);
-    assert_eq!(code(&state, &made(0)), FULL);
-    assert_eq!(code(&state, &made(last)), "", "they have expired");
+    assert_eq!(code_of(&state, &start_at(0, 250)), FULL);
+    assert_eq!(code_of(&state, &made(0)), FULL);
+    assert_eq!(code_of(&state, &made(last)), "", "they have expired");
     let mut ending = state.clone();
     let one = ending.console_sessions.values_mut().next().unwrap();
     one.session.ended_at = Some(NOW);
-    assert_eq!(code(&ending, &start_at(0, 250)), "", "one has ended");
+    assert_eq!(code_of(&ending, &start_at(0, 250)), "", "one has ended");
     for stored in state.console_sessions.values_mut() {
         stored.partner_id = id(9);
     }
     assert_eq!(
-        code(&state, &start_at(0, 250)),
+        code_of(&state, &start_at(0, 250)),
         "",
         "another's do not count"
     );
@@ -340,8 +321,8 @@ fn links_that_nobody_opens_leave_places_to_others() {
              /v1/console-sessions/{{consoleSessionId}}, or wait. The first of them expires at {first}."
         )
     );
-    assert_eq!(code(&state, &made(LINK, 250)), "", "they have expired");
-    assert_eq!(code(&state, &start_at(0, 250)), "", "there is room");
+    assert_eq!(code_of(&state, &made(LINK, 250)), "", "they have expired");
+    assert_eq!(code_of(&state, &start_at(0, 250)), "", "there is room");
     // As if the other key had made these.
     for stored in state.console_sessions.values_mut() {
         stored.session.api_key_id = id(3);
@@ -356,7 +337,7 @@ fn links_that_nobody_opens_leave_places_to_others() {
     let stored = state.console_sessions.get_mut(&id(0)).unwrap();
     stored.session.api_key_id = id(2);
     done(&mut state, &open_at(1, 0, 8));
-    assert_eq!(code(&state, &made(1, 250)), "", "one was opened");
+    assert_eq!(code_of(&state, &made(1, 250)), "", "one was opened");
 }
 
 #[test]
@@ -393,9 +374,9 @@ fn signing_in_ends_the_oldest_session_of_the_same_key_rather_than_lock_anybody_o
             revoke(&mut state, 3);
         }
         let Ok(ended) = expected else {
-            assert_eq!(code(&state, &start_at(1000, 250)), FULL, "{case}");
+            assert_eq!(code_of(&state, &start_at(1000, 250)), FULL, "{case}");
             assert_eq!(
-                code(&state, &command(link(250, None, None))),
+                code_of(&state, &command(link(250, None, None))),
                 FULL,
                 "{case}"
             );
@@ -441,11 +422,11 @@ fn a_partner_and_a_key_begin_so_many_sessions() {
         (begun(share - 1, last), Some("The partner has begun 1000")),
     ] {
         let Some(whose) = expected else {
-            assert_eq!(code(&state, &start_at(0, 250)), "");
+            assert_eq!(code_of(&state, &start_at(0, 250)), "");
             continue;
         };
-        assert_eq!(code(&state, &start_at(0, 250)), FULL);
-        assert_eq!(code(&state, &command(link(250, None, None))), FULL);
+        assert_eq!(code_of(&state, &start_at(0, 250)), FULL);
+        assert_eq!(code_of(&state, &command(link(250, None, None))), FULL);
         assert_eq!(
             decide(&state, &start_at(0, 250)).unwrap_err().message,
             format!(
@@ -453,7 +434,7 @@ fn a_partner_and_a_key_begin_so_many_sessions() {
                  {first}."
             )
         );
-        assert_eq!(code(&state, &start_at(SESSION, 250)), "");
+        assert_eq!(code_of(&state, &start_at(SESSION, 250)), "");
         // Nor do those count that have expired and are there because other commands of the batch name them.
         let whole = |at| crate::engine::decide::decide(&state, &start_at(at, 250));
         assert_eq!(whole(SESSION - 1).unwrap_err().code, FULL);

@@ -37,7 +37,8 @@ fn trouble() -> Option<WitnessTrouble> {
 fn a_witness_is_asked_when_there_is_something_to_cosign_and_its_wait_is_over() {
     let known = state();
     let fresh = COSIGNATURE_FRESH_MS;
-    for (known, log, after_ms, due) in [
+    #[rustfmt::skip]
+    let cases = [
         (None, ("log.example", 0), 0, false),
         (None, ("log.example", 1), 0, true),
         (Some(state()), ("log.example", 7), 0, false),
@@ -48,46 +49,13 @@ fn a_witness_is_asked_when_there_is_something_to_cosign_and_its_wait_is_over() {
         (Some(state()), ("log.example", 7), fresh, true),
         // The clock was set back.
         (Some(state()), ("log.example", 7), -1, false),
-        (
-            Some(state()),
-            ("log.example", 7),
-            -WITNESS_BACKOFF_MS,
-            false,
-        ),
-        (
-            Some(state()),
-            ("log.example", 7),
-            -WITNESS_BACKOFF_MS - 1,
-            true,
-        ),
-        (
-            Some(WitnessState {
-                cosigned_at: None,
-                ..known.clone()
-            }),
-            ("log.example", 7),
-            0,
-            true,
-        ),
-        (
-            Some(WitnessState {
-                trouble: trouble(),
-                ..known.clone()
-            }),
-            ("log.example", 7),
-            0,
-            true,
-        ),
-        (
-            Some(WitnessState {
-                trouble: trouble(),
-                ..known
-            }),
-            ("log.example", 7),
-            -1,
-            false,
-        ),
-    ] {
+        (Some(state()), ("log.example", 7), -WITNESS_BACKOFF_MS, false),
+        (Some(state()), ("log.example", 7), -WITNESS_BACKOFF_MS - 1, true),
+        (Some(WitnessState { cosigned_at: None, ..known.clone() }), ("log.example", 7), 0, true),
+        (Some(WitnessState { trouble: trouble(), ..known.clone() }), ("log.example", 7), 0, true),
+        (Some(WitnessState { trouble: trouble(), ..known }), ("log.example", 7), -1, false),
+    ];
+    for (known, log, after_ms, due) in cases {
         let at = now().plus_ms(after_ms);
         assert_eq!(
             is_due(known.as_ref(), log, &[cosigner(1).verifier()], at),

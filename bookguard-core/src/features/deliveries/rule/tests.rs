@@ -22,7 +22,7 @@ fn a_delivery_ends_with_its_last_attempt_unless_its_endpoint_is_suspended() {
         });
         held.health.insert(id(7), EndpointHealth::of(status));
         let failed = settle(NOW, 77, number, Some(FailureClass::Http5xx));
-        let changes = changes(decide(&held, &failed));
+        let changes = caused(&held, &failed);
         let Change::DeliveryUpdated(_, state) = &changes[0] else {
             panic!("{changes:?}")
         };
@@ -36,43 +36,16 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
     let settle = |lease, class| settle(NOW, lease, 2, class);
     let held = with_delivery(delivery(DeliveryPhase::Pending, Some(1_000), Some(77)));
     // (lease, failure, phase afterwards, whether another attempt is due, charged, endpoint disabled)
+    #[rustfmt::skip]
     let table = [
         (77, None, DeliveryPhase::Delivered, false, 2, false),
-        (
-            77,
-            Some(FailureClass::Http5xx),
-            DeliveryPhase::Failed,
-            true,
-            2,
-            false,
-        ),
-        (
-            77,
-            Some(FailureClass::PayloadTooLarge),
-            DeliveryPhase::Failed,
-            false,
-            2,
-            false,
-        ),
-        (
-            77,
-            Some(FailureClass::Gone),
-            DeliveryPhase::Failed,
-            false,
-            2,
-            true,
-        ),
-        (
-            77,
-            Some(FailureClass::OurFault),
-            DeliveryPhase::Failed,
-            true,
-            1,
-            false,
-        ),
+        (77, Some(FailureClass::Http5xx), DeliveryPhase::Failed, true, 2, false),
+        (77, Some(FailureClass::PayloadTooLarge), DeliveryPhase::Failed, false, 2, false),
+        (77, Some(FailureClass::Gone), DeliveryPhase::Failed, false, 2, true),
+        (77, Some(FailureClass::OurFault), DeliveryPhase::Failed, true, 1, false),
     ];
     for (lease, class, phase, due, counted_attempts, disabled) in table {
-        let changes = changes(decide(&held, &settle(lease, class)));
+        let changes = caused(&held, &settle(lease, class));
         let Change::DeliveryUpdated(_, state) = &changes[0] else {
             panic!("{changes:?}")
         };
@@ -95,19 +68,19 @@ fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
         );
     }
     assert!(
-        changes(decide(&held, &settle(78, None))).is_empty(),
+        caused(&held, &settle(78, None)).is_empty(),
         "a late result changes nothing"
     );
     let over = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
-    assert!(changes(decide(&over, &settle(77, None))).is_empty());
-    assert!(changes(decide(&BatchState::default(), &settle(77, None))).is_empty());
+    assert!(caused(&over, &settle(77, None)).is_empty());
+    assert!(caused(&BatchState::default(), &settle(77, None)).is_empty());
 }
 
 #[test]
 fn the_last_scheduled_attempt_is_the_last_and_after_a_week_faults_of_ours_count_too() {
     let settle = |at: i64, class| settle(NOW.plus_ms(at), 77, 2, Some(class));
     let settled = |state: DeliveryState, at, class| {
-        let changes = changes(decide(&with_delivery(state), &settle(at, class)));
+        let changes = caused(&with_delivery(state), &settle(at, class));
         match changes.as_slice() {
             [
                 Change::DeliveryUpdated(_, state),
@@ -148,18 +121,13 @@ fn a_claim_takes_only_what_is_still_due_and_no_more_than_there_is_room_for() {
         delivery(DeliveryPhase::Failed, Some(-5), None),
     );
     state.due.insert(id(7), vec![id(6), id(5)]);
-    let claim = |room| {
-        command(ClaimDeliveries {
-            lease: 42,
-            endpoints: vec![(id(7), room)],
-        })
-    };
-    assert_eq!(changes(decide(&state, &claim(1))).len(), 1);
-    let both = changes(decide(&state, &claim(5)));
+    let claim = |room| command(claiming(room));
+    assert_eq!(caused(&state, &claim(1)).len(), 1);
+    let both = caused(&state, &claim(5));
     assert_eq!(both.len(), 2);
     apply_all(&mut state, &both);
     assert!(
-        changes(decide(&state, &claim(5))).is_empty(),
+        caused(&state, &claim(5)).is_empty(),
         "a second claim in the same batch finds nothing"
     );
 }
@@ -169,19 +137,15 @@ fn a_deleted_endpoint_is_claimed_from_no_more() {
     let delete = |owner| {
         command(DeleteEndpoint {
             partner_id: owner,
-            endpoint_id: id(7),
-            before: None,
+            ..deleting()
         })
     };
     let mut state = with_delivery(delivery(DeliveryPhase::Pending, Some(0), None));
     state.due.insert(id(7), vec![id(5)]);
-    assert_eq!(refusal(decide(&state, &delete(id(2)))), "not_found");
-    let deleted = changes(decide(&state, &delete(id(1))));
+    assert_eq!(code_of(&state, &delete(id(2))), "not_found");
+    let deleted = caused(&state, &delete(id(1)));
     apply_all(&mut state, &deleted);
-    let claim = command(ClaimDeliveries {
-        lease: 42,
-        endpoints: vec![(id(7), 5)],
-    });
-    assert!(changes(decide(&state, &claim)).is_empty());
-    assert_eq!(refusal(decide(&state, &delete(id(1)))), "not_found");
+    let claim = command(claiming(5));
+    assert!(caused(&state, &claim).is_empty());
+    assert_eq!(code_of(&state, &delete(id(1))), "not_found");
 }

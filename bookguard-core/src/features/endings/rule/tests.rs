@@ -1,7 +1,7 @@
 //! What ends with a contract, and that ending it twice changes nothing.
 
 use super::*;
-use crate::evidence::{HeldBy, Hold, StoredHold};
+use crate::evidence::{HeldBy, StoredHold};
 use crate::features::fixture::*;
 use crate::features::partners::account::{
     EditPartner, PartnerEdit, ReinstatePartner, SuspendPartner,
@@ -24,13 +24,7 @@ fn keys_endpoints_and_the_record_end_once() {
         })
     };
     // Whatever was examined before that, it begins with that.
-    let Decision::Do {
-        changes: ended,
-        reply,
-    } = decide(&work, &end(true)).unwrap()
-    else {
-        panic!("the contract ends");
-    };
+    let (ended, reply) = outcome(&work, &end(true)).unwrap();
     assert_eq!((reply.done, reply.next.is_some()), (false, true));
     let is = |kind: fn(&Change) -> bool| ended.iter().filter(|change| kind(change)).count();
     assert_eq!(
@@ -46,7 +40,7 @@ fn keys_endpoints_and_the_record_end_once() {
     assert_eq!(is(suspended), 1);
     apply_all(&mut work, &ended);
     for (done, expected) in [(false, 0), (true, 1), (true, 0)] {
-        let changed = changes(decide(&work, &end(done)));
+        let changed = caused(&work, &end(done));
         assert_eq!(changed.len(), expected, "{done}");
         apply_all(&mut work, &changed);
     }
@@ -66,31 +60,23 @@ fn a_registration_that_waits_for_approval_ends_at_once_and_stays_ended() {
     let partner = work.partners[&id(1)].partner.clone();
     assert_eq!(partner.status, PartnerStatus::Suspended);
     assert!(partner.is_ended(), "{partner:?}");
-    assert!(changes(decide(&work, &end())).is_empty());
+    assert!(caused(&work, &end()).is_empty());
     let reinstate = command(ReinstatePartner { partner_id: id(1) });
-    assert_eq!(refusal(decide(&work, &reinstate)), "partner_ended");
+    assert_eq!(code_of(&work, &reinstate), "partner_ended");
     let edit = command(EditPartner {
         partner_id: id(1),
         edit: PartnerEdit::default(),
     });
-    assert_eq!(refusal(decide(&work, &edit)), "partner_ended");
+    assert_eq!(code_of(&work, &edit), "partner_ended");
     let suspend = command(SuspendPartner { partner_id: id(1) });
-    assert!(changes(decide(&work, &suspend)).is_empty());
+    assert!(caused(&work, &suspend).is_empty());
 }
 
 fn hold(n: u8, of: u8, is_released: bool) -> StoredHold {
-    StoredHold {
-        partner_id: id(of),
-        hold: Hold {
-            hold_id: id(n),
-            booking_id: booking_id(),
-            placed_at: NOW,
-            placed_by: HeldBy::Operator,
-            reason: "Court".to_owned(),
-            reference: None,
-            released_at: is_released.then_some(NOW),
-        },
-    }
+    let mut stored = crate::features::fixture::hold(n, HeldBy::Operator);
+    stored.partner_id = id(of);
+    stored.hold.released_at = is_released.then_some(NOW);
+    stored
 }
 
 #[test]

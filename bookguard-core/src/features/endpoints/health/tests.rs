@@ -53,24 +53,11 @@ fn attempted_at(
     let mut settle = settling(NOW.plus_ms(ms), 77, state.attempts + 1, class);
     settle.attempt.started_at = NOW.ms() + ms;
     settle.attempt.url = url.map(str::to_owned);
-    match decide(work, &at(ms, settle)).unwrap() {
-        Decision::Do { changes, reply } => {
-            apply_all(work, &changes);
-            reply
-        }
-        other => panic!("decided {other:?}"),
-    }
+    done(work, &at(ms, settle)).1
 }
 
 fn claim(ms: i64) -> Envelope<usize> {
-    let endpoints = vec![(id(7), 5)];
-    at(
-        ms,
-        ClaimDeliveries {
-            lease: 42,
-            endpoints,
-        },
-    )
+    at(ms, claiming(5))
 }
 
 #[test]
@@ -159,8 +146,8 @@ fn a_suspended_endpoint_gives_out_one_delivery_at_a_time() {
         delivery(DeliveryPhase::Pending, Some(0), None),
     );
     work.due.insert(id(7), vec![id(5), id(6)]);
-    assert!(changes(decide(&work, &claim(999))).is_empty(), "not yet");
-    let taken = changes(decide(&work, &claim(1_000)));
+    assert!(caused(&work, &claim(999)).is_empty(), "not yet");
+    let taken = caused(&work, &claim(1_000));
     assert!(matches!(
         taken.as_slice(),
         [
@@ -169,20 +156,20 @@ fn a_suspended_endpoint_gives_out_one_delivery_at_a_time() {
         ] if state.lease == Some(42) && *health == suspended(1_000 + 2 * LEASE_MS)
     ));
     apply_all(&mut work, &taken);
-    assert!(changes(decide(&work, &claim(1_000))).is_empty());
+    assert!(caused(&work, &claim(1_000)).is_empty());
     let lost = 1_000 + 2 * LEASE_MS;
-    assert!(changes(decide(&work, &claim(lost - 1))).is_empty());
-    assert_eq!(changes(decide(&work, &claim(lost))).len(), 2);
+    assert!(caused(&work, &claim(lost - 1)).is_empty());
+    assert_eq!(caused(&work, &claim(lost)).len(), 2);
 }
 
 #[test]
 fn nothing_to_deliver_tries_nothing_and_a_disabled_endpoint_is_never_tried() {
     let mut work = with_health(suspended(0));
     work.deliveries.clear();
-    assert!(changes(decide(&work, &claim(5))).is_empty());
+    assert!(caused(&work, &claim(5)).is_empty());
     for status in [Disabled, Gone] {
         let work = with_health(EndpointHealth::of(status));
-        assert!(changes(decide(&work, &claim(5))).is_empty(), "{status:?}");
+        assert!(caused(&work, &claim(5)).is_empty(), "{status:?}");
     }
 }
 
@@ -251,11 +238,7 @@ fn events_wait_while_an_endpoint_is_suspended_and_manual_retries_go_at_once() {
             panic!("{born:?}")
         };
         assert_eq!(state.lease, lease);
-        let retry = command(RetryEvent {
-            partner_id: id(1),
-            event_id: id(5),
-            lease: 99,
-        });
+        let retry = command(retrying());
         done(&mut work, &retry);
         assert_eq!(work.deliveries[&(id(5), id(7))].lease, Some(99));
     }
@@ -270,7 +253,7 @@ fn an_unverified_address_has_one_delivery_in_flight() {
     // Taken by one claim, and by no other until its outcome is known.
     let mut work = with_health(unverified);
     let taken = |work: &mut BatchState, ms| {
-        let changes = changes(decide(work, &claim(ms)));
+        let changes = caused(work, &claim(ms));
         apply_all(work, &changes);
         changes.len()
     };
@@ -308,13 +291,9 @@ fn an_unverified_address_has_one_delivery_in_flight() {
         ("https://example.com/7", true, None),
     ] {
         let mut work = with_health(EndpointHealth::of(Active));
-        let changes = EndpointChanges {
-            url: Some(url.to_owned()),
-            ..EndpointChanges::default()
-        };
         let ask = UpdateEndpoint {
             verifies,
-            ..update(changes)
+            ..update(moving_to(url))
         };
         done(&mut work, &command(ask));
         assert_eq!(work.health[&id(7)].unverified_since, expected, "{url}");
@@ -360,18 +339,12 @@ fn an_attempt_at_a_former_address_says_nothing_about_the_new_one() {
     // The address may change in the same batch.
     let mut work = with_health(EndpointHealth::of(Active));
     work.addresses.insert(id(7), there.to_owned());
-    let changes = EndpointChanges {
-        url: Some("https://other.example/".to_owned()),
-        ..EndpointChanges::default()
-    };
-    let (_, kept) = done(&mut work, &at(4, update(changes)));
+    let ask = update(moving_to("https://other.example/"));
+    let (_, kept) = done(&mut work, &at(4, ask));
     assert_eq!(kept.endpoint.moved_at, Some(NOW.plus_ms(4)));
     // Then the clock is set back, and it changes once more.
-    let changes = EndpointChanges {
-        url: Some("https://third.example/".to_owned()),
-        ..EndpointChanges::default()
-    };
-    let (_, kept) = done(&mut work, &at(-9, update(changes)));
+    let ask = update(moving_to("https://third.example/"));
+    let (_, kept) = done(&mut work, &at(-9, ask));
     assert_eq!(kept.endpoint.moved_at, Some(NOW.plus_ms(5)));
     attempted_at(&mut work, 5, Some(FailureClass::Gone), Some(there));
     assert_eq!(work.health[&id(7)].status, Active);
@@ -387,40 +360,17 @@ fn a_partner_can_resume_a_suspended_endpoint_or_change_its_address() {
         unverified_since: None,
     };
     let tried_now = suspended(5);
-    for (health, enabled, url, after) in [
-        (
-            suspended(PROBE_MS),
-            Some(true),
-            None,
-            EndpointHealth::of(Active),
-        ),
-        (
-            suspended(PROBE_MS),
-            Some(false),
-            None,
-            EndpointHealth::of(Disabled),
-        ),
-        (
-            suspended(PROBE_MS),
-            None,
-            Some("https://other.example/"),
-            tried_now,
-        ),
-        (
-            failing,
-            None,
-            Some("https://other.example/"),
-            EndpointHealth::of(Active),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (suspended(PROBE_MS), Some(true), None, EndpointHealth::of(Active)),
+        (suspended(PROBE_MS), Some(false), None, EndpointHealth::of(Disabled)),
+        (suspended(PROBE_MS), None, Some("https://other.example/"), tried_now),
+        (failing, None, Some("https://other.example/"), EndpointHealth::of(Active)),
         (failing, Some(true), None, failing),
         (failing, None, Some("https://example.com/7"), failing),
-        (
-            EndpointHealth::of(Disabled),
-            None,
-            Some("https://other.example/"),
-            EndpointHealth::of(Disabled),
-        ),
-    ] {
+        (EndpointHealth::of(Disabled), None, Some("https://other.example/"), EndpointHealth::of(Disabled)),
+    ];
+    for (health, enabled, url, after) in cases {
         let mut work = with_health(health);
         let changes = EndpointChanges {
             url: url.map(str::to_owned),
@@ -441,18 +391,14 @@ fn a_retry_that_is_left_to_a_claim_lets_a_suspended_endpoint_be_tried_now() {
     let another = endpoint(8, &[EventType::BookingProtected]).with_health(suspended(60_000));
     let partner = work.partners.get_mut(&id(1)).unwrap();
     partner.endpoints.push(another.clone());
-    let retry = command(RetryEvent {
-        partner_id: id(1),
-        event_id: id(5),
-        lease: 9,
-    });
-    for change in changes(decide(&work, &retry)) {
+    let retry = command(retrying());
+    for change in caused(&work, &retry) {
         work.apply(&change);
     }
     assert_eq!(work.partners[&id(1)].endpoints[1], another, "not asked for");
     let state = work.deliveries[&(id(5), id(7))];
     assert_eq!((state.due, state.lease), (Some(NOW), None));
-    let claimed = changes(decide(&work, &claim(0)));
+    let claimed = caused(&work, &claim(0));
     assert!(
         claimed.iter().any(|change| matches!(
             change,
@@ -474,43 +420,21 @@ fn a_partner_cannot_speed_up_deliveries_to_an_unverified_endpoint() {
     };
     let soon = Some(NOW.plus_ms(9_000));
     let other = Some("https://other.example/");
-    for (before, enabled, url, status, probe_at) in [
+    #[rustfmt::skip]
+    let cases = [
         (unverified(Active, None), None, other, Active, None),
         (unverified(Active, soon), None, other, Active, soon),
         (unverified(Active, soon), Some(true), None, Active, soon),
         (unverified(Active, soon), Some(false), None, Disabled, None),
-        (
-            unverified(Disabled, None),
-            Some(true),
-            None,
-            Active,
-            Some(late),
-        ),
-        (
-            unverified(Gone, None),
-            Some(true),
-            other,
-            Active,
-            Some(late),
-        ),
+        (unverified(Disabled, None), Some(true), None, Active, Some(late)),
+        (unverified(Gone, None), Some(true), other, Active, Some(late)),
         (unverified(Suspended, soon), None, None, Suspended, soon),
-        (
-            unverified(Suspended, soon),
-            None,
-            other,
-            Suspended,
-            Some(late),
-        ),
-        (
-            unverified(Suspended, soon),
-            Some(true),
-            None,
-            Active,
-            Some(late),
-        ),
+        (unverified(Suspended, soon), None, other, Suspended, Some(late)),
+        (unverified(Suspended, soon), Some(true), None, Active, Some(late)),
         // The first move of a verified endpoint is tried at once.
         (EndpointHealth::of(Active), None, other, Active, None),
-    ] {
+    ];
+    for (before, enabled, url, status, probe_at) in cases {
         let moved = url.map(|_| true);
         let after = crate::features::endpoints::health::decided(before, now, enabled, moved);
         let told = format!("{before:?} {enabled:?} {moved:?}");
@@ -528,16 +452,7 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
     let mut work = with_health(unverified);
     work.room.insert(id(7), 1_000);
     work.deliveries.get_mut(&(id(5), id(7))).unwrap().due = Some(NOW.plus_ms(3_600_000));
-    let retry = |ms| {
-        at(
-            ms,
-            RetryEvent {
-                partner_id: id(1),
-                event_id: id(5),
-                lease: 99,
-            },
-        )
-    };
+    let retry = |ms| at(ms, retrying());
     let mut sent = Vec::new();
     for ms in (0..60_000).step_by(700) {
         if work.events[&id(5)].retries < crate::limits::MANUAL_RETRIES {
@@ -545,7 +460,7 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
         }
         let state = work.deliveries[&(id(5), id(7))];
         assert_eq!(state.lease, None, "{ms}");
-        let claimed = changes(decide(&work, &claim(ms)));
+        let claimed = caused(&work, &claim(ms));
         apply_all(&mut work, &claimed);
         if !claimed.is_empty() {
             sent.push(ms);
@@ -610,12 +525,9 @@ fn a_failed_start_postpones_an_unverified_endpoint_by_seconds_only() {
         attempted(&mut work, 5, Some(FailureClass::OurFault));
         assert_eq!(work.health[&id(7)].probe_at, next, "{health:?}");
         let mut work = claimed(health);
-        changes(decide(
-            &work,
-            &at(5, ReleaseDeliveries { held: vec![held] }),
-        ))
-        .iter()
-        .for_each(|change| work.apply(change));
+        caused(&work, &at(5, ReleaseDeliveries { held: vec![held] }))
+            .iter()
+            .for_each(|change| work.apply(change));
         assert_eq!(work.health[&id(7)].probe_at, next, "{health:?}");
         assert_eq!(work.deliveries[&(id(5), id(7))].lease, None);
     }

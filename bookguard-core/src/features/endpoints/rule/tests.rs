@@ -133,19 +133,16 @@ fn nobody_changes_another_partners_endpoint_or_its_secret() {
         partner_id: id(2),
         ..update(EndpointChanges::default())
     };
-    assert_eq!(refusal(decide(&work, &command(foreign))), "not_found");
+    assert_eq!(code_of(&work, &command(foreign)), "not_found");
     let foreign = RotateSecret {
         partner_id: id(2),
         endpoint_id: Some(id(7)),
         secret: secret(1),
         overlap_ms: 0,
     };
-    assert_eq!(refusal(decide(&work, &command(foreign))), "not_found");
+    assert_eq!(code_of(&work, &command(foreign)), "not_found");
     for ask in [rotate(Some(8), 1, 0), rotate(None, 1, 0)] {
-        assert_eq!(
-            refusal(decide(&BatchState::default(), &command(ask))),
-            "not_found"
-        );
+        assert_eq!(code_of(&BatchState::default(), &command(ask)), "not_found");
     }
 }
 
@@ -153,7 +150,7 @@ fn nobody_changes_another_partners_endpoint_or_its_secret() {
 fn an_endpoint_gets_a_secret_once_and_gives_it_back_whole() {
     let mut work = with_endpoint(EndpointStatus::Active);
     assert_eq!(
-        refusal(decide(&work, &at(5, rotate(Some(7), 1, 0)))),
+        code_of(&work, &at(5, rotate(Some(7), 1, 0))),
         "no_own_secret"
     );
     let (_, reply) = done(&mut work, &at(5, own(Some(secret(1)))));
@@ -182,11 +179,7 @@ fn an_endpoint_gets_a_secret_once_and_gives_it_back_whole() {
 fn a_deleted_endpoints_secrets_are_forgotten_with_it() {
     let mut work = with_endpoint(EndpointStatus::Active);
     done(&mut work, &at(5, own(Some(secret(1)))));
-    let delete = DeleteEndpoint {
-        partner_id: id(1),
-        endpoint_id: id(7),
-        before: None,
-    };
+    let delete = deleting();
     let (_, deleted) = done(&mut work, &at(6, delete));
     assert!(!deleted.enabled);
     assert!(work.secrets.values().all(Vec::is_empty));
@@ -242,9 +235,9 @@ fn no_more_secrets_sign_at_a_time_than_are_allowed_and_there_is_a_way_out() {
         done(&mut work, &at(i64::from(n), rotate(None, n, HOUR_MS)));
     }
     let more = at(9, rotate(None, 9, HOUR_MS));
-    assert_eq!(refusal(decide(&work, &more)), "too_many_secrets");
+    assert_eq!(code_of(&work, &more), "too_many_secrets");
     let later = at(HOUR_MS + 1, rotate(None, 9, HOUR_MS));
-    assert_eq!(changes(decide(&work, &later)).len(), 2);
+    assert_eq!(caused(&work, &later).len(), 2);
     done(&mut work, &at(9, rotate(None, 9, 0)));
     assert_eq!(work.secrets[&owner].len(), 1);
 }
@@ -259,9 +252,9 @@ fn a_test_changes_nothing_and_is_only_for_an_endpoint_that_is_there() {
     };
     for status in [EndpointStatus::Active, EndpointStatus::Disabled] {
         let work = with_endpoint(status);
-        assert!(changes(decide(&work, &test(1, 7))).is_empty());
-        assert_eq!(refusal(decide(&work, &test(1, 8))), "not_found");
-        assert_eq!(refusal(decide(&work, &test(2, 7))), "not_found");
+        assert!(caused(&work, &test(1, 7)).is_empty());
+        assert_eq!(code_of(&work, &test(1, 8)), "not_found");
+        assert_eq!(code_of(&work, &test(2, 7)), "not_found");
     }
 }
 
@@ -312,7 +305,7 @@ fn an_unverified_endpoint_is_tested_no_sooner_than_a_delivery_would_be_sent() {
     done(&mut suspended, &test(UNVERIFIED_MS));
     for status in [EndpointStatus::Disabled, EndpointStatus::Gone] {
         let work = unverified(status);
-        assert_eq!(refusal(decide(&work, &test(0))), "endpoint_disabled");
+        assert_eq!(code_of(&work, &test(0)), "endpoint_disabled");
     }
 }
 
@@ -327,15 +320,11 @@ fn endpoints_are_limited_and_new_ones_need_room() {
         .map(|n| endpoint(n, &[]))
         .collect();
     assert_eq!(
-        changes(decide(
-            &work(PartnerStatus::Active, full[1..].to_vec()),
-            &create
-        ))
-        .len(),
+        caused(&work(PartnerStatus::Active, full[1..].to_vec()), &create).len(),
         1
     );
     assert_eq!(
-        refusal(decide(&work(PartnerStatus::Active, full), &create)),
+        code_of(&work(PartnerStatus::Active, full), &create),
         "too_many_endpoints"
     );
     assert!(waits_for_room(
@@ -360,11 +349,7 @@ fn deleting_an_unverified_endpoint_and_adding_another_sends_no_sooner() {
         let mut work = with_endpoint(EndpointStatus::Active);
         let partner = work.partners.get_mut(&id(1)).unwrap();
         partner.endpoints[0].unverified_since = (!was_verified).then_some(NOW);
-        let delete = DeleteEndpoint {
-            partner_id: id(1),
-            endpoint_id: id(7),
-            before: None,
-        };
+        let delete = deleting();
         done(&mut work, &at(5, delete));
         let create = CreateEndpoint {
             partner_id: id(1),
@@ -399,17 +384,12 @@ fn an_address_has_one_endpoint_of_a_partner() {
     assert_eq!(refused.code, "duplicate_endpoint");
     assert!(refused.message.contains(&there[0].endpoint_id.to_string()));
     let moved = |n: u8| {
-        let url = Some(format!("https://example.com/{n}"));
-        let changes = EndpointChanges {
-            url,
-            ..EndpointChanges::default()
-        };
         command(UpdateEndpoint {
             endpoint_id: id(8),
-            ..update(changes)
+            ..update(moving_to(&format!("https://example.com/{n}")))
         })
     };
-    assert_eq!(refusal(decide(&state(), &moved(7))), "duplicate_endpoint");
-    assert!(changes(decide(&state(), &moved(8))).is_empty(), "its own");
-    assert!(!changes(decide(&state(), &moved(9))).is_empty());
+    assert_eq!(code_of(&state(), &moved(7)), "duplicate_endpoint");
+    assert!(caused(&state(), &moved(8)).is_empty(), "its own");
+    assert!(!caused(&state(), &moved(9)).is_empty());
 }

@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::*;
 use crate::evidence::facts::CreationFact;
+use crate::evidence::verify::tests::fixture::{self, erased_values};
 use crate::evidence::{Acceptance, EvidenceItem, HeldBy, ItemKind, LegalBasis, StoredHold};
 use crate::features::fixture::*;
 use crate::ledger::event::Opening;
@@ -64,16 +65,15 @@ fn read(entry: StoredEntry, opening: &[u8], facts: &str) -> StoredEntry {
 fn item(n: u8, party: Option<Actor>) -> EvidenceItem {
     EvidenceItem {
         item_id: id(n),
-        booking_id: booking_id(),
-        added_at: at(NOW),
-        kind: ItemKind::Contract,
-        title: "Contract of Jane".to_owned(),
-        at: None,
         party,
-        amount: None,
-        reference: None,
         note: Some("Jane".to_owned()),
         sha256: Some(format!("sha256:{}", "5c".repeat(32))),
+        ..fixture::item(
+            booking_id(),
+            at(NOW),
+            ItemKind::Contract,
+            "Contract of Jane",
+        )
     }
 }
 
@@ -109,10 +109,7 @@ fn erasure(reference: &str) -> Erasure {
         erased_at: at(NOW),
         legal_basis: LegalBasis::Objection,
         request_ref: Some(reference.to_owned()),
-        values: vec![ErasedValues {
-            entry: 0,
-            names: vec![Erasable::Talent],
-        }],
+        values: vec![erased_values(0, &[Erasable::Talent])],
     }
 }
 
@@ -124,48 +121,35 @@ fn shown(plan: &Plan) -> Value {
 fn only_what_is_asked_for_goes() {
     use Erasable::{Ip, Note, Organizer, Title};
     let entries = entries_of_booking();
-    for (what, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (Erased::Fields(vec![]), json!([])),
-        (
-            Erased::Fields(vec![Note, Ip, Organizer]),
+        (Erased::Fields(vec![Note, Ip, Organizer]),
             json!([
                 {"entry": 0, "names": ["organizer"]}, {"entry": 1, "names": ["ip"]},
                 {"entry": 2, "names": ["note"]}, {"entry": 3, "names": ["note"]},
-            ]),
-        ),
-        (
-            Erased::Of(ErasedParty::Organizer),
-            json!([{"entry": 0, "names": ["organizer"]}, {"entry": 1, "names": ["ip", "method"]}]),
-        ),
-        (
-            Erased::Of(ErasedParty::Talent),
-            json!([{"entry": 0, "names": ["talent"]}, {"entry": 2, "names": ["note", "sha256", "title"]}]),
-        ),
-        (
-            Erased::Of(ErasedParty::Everybody),
+            ])),
+        (Erased::Of(ErasedParty::Organizer),
+            json!([{"entry": 0, "names": ["organizer"]}, {"entry": 1, "names": ["ip", "method"]}])),
+        (Erased::Of(ErasedParty::Talent),
+            json!([{"entry": 0, "names": ["talent"]}, {"entry": 2, "names": ["note", "sha256", "title"]}])),
+        (Erased::Of(ErasedParty::Everybody),
             json!([
                 {"entry": 0, "names": ["eventType", "metadata", "organizer", "talent"]},
                 {"entry": 1, "names": ["ip", "method"]},
                 {"entry": 2, "names": ["note", "sha256", "title"]},
                 {"entry": 3, "names": ["note", "sha256", "title"]},
-            ]),
-        ),
+            ])),
         (
             // Again, but of an entry that is another one now.
             Erased::Again(
                 vec![
                     (
-                        ErasedValues {
-                            entry: 2,
-                            names: vec![Note, Title],
-                        },
+                        erased_values(2, &[Note, Title]),
                         entries[2].fact().unwrap().place.hash.to_string(),
                     ),
                     (
-                        ErasedValues {
-                            entry: 3,
-                            names: vec![Note],
-                        },
+                        erased_values(3, &[Note]),
                         "00".repeat(32),
                     ),
                 ],
@@ -173,7 +157,8 @@ fn only_what_is_asked_for_goes() {
             ),
             json!([{"entry": 2, "names": ["note", "title"]}]),
         ),
-    ] {
+    ];
+    for (what, expected) in cases {
         let plan = plan(&partner_id(), &entries, (&what, None)).unwrap();
         assert_eq!(shown(&plan), expected, "{what:?}");
         assert_eq!(plan.rows.len(), plan.values.len());
@@ -250,18 +235,9 @@ fn planned() -> Plan {
 }
 
 fn hold(by: HeldBy, released: bool) -> StoredHold {
-    StoredHold {
-        partner_id: partner_id(),
-        hold: Hold {
-            hold_id: id(9),
-            booking_id: booking_id(),
-            placed_at: at("2026-05-01T00:00:00Z"),
-            placed_by: by,
-            reason: "Court".to_owned(),
-            reference: None,
-            released_at: released.then(|| at("2026-05-02T00:00:00Z")),
-        },
-    }
+    let mut stored = crate::features::fixture::hold(9, by);
+    stored.hold.released_at = released.then(|| at("2026-05-02T00:00:00Z"));
+    stored
 }
 
 #[test]
@@ -302,10 +278,7 @@ fn a_hold_a_newer_entry_and_another_owner_refuse_it() {
             let hold = hold(HeldBy::Operator, released);
             work.holds.insert(hold.hold.hold_id, hold);
         }
-        let erase = change(erasing(Plan {
-            entries: work.chains[&booking_id()].entries,
-            ..planned()
-        }));
+        let erase = change(erasing(planned()));
         let decided = decide(&work, &Envelope::new(at(NOW), erase));
         match expected {
             Some(code) => assert_eq!(decided.unwrap_err().code, code),
@@ -357,7 +330,6 @@ fn a_booking_under_a_hold_that_changed_meanwhile_keeps_the_files_that_it_may_nee
         let file = (id(5), FileId::of(&partner_id(), &[1; 32]));
         let seen = seen_entries.map(|entries| (id(77), entries));
         let plan = Plan {
-            entries: work.chains[&booking_id()].entries,
             files: deletes.then_some(file).into_iter().collect(),
             elsewhere: HeldElsewhere(seen.into_iter().collect()),
             ..planned()
@@ -381,11 +353,10 @@ fn the_events_of_a_plan_lose_their_bodies_and_deliveries_that_wait_end_under_no_
     work.deliveries.insert((id(5), id(8)), over);
     let of_events = |work: &BatchState, events| -> Vec<Change> {
         let erase = erasing(Plan {
-            entries: work.chains[&booking_id()].entries,
             events,
             ..planned()
         });
-        let changes = changes(decide(work, &Envelope::new(at(NOW), erase)));
+        let changes = caused(work, &Envelope::new(at(NOW), erase));
         let of_events = changes.into_iter().filter(|change| {
             matches!(
                 change,
@@ -424,10 +395,10 @@ fn the_events_of_a_plan_lose_their_bodies_and_deliveries_that_wait_end_under_no_
 fn nothing_left_to_erase_changes_nothing() {
     let work = work_with(state(Some("firm"), BookingStatus::Created));
     let empty = Plan {
-        entries: work.chains[&booking_id()].entries,
+        entries: CHAIN.entries,
         ..Plan::default()
     };
-    assert!(changes(decide(&work, &Envelope::new(at(NOW), erasing(empty)))).is_empty());
+    assert!(caused(&work, &Envelope::new(at(NOW), erasing(empty))).is_empty());
 }
 
 #[test]
@@ -454,21 +425,16 @@ fn what_was_said_of_a_result_goes_where_it_is_a_value_of_its_own_and_a_reference
         entry => json!({"entry": entry, "names": ["requestRef"]}),
     });
     let fields = || Erased::Fields(vec![Erasable::RequestRef]);
-    for (what, request_ref, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (Erased::Of(ErasedParty::Everybody), None, &everything[..2]),
-        (
-            Erased::Of(ErasedParty::Talent),
-            None,
-            &[
-                json!({"entry": 0, "names": ["talent"]}),
-                everything[1].clone(),
-            ],
-        ),
+        (Erased::Of(ErasedParty::Talent), None, &[json!({"entry": 0, "names": ["talent"]}), everything[1].clone()]),
         (Erased::Everything, None, &everything[..]),
         (Erased::Everything, Some("R-2"), &everything[..3]),
         (fields(), None, &everything[2..]),
         (fields(), Some("R-1"), &everything[3..]),
-    ] {
+    ];
+    for (what, request_ref, expected) in cases {
         let plan = plan(&partner_id(), &entries, (&what, request_ref)).unwrap();
         assert_eq!(shown(&plan), json!(expected), "{what:?} {request_ref:?}");
     }
@@ -480,25 +446,17 @@ fn a_booking_with_many_erasures_takes_further_ones_without_a_reference() {
     entries.extend((1..=ERASURES as u64).map(|seq| stored(seq, erasure("R-1"))));
     let fields = || Erased::Fields(vec![Erasable::RequestRef]);
     let everybody = || Erased::Of(ErasedParty::Everybody);
-    for (count, what, request_ref, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (ERASURES, fields(), Some("R-2"), None),
-        (
-            ERASURES + 1,
-            fields(),
-            Some("R-2"),
-            Some("too_many_erasures"),
-        ),
-        (
-            ERASURES + 1,
-            everybody(),
-            Some("R-2"),
-            Some("too_many_erasures"),
-        ),
+        (ERASURES + 1, fields(), Some("R-2"), Some("too_many_erasures")),
+        (ERASURES + 1, everybody(), Some("R-2"), Some("too_many_erasures")),
         (ERASURES + 1, fields(), None, None),
         // It was done before, and finds nothing left to erase.
         (ERASURES + 1, fields(), Some("R-1"), None),
         (ERASURES + 1, Erased::Everything, Some("R-2"), None),
-    ] {
+    ];
+    for (count, what, request_ref, expected) in cases {
         let planned = plan(&partner_id(), &entries[..count], (&what, request_ref));
         let refused = planned.err().map(|error| error.code);
         assert_eq!(
@@ -524,12 +482,12 @@ fn texts_of_holds_go_with_notes_and_references_and_alone_leave_no_entry() {
         stored.hold.reference = reference.map(str::to_owned);
         work.holds.insert(stored.hold.hold_id, stored);
         let plan = Plan {
-            entries: work.chains[&booking_id()].entries,
+            entries: CHAIN.entries,
             notes,
             references,
             ..Plan::default()
         };
-        let changes = changes(decide(&work, &Envelope::new(at(NOW), erasing(plan))));
+        let changes = caused(&work, &Envelope::new(at(NOW), erasing(plan)));
         let Some((reason, reference)) = expected else {
             assert!(changes.is_empty(), "{changes:?}");
             continue;
@@ -577,12 +535,9 @@ fn an_erasure_that_is_repeated_takes_the_notes_on_shares_from_before_it() {
         work.shares.insert(share.share_id, stored);
         let erase = EraseValues {
             repeats: repeats.map(at),
-            ..erasing(Plan {
-                entries: work.chains[&booking_id()].entries,
-                ..planned()
-            })
+            ..erasing(planned())
         };
-        let changes = changes(decide(&work, &Envelope::new(at(NOW), erase)));
+        let changes = caused(&work, &Envelope::new(at(NOW), erase));
         let is_unnoted = |change: &&Change| matches!(change, Change::ShareChanged(left) if left.share.note.is_none());
         let unnoted = changes.iter().filter(is_unnoted).count();
         assert_eq!(unnoted, expected, "{repeats:?}");

@@ -7,12 +7,11 @@ fn a_manual_retry_takes_what_is_open_and_leaves_what_is_in_flight() {
     let retry = |owner| {
         command(RetryEvent {
             partner_id: owner,
-            event_id: id(5),
-            lease: 99,
+            ..retrying()
         })
     };
     let taken = |state| {
-        let changes = changes(decide(&with_delivery(state), &retry(id(1))));
+        let changes = caused(&with_delivery(state), &retry(id(1)));
         assert!(matches!(changes.last(), Some(Change::EventRetried(_, 1))));
         changes
             .iter()
@@ -36,19 +35,15 @@ fn a_manual_retry_takes_what_is_open_and_leaves_what_is_in_flight() {
     );
     let delivered = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
     assert_eq!(
-        refusal(decide(&delivered, &retry(id(1)))),
+        code_of(&delivered, &retry(id(1))),
         "event_already_delivered"
     );
-    assert_eq!(refusal(decide(&delivered, &retry(id(2)))), "not_found");
+    assert_eq!(code_of(&delivered, &retry(id(2))), "not_found");
 }
 
 #[test]
 fn a_retry_that_can_go_nowhere_says_why() {
-    let retry = command(RetryEvent {
-        partner_id: id(1),
-        event_id: id(5),
-        lease: 99,
-    });
+    let retry = command(retrying());
     let off = |n, events: &[EventType]| {
         endpoint(n, events).with_health(EndpointHealth::of(EndpointStatus::Disabled))
     };
@@ -59,52 +54,18 @@ fn a_retry_that_can_go_nowhere_says_why() {
         "disabled or gone",
     );
     // (the endpoints that exist, the deliveries that failed or arrived, the code, what is said, the endpoints named)
-    for (endpoints, deliveries, code, said, named) in [
+    #[rustfmt::skip]
+    let cases = [
         (vec![], vec![(7, failed)], "no_endpoints", nobody, &[][..]),
-        (
-            vec![endpoint(8, &others)],
-            vec![],
-            "no_endpoints",
-            nobody,
-            &[],
-        ),
-        (
-            vec![off(8, &others)],
-            vec![(7, failed)],
-            "no_endpoints",
-            nobody,
-            &[],
-        ),
-        (
-            vec![off(7, &[])],
-            vec![(7, failed)],
-            "no_endpoints",
-            disabled,
-            &[7],
-        ),
+        (vec![endpoint(8, &others)], vec![], "no_endpoints", nobody, &[]),
+        (vec![off(8, &others)], vec![(7, failed)], "no_endpoints", nobody, &[]),
+        (vec![off(7, &[])], vec![(7, failed)], "no_endpoints", disabled, &[7]),
         // It got the event before it took other types only.
-        (
-            vec![off(7, &others)],
-            vec![(7, failed)],
-            "no_endpoints",
-            disabled,
-            &[7],
-        ),
-        (
-            vec![off(7, &[]), off(8, &[]), endpoint(9, &[])],
-            vec![(7, failed), (9, delivered)],
-            "no_endpoints",
-            disabled,
-            &[7, 8],
-        ),
-        (
-            vec![endpoint(8, &[])],
-            vec![(7, failed), (8, delivered)],
-            "event_already_delivered",
-            "nothing to retry",
-            &[],
-        ),
-    ] {
+        (vec![off(7, &others)], vec![(7, failed)], "no_endpoints", disabled, &[7]),
+        (vec![off(7, &[]), off(8, &[]), endpoint(9, &[])], vec![(7, failed), (9, delivered)], "no_endpoints", disabled, &[7, 8]),
+        (vec![endpoint(8, &[])], vec![(7, failed), (8, delivered)], "event_already_delivered", "nothing to retry", &[]),
+    ];
+    for (endpoints, deliveries, code, said, named) in cases {
         let mut state = with_delivery(delivery(failed, None, None));
         state.deliveries.clear();
         for (n, phase) in &deliveries {
@@ -127,31 +88,23 @@ fn a_retry_that_can_go_nowhere_says_why() {
 
 #[test]
 fn a_retry_of_an_event_nobody_took_goes_to_the_endpoints_of_today() {
-    let retry = command(RetryEvent {
-        partner_id: id(1),
-        event_id: id(5),
-        lease: 99,
-    });
+    let retry = command(retrying());
     let mut state = with_delivery(delivery(DeliveryPhase::Pending, None, None));
     state.events.get_mut(&id(5)).unwrap().endpoints.clear();
     state.deliveries.clear();
-    let added = changes(decide(&state, &retry));
+    let added = caused(&state, &retry);
     assert!(matches!(&added[0], Change::DeliveryAdded(_, state) if state.lease == Some(99)));
     state.partners.get_mut(&id(1)).unwrap().endpoints =
         vec![endpoint(7, &[EventType::BookingProtected])];
-    assert_eq!(refusal(decide(&state, &retry)), "no_endpoints");
+    assert_eq!(code_of(&state, &retry), "no_endpoints");
 }
 
 #[test]
 fn a_retry_whose_endpoints_are_gone_goes_to_those_of_today() {
-    let retry = command(RetryEvent {
-        partner_id: id(1),
-        event_id: id(5),
-        lease: 99,
-    });
+    let retry = command(retrying());
     let mut state = with_delivery(delivery(DeliveryPhase::Failed, None, None));
     state.partners.get_mut(&id(1)).unwrap().endpoints = vec![endpoint(8, &[])];
-    let added = changes(decide(&state, &retry));
+    let added = caused(&state, &retry);
     assert!(
         matches!(&added[0], Change::DeliveryAdded((_, endpoint_id), _) if *endpoint_id == id(8))
     );
@@ -159,11 +112,7 @@ fn a_retry_whose_endpoints_are_gone_goes_to_those_of_today() {
 
 #[test]
 fn a_manual_attempt_does_not_use_up_the_schedule() {
-    let retry = command(RetryEvent {
-        partner_id: id(1),
-        event_id: id(5),
-        lease: 99,
-    });
+    let retry = command(retrying());
     let mut state = with_delivery(DeliveryState {
         counted_attempts: 4,
         ..delivery(DeliveryPhase::Failed, Some(9_000), None)
@@ -184,14 +133,10 @@ fn a_manual_attempt_does_not_use_up_the_schedule() {
 
 #[test]
 fn retries_by_hand_have_a_maximum() {
-    let retry = command(RetryEvent {
-        partner_id: id(1),
-        event_id: id(5),
-        lease: 99,
-    });
+    let retry = command(retrying());
     let mut state = with_delivery(delivery(DeliveryPhase::Failed, None, None));
     state.events.get_mut(&id(5)).unwrap().retries = crate::limits::MANUAL_RETRIES;
-    assert_eq!(refusal(decide(&state, &retry)), "too_many_retries");
+    assert_eq!(code_of(&state, &retry), "too_many_retries");
 
     let attempted = |attempts| {
         with_delivery(DeliveryState {
@@ -200,16 +145,13 @@ fn retries_by_hand_have_a_maximum() {
         })
     };
     let most = crate::limits::ATTEMPTS_PER_DELIVERY;
-    assert_eq!(changes(decide(&attempted(most - 1), &retry)).len(), 2);
-    assert_eq!(
-        refusal(decide(&attempted(most), &retry)),
-        "too_many_retries"
-    );
+    assert_eq!(caused(&attempted(most - 1), &retry).len(), 2);
+    assert_eq!(code_of(&attempted(most), &retry), "too_many_retries");
     let mut another = attempted(most);
     let partner = another.partners.get_mut(&id(1)).unwrap();
     partner.endpoints.push(endpoint(8, &[]));
     let goes_there = |change: &Change| matches!(change, Change::DeliveryAdded((_, endpoint_id), _) if *endpoint_id == id(8));
-    let changes = changes(decide(&another, &retry));
+    let changes = caused(&another, &retry);
     assert_eq!(
         changes.iter().filter(|change| goes_there(change)).count(),
         1
@@ -218,16 +160,12 @@ fn retries_by_hand_have_a_maximum() {
 
 #[test]
 fn a_retry_without_room_waits_its_turn_like_any_other() {
-    let retry = command(RetryEvent {
-        partner_id: id(1),
-        event_id: id(5),
-        lease: 99,
-    });
+    let retry = command(retrying());
     // One that is due already, or was given up, keeps its place in the schedule.
     for (due, counted) in [(Some(9_000), 0), (Some(0), 1), (Some(-1), 1), (None, 1)] {
         let mut state = with_delivery(delivery(DeliveryPhase::Failed, due, None));
         state.room.insert(id(7), 0);
-        let moved = changes(decide(&state, &retry));
+        let moved = caused(&state, &retry);
         let Change::DeliveryUpdated(_, after) = &moved[0] else {
             panic!("{moved:?}")
         };

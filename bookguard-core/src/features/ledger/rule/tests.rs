@@ -69,10 +69,7 @@ fn everything_is_refused_even_an_answer_that_is_remembered() {
     };
     assert_eq!(code(decide(&work, &replayed)), refused);
     assert_eq!(code(decide(&work, &command(ForgetAnswers))), refused);
-    let claim = ClaimDeliveries {
-        lease: 1,
-        endpoints: vec![(id(7), 1)],
-    };
+    let claim = claiming(1);
     assert_eq!(code(decide(&work, &command(claim))), refused);
     let replace_answer = ReplaceAnswer {
         key: [1; 32],
@@ -111,10 +108,7 @@ fn a_loss_that_nobody_remembers_is_accepted_when_asked_for() {
         is_noted: false,
     };
     let whole = rolled_back(None);
-    let decided = decide(&whole, &accept(unknown(4)));
-    let Ok(Decision::Do { reply: said, .. }) = decided else {
-        panic!("{decided:?}");
-    };
+    let (_, said) = outcome(&whole, &accept(unknown(4))).unwrap();
     assert_eq!(
         (&said.found.head, &said.seen),
         (&head("old", 4), &head("old", 4))
@@ -128,11 +122,8 @@ fn a_loss_that_nobody_remembers_is_accepted_when_asked_for() {
 #[test]
 fn a_loss_is_noted_once_and_only_while_it_is_this_databases() {
     let noted = |work: &BatchState, loss: Rollback| {
-        let Decision::Do { changes, .. } = decide(work, &command(NoteLoss(loss))).unwrap() else {
-            panic!("it is decided anew each time");
-        };
         let mut after = work.clone();
-        changes.iter().for_each(|change| after.apply(change));
+        let (changes, _) = done(&mut after, &command(NoteLoss(loss)));
         (changes.len(), after.lacking)
     };
     let of = |loss: Rollback| vec![loss.seen];
@@ -164,14 +155,7 @@ fn a_loss_is_noted_once_and_only_while_it_is_this_databases() {
 #[test]
 fn what_comes_after_an_accepted_loss_is_decided_in_the_new_log() {
     let mut work = rolled_back(Some(lost(2)));
-    let decided = decide(&work, &accept(lost(2))).unwrap();
-    let Decision::Do {
-        changes,
-        reply: said,
-    } = decided
-    else {
-        panic!("{decided:?}");
-    };
+    let (changes, said) = outcome(&work, &accept(lost(2))).unwrap();
     let [Change::Entry(entry), Change::LogRenamed { .. }] = changes.as_slice() else {
         panic!("{changes:?}");
     };

@@ -36,19 +36,19 @@ fn operator_keys_are_limited_and_revoked_once() {
     revoked.key.revoked_at = Some(NOW);
     state.operator_keys.insert(id(150), revoked);
     assert_eq!(
-        changes(decide(&state, &create)).len(),
+        caused(&state, &create).len(),
         1,
         "a revoked one leaves room"
     );
     state.operator_keys.insert(id(100), stored(100));
-    assert_eq!(refusal(decide(&state, &create)), "too_many_operator_keys");
+    assert_eq!(code_of(&state, &create), "too_many_operator_keys");
 
     let revoke = |n| {
         command(RevokeOperatorKey {
             operator_key_id: id(n),
         })
     };
-    assert_eq!(changes(decide(&state, &revoke(1))).len(), 1);
-    assert_eq!(changes(decide(&state, &revoke(150))).len(), 0);
-    assert_eq!(refusal(decide(&state, &revoke(199))), "not_found");
+    assert_eq!(caused(&state, &revoke(1)).len(), 1);
+    assert_eq!(caused(&state, &revoke(150)).len(), 0);
+    assert_eq!(code_of(&state, &revoke(199)), "not_found");
 }

@@ -67,10 +67,10 @@ fn end_at(ms: i64, n: u8) -> Envelope<OperatorSession> {
 #[test]
 fn only_a_key_that_works_begins_anything() {
     let state = state();
-    assert_eq!(refusal(decide(&state, &link(10, 3, true))), "unauthorized");
-    assert_eq!(refusal(decide(&state, &link(10, 3, false))), "not_found");
-    assert_eq!(refusal(decide(&state, &link(10, 4, false))), "not_found");
-    assert_eq!(refusal(decide(&state, &start(10, 3))), "unauthorized");
+    assert_eq!(code_of(&state, &link(10, 3, true)), "unauthorized");
+    assert_eq!(code_of(&state, &link(10, 3, false)), "not_found");
+    assert_eq!(code_of(&state, &link(10, 4, false)), "not_found");
+    assert_eq!(code_of(&state, &start(10, 3)), "unauthorized");
     for is_own in [true, false] {
         let (_, made) = done(&mut state.clone(), &link(10, 2, is_own));
         assert_eq!(made.expires_at, NOW.plus_ms(LINK));
@@ -83,12 +83,12 @@ fn only_a_key_that_works_begins_anything() {
 #[test]
 fn a_link_is_opened_once_while_it_and_its_key_work() {
     let mut state = state();
-    let made = changes(decide(&state, &link(10, 2, true)));
+    let made = caused(&state, &link(10, 2, true));
     apply_all(&mut state, &made);
     for (ms, hash) in [(LINK, TOKEN), (0, [8; 32])] {
-        assert_eq!(refusal(decide(&state, &open_at(ms, 10, hash))), "not_found");
+        assert_eq!(code_of(&state, &open_at(ms, 10, hash)), "not_found");
     }
-    assert_eq!(refusal(decide(&state, &open_at(0, 11, TOKEN))), "not_found");
+    assert_eq!(code_of(&state, &open_at(0, 11, TOKEN)), "not_found");
     let opened = decide(&state, &open_at(LINK - 1, 10, TOKEN));
     let mut begun = state.clone();
     apply_all(&mut begun, &changes(opened));
@@ -97,26 +97,26 @@ fn a_link_is_opened_once_while_it_and_its_key_work() {
         NOW.plus_ms(LINK - 1 + SESSION)
     );
     assert_eq!(
-        refusal(decide(&begun, &open_at(LINK - 1, 10, [9; 32]))),
+        code_of(&begun, &open_at(LINK - 1, 10, [9; 32])),
         "not_found",
         "a session is not a link"
     );
     let revoked = state.operator_keys.get_mut(&id(2)).unwrap();
     revoked.key.revoked_at = Some(NOW);
-    assert_eq!(refusal(decide(&state, &open_at(0, 10, TOKEN))), "not_found");
+    assert_eq!(code_of(&state, &open_at(0, 10, TOKEN)), "not_found");
 }
 
 #[test]
 fn ending_what_has_ended_changes_nothing() {
     let mut state = state();
-    assert_eq!(refusal(decide(&state, &end_at(0, 10))), "not_found");
-    let made = changes(decide(&state, &start(10, 2)));
+    assert_eq!(code_of(&state, &end_at(0, 10)), "not_found");
+    let made = caused(&state, &start(10, 2));
     apply_all(&mut state, &made);
-    assert!(changes(decide(&state, &end_at(SESSION, 10))).is_empty());
-    let ended = changes(decide(&state, &end_at(5, 10)));
+    assert!(caused(&state, &end_at(SESSION, 10)).is_empty());
+    let ended = caused(&state, &end_at(5, 10));
     assert_eq!(ended.len(), 1);
     apply_all(&mut state, &ended);
-    assert!(changes(decide(&state, &end_at(6, 10))).is_empty());
+    assert!(caused(&state, &end_at(6, 10)).is_empty());
     let session = &state.operator_sessions[&id(10)].session;
     assert_eq!(session.ended_at, Some(NOW.plus_ms(5)));
 }
@@ -125,7 +125,7 @@ fn ending_what_has_ended_changes_nothing() {
 fn there_is_room_for_so_many() {
     let mut state = state();
     for n in 100..200u8 {
-        let made = changes(decide(&state, &start(n, 2)));
+        let made = caused(&state, &start(n, 2));
         apply_all(&mut state, &made);
     }
     let full = decide(&state, &start(10, 2)).unwrap_err();
@@ -134,14 +134,14 @@ fn there_is_room_for_so_many() {
     let until = format!("The first of them expires at {first}.");
     assert!(full.message.ends_with(&until), "{}", full.message);
     assert_eq!(
-        refusal(decide(&state, &link(10, 2, true))),
+        code_of(&state, &link(10, 2, true)),
         "too_many_console_sessions"
     );
     // One that has ended takes no place, nor one whose key was revoked.
     let mut ended = state.clone();
-    apply_all(&mut ended, &changes(decide(&state, &end_at(0, 100))));
-    assert_eq!(changes(decide(&ended, &start(10, 2))).len(), 1);
+    apply_all(&mut ended, &caused(&state, &end_at(0, 100)));
+    assert_eq!(caused(&ended, &start(10, 2)).len(), 1);
     let of_revoked = state.operator_sessions.get_mut(&id(100)).unwrap();
     of_revoked.session.operator_key_id = id(3);
-    assert_eq!(changes(decide(&state, &start(10, 2))).len(), 1);
+    assert_eq!(caused(&state, &start(10, 2)).len(), 1);
 }

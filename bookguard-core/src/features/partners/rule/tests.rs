@@ -41,15 +41,12 @@ fn only_a_pending_partner_is_approved() {
         reply: registration(PartnerStatus::Active),
     });
     assert_eq!(
-        changes(decide(&work(PartnerStatus::Pending, vec![]), &approve)).len(),
+        caused(&work(PartnerStatus::Pending, vec![]), &approve).len(),
         2
     );
     assert_eq!(
-        refusal(decide(&work(PartnerStatus::Active, vec![]), &approve)),
+        code_of(&work(PartnerStatus::Active, vec![]), &approve),
         "partner_not_pending"
     );
-    assert_eq!(
-        refusal(decide(&BatchState::default(), &approve)),
-        "not_found"
-    );
+    assert_eq!(code_of(&BatchState::default(), &approve), "not_found");
 }

@@ -26,10 +26,7 @@ fn applied<R: Debug + 'static>(
     work: &mut BatchState,
     command: &Envelope<R>,
 ) -> Result<(R, bool), String> {
-    let decided = decide(work, command).map_err(|error| error.code.into_owned())?;
-    let Decision::Do { changes, reply } = decided else {
-        panic!("decided {decided:?}");
-    };
+    let (changes, reply) = outcome(work, command).map_err(|error| error.code.into_owned())?;
     apply_all(work, &changes);
     Ok((reply, !changes.is_empty()))
 }
@@ -147,35 +144,17 @@ fn update(
 fn decisions_are_merged_with_what_was_decided_before() {
     let mut work = work(PartnerStatus::Active, vec![]);
     done(&mut work, &put("house", 0, None)).unwrap();
-    for (command, changed, defaults, zone) in [
-        (
-            update(&[("*", Some("house")), ("dj", Some("firm"))], None),
-            true,
-            "*=house dj=firm",
-            None,
-        ),
-        (
-            update(&[], Some(Some("Asia/Tokyo"))),
-            true,
-            "*=house dj=firm",
-            Some("Asia/Tokyo"),
-        ),
-        (
-            update(&[("dj", Some("firm"))], None),
-            false,
-            "*=house dj=firm",
-            Some("Asia/Tokyo"),
-        ),
-        (
-            update(&[("dj", None), ("none", None)], None),
-            true,
-            "*=house",
-            Some("Asia/Tokyo"),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (update(&[("*", Some("house")), ("dj", Some("firm"))], None), true, "*=house dj=firm", None),
+        (update(&[], Some(Some("Asia/Tokyo"))), true, "*=house dj=firm", Some("Asia/Tokyo")),
+        (update(&[("dj", Some("firm"))], None), false, "*=house dj=firm", Some("Asia/Tokyo")),
+        (update(&[("dj", None), ("none", None)], None), true, "*=house", Some("Asia/Tokyo")),
         (update(&[], Some(None)), true, "*=house", None),
         (update(&[], Some(None)), false, "*=house", None),
-    ] {
-        let changes = changes(decide(&work, &command));
+    ];
+    for (command, changed, defaults, zone) in cases {
+        let changes = caused(&work, &command);
         assert_eq!(!changes.is_empty(), changed, "{command:?}");
         apply_all(&mut work, &changes);
         let settings = &work.partners[&id(1)].partner.settings;
@@ -213,8 +192,8 @@ fn whoever_may_only_change_policies_leaves_some_changes_of_the_day_for_keys() {
     let kept = || asked_by_a_key(put("house", 0, None));
     assert!(decide(&work, &zone()).is_ok() && decide(&work, &kept()).is_ok());
     work.changes.insert(id(1), limit);
-    assert_eq!(refusal(decide(&work, &zone())), "quota_exceeded");
-    assert_eq!(refusal(decide(&work, &kept())), "quota_exceeded");
+    assert_eq!(code_of(&work, &zone()), "quota_exceeded");
+    assert_eq!(code_of(&work, &kept()), "quota_exceeded");
 }
 
 /// The same command, which the audit records as one of a key of partner 1.

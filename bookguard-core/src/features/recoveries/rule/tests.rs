@@ -85,14 +85,9 @@ fn ask(recovery: Recovery) -> Envelope<Recovery> {
 
 /// Begins a recovery and applies it. Returns the recovery after its first step, and the other changes.
 fn begin(work: &mut BatchState, recovery: Recovery) -> (Recovery, Vec<Change>) {
-    match decide(work, &ask(recovery)).unwrap() {
-        Decision::Do { mut changes, reply } => {
-            apply_all(work, &changes);
-            assert!(matches!(changes.pop(), Some(Change::RecoveryAdded(..))));
-            (reply, changes)
-        }
-        other => panic!("decided {other:?}"),
-    }
+    let (mut changes, reply) = done(work, &ask(recovery));
+    assert!(matches!(changes.pop(), Some(Change::RecoveryAdded(..))));
+    (reply, changes)
 }
 
 fn step(work: &mut BatchState, recovery: &Recovery, after: u64) -> Vec<Change> {
@@ -102,7 +97,7 @@ fn step(work: &mut BatchState, recovery: &Recovery, after: u64) -> Vec<Change> {
         after,
     };
     let command = Envelope::new(recovery.created_at.plus_ms(1), step);
-    let changes = changes(decide(work, &command));
+    let changes = caused(work, &command);
     apply_all(work, &changes);
     changes
 }
@@ -276,7 +271,7 @@ fn a_schedule_begins_anew_and_its_age_with_it() {
                 ..SettleDelivery::of(&delivery, attempt(Some(class)), now).unwrap()
             };
             let settle = Envelope::new(now, settle);
-            let changes = changes(decide(&work, &settle));
+            let changes = caused(&work, &settle);
             apply_all(&mut work, &changes);
         }
         unreachable!("every schedule ends")
@@ -349,7 +344,7 @@ fn what_a_retry_of_the_same_batch_did_is_not_done_again() {
         event_id: event_id(1),
         lease: 5,
     });
-    let added = changes(decide(&work, &retry));
+    let added = caused(&work, &retry);
     apply_all(&mut work, &added);
     let (recovery, changes) = begin(&mut work, everything());
     assert_eq!(
@@ -433,10 +428,7 @@ fn one_runs_at_a_time_and_a_hundred_begin_in_a_day() {
         work.recoveries
             .insert(foreign.recovery_id, (id(2), foreign));
     }
-    assert_eq!(
-        refusal(decide(&work, &ask(everything()))),
-        "too_many_recoveries"
-    );
+    assert_eq!(code_of(&work, &ask(everything())), "too_many_recoveries");
     let counting = Recovery {
         dry_run: true,
         ..everything()
@@ -445,10 +437,7 @@ fn one_runs_at_a_time_and_a_hundred_begin_in_a_day() {
     for (_, recovery) in work.recoveries.values_mut() {
         recovery.dry_run = true;
     }
-    assert_eq!(
-        refusal(decide(&work, &ask(counting))),
-        "too_many_recoveries"
-    );
+    assert_eq!(code_of(&work, &ask(counting)), "too_many_recoveries");
     assert!(
         decide(&work, &ask(everything())).is_ok(),
         "dry runs do not count"
@@ -474,13 +463,13 @@ fn an_endpoint_that_is_not_the_partners_is_unknown_and_a_disabled_one_is_refused
             endpoint_id: Some(id(endpoint)),
             ..everything()
         };
-        assert_eq!(refusal(decide(&work, &ask(asked))), code);
+        assert_eq!(code_of(&work, &ask(asked)), code);
     }
     let pending = BatchState {
         partners: HashMap::from([(id(1), partner(PartnerStatus::Pending, vec![]))]),
         ..BatchState::default()
     };
-    assert_eq!(refusal(decide(&pending, &ask(everything()))), "not_found");
+    assert_eq!(code_of(&pending, &ask(everything())), "not_found");
 }
 
 #[test]

@@ -148,59 +148,21 @@ fn what_cannot_be_moved_is_refused_by_its_code() {
         ask
     };
     let agreed = |text: &'static str| with(&|ask| ask.at = Some(at(text)));
-    for (when, ask, code) in [
-        (
-            BETWEEN,
-            ask_to_reschedule("2026-06-20T19:00:00"),
-            "event_date_unchanged",
-        ),
-        (
-            BETWEEN,
-            ask_to_reschedule("2026-06-20T19:00:00-04:00"),
-            "event_date_unchanged",
-        ),
-        (
-            BETWEEN,
-            ask_to_reschedule("2026-05-31T19:59:59"),
-            "event_date_passed",
-        ),
-        (
-            BETWEEN,
-            ask_to_reschedule("0001-01-01"),
-            "event_date_passed",
-        ),
-        (
-            BETWEEN,
-            agreed("2026-06-01T00:05:01Z"),
-            "rescheduled_in_future",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (BETWEEN, ask_to_reschedule("2026-06-20T19:00:00"), "event_date_unchanged"),
+        (BETWEEN, ask_to_reschedule("2026-06-20T19:00:00-04:00"), "event_date_unchanged"),
+        (BETWEEN, ask_to_reschedule("2026-05-31T19:59:59"), "event_date_passed"),
+        (BETWEEN, ask_to_reschedule("0001-01-01"), "event_date_passed"),
+        (BETWEEN, agreed("2026-06-01T00:05:01Z"), "rescheduled_in_future"),
         // Within the minutes left for clocks that differ, but behind a deadline that has not passed.
-        (
-            "2026-05-21T23:00:00.500Z",
-            agreed("2026-05-21T23:00:01Z"),
-            "rescheduled_in_future",
-        ),
-        (
-            BETWEEN,
-            agreed("2026-01-10T14:59:59Z"),
-            "rescheduled_before_booking",
-        ),
-        (
-            BETWEEN,
-            agreed("2026-05-21T23:00:00Z"),
-            "backdated_across_deadline",
-        ),
-        (
-            BETWEEN,
-            with(&|ask| ask.time_zone = Some("Mars/Olympus".to_owned())),
-            "time_zone_unknown",
-        ),
-        (
-            "2026-07-04T23:00:01Z",
-            ask_to_reschedule("2026-10-20"),
-            "claim_window_closed",
-        ),
-    ] {
+        ("2026-05-21T23:00:00.500Z", agreed("2026-05-21T23:00:01Z"), "rescheduled_in_future"),
+        (BETWEEN, agreed("2026-01-10T14:59:59Z"), "rescheduled_before_booking"),
+        (BETWEEN, agreed("2026-05-21T23:00:00Z"), "backdated_across_deadline"),
+        (BETWEEN, with(&|ask| ask.time_zone = Some("Mars/Olympus".to_owned())), "time_zone_unknown"),
+        ("2026-07-04T23:00:01Z", ask_to_reschedule("2026-10-20"), "claim_window_closed"),
+    ];
+    for (when, ask, code) in cases {
         let error = reschedule(&work, when, ask).unwrap_err();
         assert_eq!(error.code, code, "{when}");
     }

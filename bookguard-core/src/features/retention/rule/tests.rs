@@ -24,88 +24,27 @@ fn sweep(next: u8, waiting: Option<u8>) -> Sweep {
     }
 }
 
-fn decided(work: &BatchState, command: &Envelope<u64>) -> (Vec<Change>, u64) {
-    match decide(work, command).unwrap() {
-        Decision::Do { changes, reply } => (changes, reply),
-        other => panic!("{other:?}"),
-    }
-}
-
 #[test]
 fn only_an_old_event_of_which_nothing_waits_is_pruned() {
     let late = Some(9 * DAY_MS);
-    for (name, state, deleted, days, before, pruned) in [
-        (
-            "delivered",
-            delivery(DeliveryPhase::Delivered, None, None),
-            false,
-            2,
-            1,
-            true,
-        ),
-        (
-            "given up",
-            delivery(DeliveryPhase::Failed, None, None),
-            false,
-            2,
-            1,
-            true,
-        ),
-        (
-            "a day old",
-            delivery(DeliveryPhase::Failed, None, None),
-            false,
-            1,
-            1,
-            false,
-        ),
-        (
-            "not asked for",
-            delivery(DeliveryPhase::Failed, None, None),
-            false,
-            9,
-            0,
-            false,
-        ),
-        (
-            "waiting",
-            delivery(DeliveryPhase::Failed, late, None),
-            false,
-            9,
-            1,
-            false,
-        ),
-        (
-            "due for long",
-            delivery(DeliveryPhase::Pending, Some(0), None),
-            false,
-            9,
-            1,
-            false,
-        ),
-        (
-            "under way",
-            delivery(DeliveryPhase::Pending, late, Some(3)),
-            false,
-            9,
-            1,
-            false,
-        ),
-        (
-            "under way to nobody",
-            delivery(DeliveryPhase::Pending, Some(0), Some(3)),
-            true,
-            9,
-            1,
-            true,
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        ("delivered", delivery(DeliveryPhase::Delivered, None, None), false, 2, 1, true),
+        ("given up", delivery(DeliveryPhase::Failed, None, None), false, 2, 1, true),
+        ("a day old", delivery(DeliveryPhase::Failed, None, None), false, 1, 1, false),
+        ("not asked for", delivery(DeliveryPhase::Failed, None, None), false, 9, 0, false),
+        ("waiting", delivery(DeliveryPhase::Failed, late, None), false, 9, 1, false),
+        ("due for long", delivery(DeliveryPhase::Pending, Some(0), None), false, 9, 1, false),
+        ("under way", delivery(DeliveryPhase::Pending, late, Some(3)), false, 9, 1, false),
+        ("under way to nobody", delivery(DeliveryPhase::Pending, Some(0), Some(3)), true, 9, 1, true),
+    ];
+    for (name, state, deleted, days, before, pruned) in cases {
         let mut work = with_delivery(state);
         if deleted {
             work.deleted.insert(id(7));
         }
-        let (changes, events) =
-            decided(&work, &prune(days, before, sweep(0, None), sweep(0, None)));
+        let prune = prune(days, before, sweep(0, None), sweep(0, None));
+        let (changes, events) = outcome(&work, &prune).unwrap();
         assert_eq!(events, u64::from(pruned), "{name}");
         apply_all(&mut work, &changes);
         let left = work.deliveries[&(id(5), id(7))];
@@ -125,7 +64,7 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
 fn what_is_left_is_the_hash_and_it_is_pruned_once() {
     let mut work = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
     let command = prune(9, 1, sweep(0, None), sweep(0, None));
-    let (changes, _) = decided(&work, &command);
+    let (changes, _) = outcome(&work, &command).unwrap();
     let [Change::EventPruned(event_id, pruned)] = changes.as_slice() else {
         panic!("{changes:?}");
     };
@@ -136,7 +75,7 @@ fn what_is_left_is_the_hash_and_it_is_pruned_once() {
         "of {{}}"
     );
     work.apply(&changes[0]);
-    let (changes, events) = decided(&work, &command);
+    let (changes, events) = outcome(&work, &command).unwrap();
     assert!(changes.is_empty() && events == 0, "{changes:?}");
 }
 
@@ -145,42 +84,20 @@ fn the_place_moves_on_unless_another_look_came_in_between() {
     let waiting = delivery(DeliveryPhase::Failed, Some(9), None);
     let over = delivery(DeliveryPhase::Failed, None, None);
     let unmoved = sweep(1, None);
-    for (name, state, found, to, then) in [
+    #[rustfmt::skip]
+    let cases = [
         ("moves", over, None, sweep(9, None), Some(sweep(9, None))),
-        (
-            "another look",
-            over,
-            Some(sweep(3, None)),
-            sweep(9, None),
-            None,
-        ),
+        ("another look", over, Some(sweep(3, None)), sweep(9, None), None),
         ("nowhere to", over, None, Sweep::default(), None),
         // Retried after the look.
-        (
-            "passed over",
-            waiting,
-            None,
-            sweep(9, None),
-            Some(sweep(9, Some(5))),
-        ),
-        (
-            "passed one over",
-            waiting,
-            None,
-            sweep(9, Some(4)),
-            Some(sweep(9, Some(4))),
-        ),
-        (
-            "the first of two",
-            waiting,
-            None,
-            sweep(9, Some(8)),
-            Some(sweep(9, Some(5))),
-        ),
-    ] {
+        ("passed over", waiting, None, sweep(9, None), Some(sweep(9, Some(5)))),
+        ("passed one over", waiting, None, sweep(9, Some(4)), Some(sweep(9, Some(4)))),
+        ("the first of two", waiting, None, sweep(9, Some(8)), Some(sweep(9, Some(5)))),
+    ];
+    for (name, state, found, to, then) in cases {
         let mut work = with_delivery(state);
         work.sweep = found;
-        let (changes, _) = decided(&work, &prune(9, 1, Sweep::default(), to));
+        let (changes, _) = outcome(&work, &prune(9, 1, Sweep::default(), to)).unwrap();
         let swept = changes.iter().find_map(|change| match change {
             Change::Swept(sweep) => Some(*sweep),
             _ => None,
@@ -201,11 +118,7 @@ fn a_pruned_event_is_not_retried_whatever_became_of_it() {
             digest: [7; 32],
         };
         work.apply(&Change::EventPruned(id(5), left));
-        let retry = command(RetryEvent {
-            partner_id: id(1),
-            event_id: id(5),
-            lease: 3,
-        });
+        let retry = command(retrying());
         let refused = decide(&work, &retry).unwrap_err();
         assert_eq!(refused.code, "event_pruned");
         assert!(
@@ -223,13 +136,8 @@ fn a_hold_protects_the_events_of_its_booking_from_the_moment_it_is_placed() {
     event.booking_id = Some(booking_id());
     let command = prune(2, 1, Sweep::default(), Sweep::default());
     let placed = |booking_id| Hold {
-        hold_id: id(9),
         booking_id,
-        placed_at: NOW,
-        placed_by: HeldBy::Partner,
-        reason: "Court".to_owned(),
-        reference: None,
-        released_at: None,
+        ..hold(9, HeldBy::Partner).hold
     };
     let released = Hold {
         released_at: Some(NOW),

@@ -84,14 +84,14 @@ fn a_booking_has_so_many_live_shares_and_keeps_so_many_ended_ones() {
     for n in 0..live {
         done(&mut state, &create(n));
     }
-    assert_eq!(refusal(decide(&state, &create(250))), "too_many_shares");
+    assert_eq!(code_of(&state, &create(250)), "too_many_shares");
     state
         .shares
         .values_mut()
         .for_each(|stored| stored.share.expires_at = NOW);
     assert!(decide(&state, &create(250)).is_ok(), "they have expired");
     let pending = work(PartnerStatus::Pending, vec![]);
-    assert_eq!(refusal(decide(&pending, &create(250))), "not_found");
+    assert_eq!(code_of(&pending, &create(250)), "not_found");
     let state = work(PartnerStatus::Active, vec![]);
     assert!(waits_for_room(&state, &create(250)));
 }
@@ -105,9 +105,9 @@ fn a_share_is_revoked_once_and_only_by_its_booking() {
         })
     };
     let mut state = work(PartnerStatus::Active, vec![]);
-    assert_eq!(refusal(decide(&state, &revoke(4))), "not_found");
+    assert_eq!(code_of(&state, &revoke(4)), "not_found");
     hold(&mut state, share(3));
-    assert_eq!(refusal(decide(&state, &revoke(5))), "not_found");
+    assert_eq!(code_of(&state, &revoke(5)), "not_found");
     let (changes, first) = done(&mut state, &revoke(4));
     assert_eq!((changes.len(), first.revoked_at), (1, Some(NOW)));
     let (changes, second) = done(&mut state, &revoke(4));
@@ -126,10 +126,7 @@ fn views_are_recorded_while_it_shows_anything_and_repeated_ones_once() {
         Envelope::new(NOW.plus_ms(ms), record)
     };
     let mut state = work(PartnerStatus::Active, vec![]);
-    assert_eq!(
-        refusal(decide(&state, &view(ViewForm::Page, 0))),
-        "not_found"
-    );
+    assert_eq!(code_of(&state, &view(ViewForm::Page, 0)), "not_found");
     hold(&mut state, share(3));
     for (form, ms, views) in [
         (ViewForm::Page, 0, 1),
@@ -142,7 +139,7 @@ fn views_are_recorded_while_it_shows_anything_and_repeated_ones_once() {
     }
     assert_eq!(state.shares[&id(3)].hash, [7; 32]);
     let late = view(ViewForm::Page, limits::DAY_MS);
-    assert_eq!(refusal(decide(&state, &late)), "not_found");
+    assert_eq!(code_of(&state, &late), "not_found");
     hold(
         &mut state,
         Share {
@@ -151,5 +148,5 @@ fn views_are_recorded_while_it_shows_anything_and_repeated_ones_once() {
         },
     );
     let again = view(ViewForm::Page, 1);
-    assert_eq!(refusal(decide(&state, &again)), "not_found");
+    assert_eq!(code_of(&state, &again), "not_found");
 }

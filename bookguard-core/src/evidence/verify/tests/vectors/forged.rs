@@ -19,26 +19,15 @@ mod entries;
 pub type Change = fn(&World, &mut Value);
 
 /// A character or number changed, in each part of a packet.
+#[rustfmt::skip]
 const FLIPS: &[(&str, &str, &str)] = &[
     ("booking", "created-without-policy", "/booking/eventType"),
     ("partner-name", "created-without-policy", "/partnerName"),
     ("created-at", "created-without-policy", "/createdAt"),
     ("leaf", "created-without-policy", "/entries/0/leaf"),
-    (
-        "digest",
-        "created-without-policy",
-        "/entries/0/body/sd/eventType",
-    ),
-    (
-        "value",
-        "created-without-policy",
-        "/entries/0/disclosures/5/value",
-    ),
-    (
-        "value-salt",
-        "created-without-policy",
-        "/entries/0/disclosures/5/salt",
-    ),
+    ("digest", "created-without-policy", "/entries/0/body/sd/eventType"),
+    ("value", "created-without-policy", "/entries/0/disclosures/5/value"),
+    ("value-salt", "created-without-policy", "/entries/0/disclosures/5/salt"),
     ("proof", "created-without-policy", "/entries/0/proof"),
     ("policy-hash", "created", "/policyHash"),
     ("terms", "created", "/terms/until"),
@@ -52,34 +41,13 @@ const FLIPS: &[(&str, &str, &str)] = &[
 ];
 
 /// Changed, and not signed again.
+#[rustfmt::skip]
 const CHANGED: &[(&str, &str, &str, Change)] = &[
-    (
-        "dropped-first-entry",
-        "canceled-final",
-        "the first entry is missing",
-        |_, doc| drop(entries(doc).remove(0)),
-    ),
-    (
-        "dropped-middle-entry",
-        "canceled-final",
-        "an entry in between is missing",
-        |_, doc| drop(entries(doc).remove(1)),
-    ),
-    (
-        "dropped-last-entry",
-        "protected",
-        "the last entry is missing",
-        |_, doc| drop(entries(doc).pop()),
-    ),
-    (
-        "exchanged-entries",
-        "protected",
-        "two entries changed places",
-        |_, doc| entries(doc).swap(0, 1),
-    ),
-    (
-        "stream-with-lines",
-        "created-without-policy",
+    ("dropped-first-entry", "canceled-final", "the first entry is missing", |_, doc| drop(entries(doc).remove(0))),
+    ("dropped-middle-entry", "canceled-final", "an entry in between is missing", |_, doc| drop(entries(doc).remove(1))),
+    ("dropped-last-entry", "protected", "the last entry is missing", |_, doc| drop(entries(doc).pop())),
+    ("exchanged-entries", "protected", "two entries changed places", |_, doc| entries(doc).swap(0, 1)),
+    ("stream-with-lines", "created-without-policy",
         "the booking is another, and the stream has line feeds and the genuine text, for a verifier that works by lines",
         |world, doc| {
             let mut genuine = world.doc("created-without-policy");
@@ -89,31 +57,14 @@ const CHANGED: &[(&str, &str, &str, Change)] = &[
             let lines = format!("{stream}\ncontent\t{genuine}\nstream\t{stream}");
             doc["stream"] = lines.into();
             doc["partnerName"] = json!("Somebody else");
-        },
-    ),
-    (
-        "signature-missing",
-        "created-without-policy",
-        "the signature is empty",
-        |_, doc| doc["signature"] = json!(""),
-    ),
-    (
-        "signature-of-another-packet",
-        "created-without-policy",
-        "the signature is another packet's",
-        |world, doc| {
-            doc["signature"] = world.good["protected"]["signature"].clone();
-        },
-    ),
-    (
-        "signature-is-a-checkpoint",
-        "created-without-policy",
-        "the ledger key signed the note, but it is a checkpoint",
-        |_, doc| {
-            let proof = doc["entries"][0]["proof"].as_str().unwrap();
-            doc["signature"] = proof.split_once("\n\n").unwrap().1.into();
-        },
-    ),
+        }),
+    ("signature-missing", "created-without-policy", "the signature is empty", |_, doc| doc["signature"] = json!("")),
+    ("signature-of-another-packet", "created-without-policy", "the signature is another packet's",
+        |world, doc| { doc["signature"] = world.good["protected"]["signature"].clone(); }),
+    ("signature-is-a-checkpoint", "created-without-policy", "the ledger key signed the note, but it is a checkpoint", |_, doc| {
+        let proof = doc["entries"][0]["proof"].as_str().unwrap();
+        doc["signature"] = proof.split_once("\n\n").unwrap().1.into();
+    }),
 ];
 
 const STRUCTURE: Noticed = Noticed::Structure;
@@ -132,6 +83,7 @@ fn spelled(document: &Value) -> Vec<u8> {
 }
 
 /// Notes of the ledger key that do not say of the packet what it shows.
+#[rustfmt::skip]
 fn notes(world: &World) -> Vec<(&'static str, &'static str, String)> {
     let signer = &world.fixture.signer;
     let note = world.good["protected"]["signature"].as_str().unwrap();
@@ -144,75 +96,24 @@ fn notes(world: &World) -> Vec<(&'static str, &'static str, String)> {
     let signed = |text: String| signer.sign(&text).unwrap();
     let said = own.to_string();
     vec![
-        (
-            "note-digest",
-            "the note is of another digest",
-            of(|s| s.digest = [1; 32]),
-        ),
-        (
-            "note-stream",
-            "the note is of another stream",
-            of(|s| s.stream = [1; 16]),
-        ),
-        (
-            "note-count",
-            "the note counts an entry more",
-            of(|s| s.count += 1),
-        ),
-        (
-            "note-head",
-            "the note names another last entry",
-            of(|s| s.head = Hash::ZERO),
-        ),
-        (
-            "note-log-size",
-            "the note is of another size of the log",
-            of(|s| s.log_size += 1),
-        ),
-        (
-            "note-count-spelled",
-            "the note's count has a leading zero",
-            signed(said.replace("\n2\n", "\n02\n")),
-        ),
-        (
-            "note-more-lines",
-            "the note has a line more",
-            signed(format!("{said}more\n")),
-        ),
-        (
-            "note-fewer-lines",
-            "the note has only type and digest",
-            signed(
-                said.lines()
-                    .take(2)
-                    .map(|line| format!("{line}\n"))
-                    .collect(),
-            ),
-        ),
-        (
-            "note-of-another-type",
-            "the note is of another type",
-            signed(said.replace("packet/1", "packet/2")),
-        ),
-        (
-            "note-with-two-signatures",
-            "another key has signed the note too",
-            format!("{note}\u{2014} someone AAAAAAAA\n"),
-        ),
-        (
-            "note-of-another-key",
-            "another key of the same name has signed the note",
-            impostor(world).sign(&said).unwrap(),
-        ),
-        (
-            "note-cut",
-            "the note's last line is cut",
-            note.trim_end().to_owned(),
-        ),
+        ("note-digest", "the note is of another digest", of(|s| s.digest = [1; 32])),
+        ("note-stream", "the note is of another stream", of(|s| s.stream = [1; 16])),
+        ("note-count", "the note counts an entry more", of(|s| s.count += 1)),
+        ("note-head", "the note names another last entry", of(|s| s.head = Hash::ZERO)),
+        ("note-log-size", "the note is of another size of the log", of(|s| s.log_size += 1)),
+        ("note-count-spelled", "the note's count has a leading zero", signed(said.replace("\n2\n", "\n02\n"))),
+        ("note-more-lines", "the note has a line more", signed(format!("{said}more\n"))),
+        ("note-fewer-lines", "the note has only type and digest",
+            signed(said.lines().take(2).map(|line| format!("{line}\n")).collect())),
+        ("note-of-another-type", "the note is of another type", signed(said.replace("packet/1", "packet/2"))),
+        ("note-with-two-signatures", "another key has signed the note too", format!("{note}\u{2014} someone AAAAAAAA\n")),
+        ("note-of-another-key", "another key of the same name has signed the note", impostor(world).sign(&said).unwrap()),
+        ("note-cut", "the note's last line is cut", note.trim_end().to_owned()),
     ]
 }
 
 /// Proofs of the one entry of a packet, and their checkpoints, all signed by the ledger key.
+#[rustfmt::skip]
 fn proofs(world: &World, document: &Value) -> Vec<(&'static str, &'static str, String)> {
     let signer = &world.fixture.signer;
     let genuine = document["entries"][0]["proof"].as_str().unwrap();
@@ -232,46 +133,24 @@ fn proofs(world: &World, document: &Value) -> Vec<(&'static str, &'static str, S
     };
     let signed = |text: String| format!("{path}\n\n{}", signer.sign(&text).unwrap());
     vec![
-        (
-            "checkpoint-of-another-text",
-            "the checkpoint has the key's signature of another text",
-            format!("{path}\n\n{text}\n\n{other}"),
-        ),
-        (
-            "checkpoint-of-another-origin",
-            "the key has signed the checkpoint of a log with another name",
-            signed(format!("{text}\n").replace(name, "example.com/other")),
-        ),
-        (
-            "checkpoint-signed-twice",
-            "the key has signed the checkpoint twice",
-            format!("{genuine}{signature}"),
-        ),
-        (
-            "checkpoint-with-a-cut-signature",
-            "the checkpoint has a line of another key with no more than its id",
-            format!("{genuine}\u{2014} witness AAAAAA==\n"),
-        ),
-        (
-            "checkpoint-signed-under-no-name",
-            "the checkpoint has a line of another key, in whose name is a control character",
-            format!("{genuine}\u{2014} wit\u{7f}ness AAAAAAAA\n"),
-        ),
-        (
-            "checkpoint-signed-under-a-long-name",
-            "the checkpoint has a line of another key, whose name has 256 bytes",
-            format!("{genuine}\u{2014} {} AAAAAAAA\n", "w".repeat(256)),
-        ),
-        (
-            "proof-beyond-the-log",
-            "the index is the size of the log",
-            of(1, 1),
-        ),
+        ("checkpoint-of-another-text", "the checkpoint has the key's signature of another text",
+            format!("{path}\n\n{text}\n\n{other}")),
+        ("checkpoint-of-another-origin", "the key has signed the checkpoint of a log with another name",
+            signed(format!("{text}\n").replace(name, "example.com/other"))),
+        ("checkpoint-signed-twice", "the key has signed the checkpoint twice", format!("{genuine}{signature}")),
+        ("checkpoint-with-a-cut-signature", "the checkpoint has a line of another key with no more than its id",
+            format!("{genuine}\u{2014} witness AAAAAA==\n")),
+        ("checkpoint-signed-under-no-name", "the checkpoint has a line of another key, in whose name is a control character",
+            format!("{genuine}\u{2014} wit\u{7f}ness AAAAAAAA\n")),
+        ("checkpoint-signed-under-a-long-name", "the checkpoint has a line of another key, whose name has 256 bytes",
+            format!("{genuine}\u{2014} {} AAAAAAAA\n", "w".repeat(256))),
+        ("proof-beyond-the-log", "the index is the size of the log", of(1, 1)),
         ("proof-too-short", "a proof has a hash less", of(0, 2)),
     ]
 }
 
 /// Packets that no service of ours writes, and that are good.
+#[rustfmt::skip]
 pub fn good(world: &World) -> Vec<(&'static str, &'static str, String)> {
     let mut document = world.doc("created-without-policy");
     let genuine = document["entries"][0]["proof"].as_str().unwrap();
@@ -288,21 +167,10 @@ pub fn good(world: &World) -> Vec<(&'static str, &'static str, String)> {
     let text =
         |document: &Value| String::from_utf8(signed_anew(document, &world.fixture.signer)).unwrap();
     vec![
-        (
-            "witnessed",
-            "the checkpoint has a further line, and the signature of another key of the same name",
-            text(&document),
-        ),
-        (
-            "cosigned",
-            "two witnesses have cosigned the checkpoint",
-            text(&cosigned(world, cosign)),
-        ),
-        (
-            "cosigned-at-no-date",
-            "two witnesses have cosigned the checkpoint, in seconds that are of no date",
-            text(&cosigned(world, |note| cosign_at(note, 1 << 62))),
-        ),
+        ("witnessed", "the checkpoint has a further line, and the signature of another key of the same name", text(&document)),
+        ("cosigned", "two witnesses have cosigned the checkpoint", text(&cosigned(world, cosign))),
+        ("cosigned-at-no-date", "two witnesses have cosigned the checkpoint, in seconds that are of no date",
+            text(&cosigned(world, |note| cosign_at(note, 1 << 62)))),
     ]
 }
 
@@ -342,6 +210,7 @@ fn cosigned(world: &World, cosign: fn(&str) -> String) -> Value {
 }
 
 /// Changes of the cosignatures of a packet, which its holder alone could make.
+#[rustfmt::skip]
 fn recosigned(world: &World) -> Vec<(&'static str, &'static str, Value)> {
     let signed = signed_anew(&cosigned(world, cosign), &world.fixture.signer);
     let genuine: Value = serde_json::from_slice(&signed).unwrap();
@@ -353,26 +222,16 @@ fn recosigned(world: &World) -> Vec<(&'static str, &'static str, Value)> {
         document
     };
     vec![
-        (
-            "cosignature-removed",
-            "a witness's line was taken away from every proof",
-            lines(|proof| proof[..=proof.trim_end().rfind('\n').unwrap()].to_owned()),
-        ),
-        (
-            "cosignature-added",
-            "a line of a witness was added to every proof",
-            lines(|proof| format!("{proof}\u{2014} witness.example.com/three AAAAAAAAAAA=\n")),
-        ),
-        (
-            "cosignature-changed",
-            "the lines of two witnesses changed places in every proof",
-            lines(|proof| {
-                let mut lines: Vec<&str> = proof.lines().collect();
-                let last = lines.len() - 1;
-                lines.swap(last - 1, last);
-                lines.join("\n") + "\n"
-            }),
-        ),
+        ("cosignature-removed", "a witness's line was taken away from every proof",
+            lines(|proof| proof[..=proof.trim_end().rfind('\n').unwrap()].to_owned())),
+        ("cosignature-added", "a line of a witness was added to every proof",
+            lines(|proof| format!("{proof}\u{2014} witness.example.com/three AAAAAAAAAAA=\n"))),
+        ("cosignature-changed", "the lines of two witnesses changed places in every proof", lines(|proof| {
+            let mut lines: Vec<&str> = proof.lines().collect();
+            let last = lines.len() - 1;
+            lines.swap(last - 1, last);
+            lines.join("\n") + "\n"
+        })),
     ]
 }
 
@@ -397,67 +256,46 @@ pub fn signed(world: &World, forgeries: &[Forgery]) -> Vec<Bad> {
     let made = |&(name, base, why, noticed, check, change): &Forgery| {
         let mut document = world.doc(base);
         change(world, &mut document);
-        Bad {
-            name: name.to_owned(),
-            why: why.to_owned(),
-            noticed,
-            check,
-            bytes: signed_anew(&document, &world.fixture.signer),
-        }
+        let bytes = signed_anew(&document, &world.fixture.signer);
+        Bad::of(name, why, noticed, check, bytes)
     };
     forgeries.iter().map(made).collect()
 }
 
 pub fn bad(world: &World) -> Vec<Bad> {
     let mut bad = Vec::new();
-    let mut put = |name: &str, why: &str, noticed, check, bytes| {
-        bad.push(Bad {
-            name: name.to_owned(),
-            why: why.to_owned(),
-            noticed,
-            check,
-            bytes,
-        });
+    let mut put = |name: &str, why: &str, check, bytes| {
+        bad.push(Bad::of(name, why, STRUCTURE, check, bytes));
     };
     for (part, base, pointer) in FLIPS {
         let mut document = world.doc(base);
         flip(&mut document, pointer);
         let why = format!("one character of {pointer} is another");
-        put(
-            &format!("flip-{part}"),
-            &why,
-            STRUCTURE,
-            "signature",
-            spelled(&document),
-        );
+        let name = format!("flip-{part}");
+        put(&name, &why, "signature", spelled(&document));
     }
     for (name, base, why, change) in CHANGED {
         let mut document = world.doc(base);
         change(world, &mut document);
-        put(name, why, STRUCTURE, "signature", spelled(&document));
+        put(name, why, "signature", spelled(&document));
     }
     for (name, why, document) in recosigned(world) {
-        put(name, why, STRUCTURE, "signature", spelled(&document));
+        put(name, why, "signature", spelled(&document));
     }
     for (name, why, note) in notes(world) {
         let mut document = world.doc("protected");
         document["signature"] = note.into();
-        put(name, why, STRUCTURE, "signature", spelled(&document));
+        put(name, why, "signature", spelled(&document));
     }
     let genuine = world.doc("created-without-policy");
     for (name, why, proof) in proofs(world, &genuine) {
         let mut document = genuine.clone();
         document["entries"][0]["proof"] = proof.into();
-        put(
-            name,
-            why,
-            STRUCTURE,
-            "proof",
-            signed_anew(&document, &world.fixture.signer),
-        );
+        let bytes = signed_anew(&document, &world.fixture.signer);
+        put(name, why, "proof", bytes);
     }
     let why = "a genuine packet of another ledger";
-    put("ledger-of-another", why, STRUCTURE, "signature", foreign());
+    put("ledger-of-another", why, "signature", foreign());
     bad.extend(signed(world, ENTRIES));
     bad.extend(signed(world, CONTENT));
     bad

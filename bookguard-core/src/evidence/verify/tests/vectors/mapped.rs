@@ -90,250 +90,83 @@ fn path(document: &mut Value) -> &mut Vec<Value> {
     at(document, "/completeness/path").as_array_mut().unwrap()
 }
 
+#[rustfmt::skip]
 const FORGED: &[Forgery] = &[
-    (
-        "complete-without-last-entry",
-        "complete",
-        "the last entry is missing, and the map has it",
-        Noticed::Structure,
-        "complete",
-        |world, doc| show(world, doc, &world.fixture.latest(), &world.maps.honest),
-    ),
-    (
-        "complete-by-an-older-map",
-        "complete",
-        "the map was made before the last entry",
-        Noticed::Structure,
-        "complete",
-        |world, doc| show(world, doc, &world.maps.unhidden, &world.maps.early),
-    ),
-    (
-        "complete-by-a-map-that-is-short",
-        "complete",
-        "the map has an entry less",
-        Noticed::Structure,
-        "complete",
-        |world, doc| show(world, doc, &world.fixture.protected(), &world.maps.short),
-    ),
-    (
-        "complete-by-a-map-elsewhere",
-        "complete",
-        "the entry that commits to the map is in another stream than all maps",
-        Noticed::Structure,
-        "complete",
-        |world, doc| {
-            show(
-                world,
-                doc,
-                &world.fixture.protected(),
-                &world.maps.elsewhere,
-            )
-        },
-    ),
-    (
-        "complete-by-another-kind",
-        "complete",
-        "the entry is of another kind",
-        Noticed::Structure,
-        "complete",
-        |world, doc| {
-            show(
-                world,
-                doc,
-                &world.fixture.protected(),
-                &world.maps.of_another_kind,
-            )
-        },
-    ),
-    (
-        "complete-by-a-map-ahead",
-        "complete",
-        "the map claims to cover entries after itself",
-        Noticed::Structure,
-        "complete",
-        |world, doc| show(world, doc, &world.fixture.protected(), &world.maps.ahead),
-    ),
-    (
-        "complete-by-a-map-that-ends-early",
-        "complete",
-        "the map's last entry is older than the packet's",
-        Noticed::Structure,
-        "complete",
-        |world, doc| {
-            show(
-                world,
-                doc,
-                &world.fixture.protected(),
-                &world.maps.written_early,
-            )
-        },
-    ),
-    (
-        "complete-by-a-map-that-ends-late",
-        "complete",
-        "the map's last entry is younger than the map",
-        Noticed::Structure,
-        "complete",
-        |world, doc| {
-            show(
-                world,
-                doc,
-                &world.fixture.protected(),
-                &world.maps.written_late,
-            )
-        },
-    ),
-    (
-        "complete-by-the-second-of-two-values",
-        "complete",
-        "the map has two values for the stream; this is the one where its key does not lead",
-        Noticed::Structure,
-        "complete",
+    ("complete-without-last-entry", "complete", "the last entry is missing, and the map has it", Noticed::Structure, "complete",
+        |world, doc| show(world, doc, &world.fixture.latest(), &world.maps.honest)),
+    ("complete-by-an-older-map", "complete", "the map was made before the last entry", Noticed::Structure, "complete",
+        |world, doc| show(world, doc, &world.maps.unhidden, &world.maps.early)),
+    ("complete-by-a-map-that-is-short", "complete", "the map has an entry less", Noticed::Structure, "complete",
+        |world, doc| show(world, doc, &world.fixture.protected(), &world.maps.short)),
+    ("complete-by-a-map-elsewhere", "complete", "the entry that commits to the map is in another stream than all maps",
+        Noticed::Structure, "complete", |world, doc| { show(world, doc, &world.fixture.protected(), &world.maps.elsewhere) }),
+    ("complete-by-another-kind", "complete", "the entry is of another kind", Noticed::Structure, "complete",
+        |world, doc| { show(world, doc, &world.fixture.protected(), &world.maps.of_another_kind) }),
+    ("complete-by-a-map-ahead", "complete", "the map claims to cover entries after itself", Noticed::Structure, "complete",
+        |world, doc| show(world, doc, &world.fixture.protected(), &world.maps.ahead)),
+    ("complete-by-a-map-that-ends-early", "complete", "the map's last entry is older than the packet's", Noticed::Structure,
+        "complete", |world, doc| { show(world, doc, &world.fixture.protected(), &world.maps.written_early) }),
+    ("complete-by-a-map-that-ends-late", "complete", "the map's last entry is younger than the map", Noticed::Structure,
+        "complete", |world, doc| { show(world, doc, &world.fixture.protected(), &world.maps.written_late) }),
+    ("complete-by-the-second-of-two-values", "complete",
+        "the map has two values for the stream; this is the one where its key does not lead", Noticed::Structure, "complete",
         |world, doc| {
             show(world, doc, &world.fixture.latest(), &world.maps.twice);
             let (bit, hash) = world.fixture.hidden_twin();
             *at(doc, "/completeness/path") = json!([{ "bit": bit, "hash": hash.to_base64() }]);
-        },
-    ),
-    (
-        "complete-by-a-record",
-        "complete",
-        "a record of the booking stands where the entry belongs that commits to the map",
-        Noticed::Structure,
-        "complete",
-        |_, doc| {
-            let entry = doc["entries"][0].clone();
-            *at(doc, "/completeness/entry") = entry;
-        },
-    ),
-    (
-        "complete-of-another",
-        "complete",
-        "the path is that of another stream",
-        Noticed::Structure,
-        "complete",
-        |world, doc| {
-            let other = world.fixture.other();
-            let shown = world.fixture.completeness(&world.maps.honest, &other);
-            *at(doc, "/completeness/path") = serde_json::to_value(shown.path).unwrap();
-        },
-    ),
-    (
-        "complete-under-another-state",
-        "complete",
-        "the entry that commits to the map is proven under another state of the log",
-        Noticed::Structure,
-        "complete",
-        |world, doc| {
-            let size = world.fixture.size() - 1;
-            let proof = world.fixture.proof_of(&world.maps.honest, size);
-            *at(doc, "/completeness/entry/proof") = proof.into();
-        },
-    ),
-    (
-        "complete-with-other-values",
-        "complete",
-        "the entry commits to another number of entries",
-        Noticed::Structure,
-        "complete",
+        }),
+    ("complete-by-a-record", "complete", "a record of the booking stands where the entry belongs that commits to the map",
+        Noticed::Structure, "complete", |_, doc| {
+        let entry = doc["entries"][0].clone();
+        *at(doc, "/completeness/entry") = entry;
+    }),
+    ("complete-of-another", "complete", "the path is that of another stream", Noticed::Structure, "complete", |world, doc| {
+        let other = world.fixture.other();
+        let shown = world.fixture.completeness(&world.maps.honest, &other);
+        *at(doc, "/completeness/path") = serde_json::to_value(shown.path).unwrap();
+    }),
+    ("complete-under-another-state", "complete", "the entry that commits to the map is proven under another state of the log",
+        Noticed::Structure, "complete", |world, doc| {
+        let size = world.fixture.size() - 1;
+        let proof = world.fixture.proof_of(&world.maps.honest, size);
+        *at(doc, "/completeness/entry/proof") = proof.into();
+    }),
+    ("complete-with-other-values", "complete", "the entry commits to another number of entries", Noticed::Structure, "complete",
         |_, doc| {
             let value = at(doc, "/completeness/entry/disclosures/1/value");
             *value = json!(value.as_u64().unwrap() + 1);
-        },
-    ),
-    (
-        "complete-without-a-value",
-        "complete",
-        "the entry hides a value that it commits to",
-        Noticed::Structure,
-        "complete",
+        }),
+    ("complete-without-a-value", "complete", "the entry hides a value that it commits to", Noticed::Structure, "complete",
         |_, doc| {
             let values = at(doc, "/completeness/entry/disclosures");
             values.as_array_mut().unwrap().pop();
-        },
-    ),
-    (
-        "complete-path-without-a-step",
-        "complete",
-        "a step of the path is missing",
-        Noticed::Structure,
-        "complete",
-        |_, doc| drop(path(doc).remove(1)),
-    ),
-    (
-        "complete-path-with-a-step-twice",
-        "complete",
-        "a step of the path is there twice",
-        Noticed::Structure,
-        "complete",
+        }),
+    ("complete-path-without-a-step", "complete", "a step of the path is missing", Noticed::Structure, "complete",
+        |_, doc| drop(path(doc).remove(1))),
+    ("complete-path-with-a-step-twice", "complete", "a step of the path is there twice", Noticed::Structure, "complete",
         |_, doc| {
             let step = path(doc)[1].clone();
             path(doc).insert(1, step);
-        },
-    ),
-    (
-        "complete-path-from-the-root",
-        "complete",
-        "the path begins at the root",
-        Noticed::Structure,
-        "complete",
-        |_, doc| path(doc).reverse(),
-    ),
-    (
-        "complete-path-of-another-bit",
-        "complete",
-        "a step of the path is at another bit, in order",
-        Noticed::Structure,
-        "complete",
-        |_, doc| path(doc)[0]["bit"] = 255.into(),
-    ),
-    (
-        "complete-path-of-another-hash",
-        "complete",
-        "a step of the path has another hash",
-        Noticed::Structure,
-        "complete",
-        |_, doc| path(doc)[0]["hash"] = path(doc)[1]["hash"].clone(),
-    ),
-    (
-        "complete-path-with-stray-bits",
-        "complete",
-        "a hash is spelled in another way",
-        Noticed::Structure,
-        "complete",
-        |_, doc| {
-            let hash = &mut path(doc)[0]["hash"];
-            let text = hash.as_str().unwrap().trim_end_matches('=').to_owned();
-            *hash = text.into();
-        },
-    ),
-    (
-        "complete-path-beyond-a-key",
-        "complete",
-        "a step of the path is at a bit that keys do not have",
-        Noticed::Structure,
-        "form",
-        |_, doc| path(doc)[0]["bit"] = 256.into(),
-    ),
-    (
-        "complete-without-a-path",
-        "complete",
-        "there is no path",
-        Noticed::Structure,
-        "form",
-        |_, doc| {
-            let shown = at(doc, "/completeness").as_object_mut().unwrap();
-            shown.remove("path");
-        },
-    ),
-    (
-        "complete-by-nothing",
-        "complete",
-        "what shows that it is complete is null",
-        Noticed::Structure,
-        "form",
-        |_, doc| doc["completeness"] = Value::Null,
-    ),
+        }),
+    ("complete-path-from-the-root", "complete", "the path begins at the root", Noticed::Structure, "complete",
+        |_, doc| path(doc).reverse()),
+    ("complete-path-of-another-bit", "complete", "a step of the path is at another bit, in order", Noticed::Structure, "complete",
+        |_, doc| path(doc)[0]["bit"] = 255.into()),
+    ("complete-path-of-another-hash", "complete", "a step of the path has another hash", Noticed::Structure, "complete",
+        |_, doc| path(doc)[0]["hash"] = path(doc)[1]["hash"].clone()),
+    ("complete-path-with-stray-bits", "complete", "a hash is spelled in another way", Noticed::Structure, "complete", |_, doc| {
+        let hash = &mut path(doc)[0]["hash"];
+        let text = hash.as_str().unwrap().trim_end_matches('=').to_owned();
+        *hash = text.into();
+    }),
+    ("complete-path-beyond-a-key", "complete", "a step of the path is at a bit that keys do not have", Noticed::Structure, "form",
+        |_, doc| path(doc)[0]["bit"] = 256.into()),
+    ("complete-without-a-path", "complete", "there is no path", Noticed::Structure, "form", |_, doc| {
+        let shown = at(doc, "/completeness").as_object_mut().unwrap();
+        shown.remove("path");
+    }),
+    ("complete-by-nothing", "complete", "what shows that it is complete is null", Noticed::Structure, "form",
+        |_, doc| doc["completeness"] = Value::Null),
 ];
 
 pub fn bad(world: &World) -> Vec<Bad> {

@@ -68,6 +68,7 @@ impl Style {
 }
 
 /// Packets that were formatted anew: the same packets.
+#[rustfmt::skip]
 pub fn good(world: &World) -> Vec<(&'static str, &'static str, String)> {
     let style = || Style {
         gap: "",
@@ -78,45 +79,13 @@ pub fn good(world: &World) -> Vec<(&'static str, &'static str, String)> {
     let pretty = serde_json::to_string_pretty(&world.good["names"]).unwrap();
     let write = |style: Style, name| style.write(&world.good[name]);
     vec![
-        (
-            "reformatted-pretty",
-            "indented, with CR LF, and a line end after it",
-            pretty.replace('\n', "\r\n") + "\r\n",
-        ),
-        (
-            "reformatted-order",
-            "members in reverse order, tabs between all tokens",
-            write(
-                Style {
-                    gap: "\t",
-                    reversed: true,
-                    ..style()
-                },
-                "names",
-            ),
-        ),
-        (
-            "reformatted-escapes",
-            "every character of every string is an escape",
-            write(
-                Style {
-                    text: escaped,
-                    ..style()
-                },
-                "names",
-            ),
-        ),
-        (
-            "reformatted-numbers",
-            "every number in another spelling of the same double",
-            write(
-                Style {
-                    number: renumbered,
-                    ..style()
-                },
-                "moved-once",
-            ),
-        ),
+        ("reformatted-pretty", "indented, with CR LF, and a line end after it", pretty.replace('\n', "\r\n") + "\r\n"),
+        ("reformatted-order", "members in reverse order, tabs between all tokens",
+            write(Style { gap: "\t", reversed: true, ..style() }, "names")),
+        ("reformatted-escapes", "every character of every string is an escape",
+            write(Style { text: escaped, ..style() }, "names")),
+        ("reformatted-numbers", "every number in another spelling of the same double",
+            write(Style { number: renumbered, ..style() }, "moved-once")),
     ]
 }
 
@@ -125,80 +94,31 @@ pub fn bad(world: &World) -> Vec<Bad> {
     let genuine = world.text("created-without-policy");
     let zone = "\"eventType\":\"concert\",";
     let once = |to: &str| genuine.replacen(zone, to, 1).into_bytes();
+    #[rustfmt::skip]
     let files: Vec<(&str, &str, Vec<u8>)> = vec![
         ("empty", "the file is empty", Vec::new()),
-        (
-            "truncated",
-            "the last byte is missing",
-            genuine.as_bytes()[..genuine.len() - 1].to_vec(),
-        ),
-        (
-            "trailing-data",
-            "a second document follows",
-            format!("{genuine}{{}}").into_bytes(),
-        ),
-        (
-            "byte-order-mark",
-            "it begins with a byte order mark, which JSON does not allow",
-            format!("\u{feff}{genuine}").into_bytes(),
-        ),
-        (
-            "not-utf-8",
-            "a byte that is not UTF-8",
-            once("\"eventType\":\"concer\u{1}t\",")
-                .into_iter()
-                .map(|b| if b == 1 { 0xff } else { b })
-                .collect(),
-        ),
-        (
-            "control-character",
-            "a control character in a string that is not escaped",
-            once("\"eventType\":\"concert\u{1}\","),
-        ),
-        (
-            "lone-surrogate",
-            "an escape of half a character",
-            once("\"eventType\":\"concert\\ud83c\","),
-        ),
-        (
-            "duplicate-name",
-            "a name occurs twice in one object, both times with the signed value",
-            once("\"eventType\":\"concert\",\"eventType\":\"concert\","),
-        ),
-        (
-            "duplicate-name-escaped",
-            "a name occurs twice, once written with an escape; the last is the signed value",
-            once("\"event\\u0054ype\":\"gala\",\"eventType\":\"concert\","),
-        ),
-        (
-            "number-too-large",
-            "the number 2^53, everything else being right",
-            beyond(world),
-        ),
-        (
-            "not-json",
-            "single quotes",
-            genuine.replace('"', "'").into_bytes(),
-        ),
-        (
-            "trailing-comma",
-            "a comma after the last member",
-            format!("{},}}", &genuine[..genuine.len() - 1]).into_bytes(),
-        ),
-        (
-            "array",
-            "a packet within an array",
-            format!("[{genuine}]").into_bytes(),
-        ),
+        ("truncated", "the last byte is missing", genuine.as_bytes()[..genuine.len() - 1].to_vec()),
+        ("trailing-data", "a second document follows", format!("{genuine}{{}}").into_bytes()),
+        ("byte-order-mark", "it begins with a byte order mark, which JSON does not allow",
+            format!("\u{feff}{genuine}").into_bytes()),
+        ("not-utf-8", "a byte that is not UTF-8", once("\"eventType\":\"concer\u{1}t\",")
+        .into_iter()
+        .map(|b| if b == 1 { 0xff } else { b })
+        .collect()),
+        ("control-character", "a control character in a string that is not escaped", once("\"eventType\":\"concert\u{1}\",")),
+        ("lone-surrogate", "an escape of half a character", once("\"eventType\":\"concert\\ud83c\",")),
+        ("duplicate-name", "a name occurs twice in one object, both times with the signed value",
+            once("\"eventType\":\"concert\",\"eventType\":\"concert\",")),
+        ("duplicate-name-escaped", "a name occurs twice, once written with an escape; the last is the signed value",
+            once("\"event\\u0054ype\":\"gala\",\"eventType\":\"concert\",")),
+        ("number-too-large", "the number 2^53, everything else being right", beyond(world)),
+        ("not-json", "single quotes", genuine.replace('"', "'").into_bytes()),
+        ("trailing-comma", "a comma after the last member", format!("{},}}", &genuine[..genuine.len() - 1]).into_bytes()),
+        ("array", "a packet within an array", format!("[{genuine}]").into_bytes()),
     ];
-    let bad = files.into_iter().map(|(name, why, bytes)| Bad {
-        name: name.to_owned(),
-        why: why.to_owned(),
-        noticed: Noticed::Structure,
-        check: "form",
-        bytes,
-    });
-    bad.collect()
+    let bad = files.into_iter();
+    bad.map(|(name, why, bytes)| Bad::of(name, why, Noticed::Structure, "form", bytes))
+        .collect()
 }
 
 /// A packet that holds the number 2^53, with a right digest: the service cannot write it.

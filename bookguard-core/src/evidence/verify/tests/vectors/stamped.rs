@@ -169,138 +169,69 @@ fn flipped(stamp: &mut Value) {
     stamp["response"] = STANDARD.encode(bytes).into();
 }
 
+#[rustfmt::skip]
 const FORGED: &[Forgery] = &[
-    (
-        "timestamp-other-signature",
-        "timestamped",
-        "the signature of the time-stamp is another",
-        Noticed::Timestamp,
-        "timestamps",
-        |_, packet| flipped(at(packet, "/timestamps/0")),
-    ),
-    (
-        "timestamp-anchored-under-another-note",
-        "renewed",
-        "the checkpoint that proves an anchor has a signature line more than that of the records",
-        Noticed::Structure,
-        "timestamps",
-        |_, packet| {
-            let proof = at(packet, "/timestamps/0/anchor/proof");
-            let line = format!("\u{2014} witness {}\n", STANDARD.encode([0; 68]));
-            *proof = json!(proof.as_str().unwrap().to_owned() + &line);
-        },
-    ),
-    (
-        "timestamp-of-another-version",
-        "timestamped",
-        "the time-stamp says that it is of version 2",
-        Noticed::Timestamp,
-        "timestamps",
-        |world, packet| {
-            let stamp = stamp_of_version_2(&world.fixture);
-            *at(packet, "/timestamps/0/response") = stamp.response.into();
-        },
-    ),
-    (
-        "timestamp-of-a-long-fraction",
-        "timestamped",
-        "the time of the time-stamp has a zero at the end of its fraction, as DER has none",
-        Noticed::Timestamp,
-        "timestamps",
+    ("timestamp-other-signature", "timestamped", "the signature of the time-stamp is another", Noticed::Timestamp, "timestamps",
+        |_, packet| flipped(at(packet, "/timestamps/0"))),
+    ("timestamp-anchored-under-another-note", "renewed",
+        "the checkpoint that proves an anchor has a signature line more than that of the records", Noticed::Structure,
+        "timestamps", |_, packet| {
+        let proof = at(packet, "/timestamps/0/anchor/proof");
+        let line = format!("\u{2014} witness {}\n", STANDARD.encode([0; 68]));
+        *proof = json!(proof.as_str().unwrap().to_owned() + &line);
+    }),
+    ("timestamp-of-another-version", "timestamped", "the time-stamp says that it is of version 2", Noticed::Timestamp,
+        "timestamps", |world, packet| {
+        let stamp = stamp_of_version_2(&world.fixture);
+        *at(packet, "/timestamps/0/response") = stamp.response.into();
+    }),
+    ("timestamp-of-a-long-fraction", "timestamped",
+        "the time of the time-stamp has a zero at the end of its fraction, as DER has none", Noticed::Timestamp, "timestamps",
         |world, packet| {
             let stamp = stamp_of_a_long_fraction(&world.fixture);
             *at(packet, "/timestamps/0/response") = stamp.response.into();
-        },
-    ),
-    (
-        "timestamp-with-another-truth",
-        "timestamped",
-        "the time-stamp has an extension that is critical by a truth value of 1, which is not DER",
-        Noticed::Timestamp,
-        "timestamps",
-        |world, packet| {
-            let stamp = stamp_of_another_truth(&world.fixture);
-            *at(packet, "/timestamps/0/response") = stamp.response.into();
-        },
-    ),
-    (
-        "timestamp-of-another-checkpoint",
-        "timestamped",
-        "the time-stamp is of another checkpoint than the one beside it",
-        Noticed::Timestamp,
-        "timestamps",
-        |world, packet| {
-            let fixture = &world.fixture;
-            let other = fixture.stamp_of(fixture.size() - 1, &[]);
-            let stamp = at(packet, "/timestamps/0");
-            stamp["checkpoint"] = other.checkpoint.into();
-            stamp["consistency"] = json!(other.consistency);
-        },
-    ),
-    (
-        "timestamp-without-proof",
-        "timestamped",
-        "nothing shows that the log continues the stamped checkpoint",
-        Noticed::Timestamp,
-        "timestamps",
-        |_, packet| *at(packet, "/timestamps/0/consistency") = json!([]),
-    ),
-    (
-        "timestamp-with-another-anchor",
-        "timestamped",
-        "a record of the booking stands where an entry may commit to the time-stamp",
-        Noticed::Timestamp,
-        "timestamps",
-        |_, packet| {
-            let entry = packet["entries"][0].clone();
-            *at(packet, "/timestamps/0/anchor") = entry;
-        },
-    ),
-    (
-        "timestamp-renewed-by-itself",
-        "timestamped",
-        "the second time-stamp does not renew the first",
-        Noticed::Timestamp,
-        "timestamps",
-        |_, packet| {
-            let stamp = packet["timestamps"][0].clone();
-            at(packet, "/timestamps")
-                .as_array_mut()
-                .unwrap()
-                .push(stamp);
-        },
-    ),
-    (
-        "timestamp-without-response",
-        "timestamped",
-        "a time-stamp has no response",
-        Noticed::Structure,
-        "form",
-        |_, packet| {
-            let stamp = at(packet, "/timestamps/0").as_object_mut().unwrap();
-            stamp.remove("response");
-        },
-    ),
-    (
-        "timestamp-not-the-anchored",
-        "renewed",
-        "the entry that commits to the first time-stamp commits to another",
-        Noticed::Timestamp,
-        "timestamps",
-        |_, packet| {
-            let (first, second) = ("/timestamps/0/response", "/timestamps/1/response");
-            let other = at(packet, second).clone();
-            *at(packet, first) = other;
-        },
-    ),
-    (
-        "timestamps-without-any",
-        "timestamped",
-        "the list of time-stamps is there and empty",
-        Noticed::Structure,
-        "form",
-        |_, packet| *at(packet, "/timestamps") = json!([]),
-    ),
+        }),
+    ("timestamp-with-another-truth", "timestamped",
+        "the time-stamp has an extension that is critical by a truth value of 1, which is not DER", Noticed::Timestamp,
+        "timestamps", |world, packet| {
+        let stamp = stamp_of_another_truth(&world.fixture);
+        *at(packet, "/timestamps/0/response") = stamp.response.into();
+    }),
+    ("timestamp-of-another-checkpoint", "timestamped", "the time-stamp is of another checkpoint than the one beside it",
+        Noticed::Timestamp, "timestamps", |world, packet| {
+        let fixture = &world.fixture;
+        let other = fixture.stamp_of(fixture.size() - 1, &[]);
+        let stamp = at(packet, "/timestamps/0");
+        stamp["checkpoint"] = other.checkpoint.into();
+        stamp["consistency"] = json!(other.consistency);
+    }),
+    ("timestamp-without-proof", "timestamped", "nothing shows that the log continues the stamped checkpoint", Noticed::Timestamp,
+        "timestamps", |_, packet| *at(packet, "/timestamps/0/consistency") = json!([])),
+    ("timestamp-with-another-anchor", "timestamped", "a record of the booking stands where an entry may commit to the time-stamp",
+        Noticed::Timestamp, "timestamps", |_, packet| {
+        let entry = packet["entries"][0].clone();
+        *at(packet, "/timestamps/0/anchor") = entry;
+    }),
+    ("timestamp-renewed-by-itself", "timestamped", "the second time-stamp does not renew the first", Noticed::Timestamp,
+        "timestamps", |_, packet| {
+        let stamp = packet["timestamps"][0].clone();
+        at(packet, "/timestamps")
+            .as_array_mut()
+            .unwrap()
+            .push(stamp);
+    }),
+    ("timestamp-without-response", "timestamped", "a time-stamp has no response", Noticed::Structure, "form", |_, packet| {
+        let stamp = at(packet, "/timestamps/0").as_object_mut().unwrap();
+        stamp.remove("response");
+    }),
+    ("timestamp-not-the-anchored", "renewed", "the entry that commits to the first time-stamp commits to another",
+        Noticed::Timestamp, "timestamps", |_, packet| {
+        let (first, second) = ("/timestamps/0/response", "/timestamps/1/response");
+        let other = at(packet, second).clone();
+        *at(packet, first) = other;
+    }),
+    ("timestamps-without-any", "timestamped", "the list of time-stamps is there and empty", Noticed::Structure, "form",
+        |_, packet| *at(packet, "/timestamps") = json!([])),
 ];
 
 pub fn bad(world: &World) -> Vec<Bad> {

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::super::fixture::Fixture;
+use super::super::fixture::{Fixture, erased_values};
 use super::forged::{Forgery, signed};
 use super::{Bad, Noticed, World};
 use crate::evidence::summary::Wording;
-use crate::evidence::{Erasable, ErasedValues, LegalBasis, Packet};
+use crate::evidence::{Erasable, LegalBasis, Packet};
 use crate::model::{Amount, Currency, RecordedEventType};
 use crate::policy::{Actor, Reason};
 
@@ -15,14 +15,10 @@ pub fn packets() -> [(&'static str, Packet); 3] {
     let mut fixture = Fixture::new();
     fixture.wording = Wording::Second;
     fixture.with_items(13, 50);
-    let names = |entry, names: &[Erasable]| ErasedValues {
-        entry,
-        names: names.to_vec(),
-    };
     let values = vec![
-        names(0, &[Erasable::EventType]),
-        names(1, &[Erasable::Method]),
-        names(2, &[Erasable::Title]),
+        erased_values(0, &[Erasable::EventType]),
+        erased_values(1, &[Erasable::Method]),
+        erased_values(2, &[Erasable::Title]),
     ];
     let objection = (LegalBasis::Objection, None);
     fixture.erase(13, "2026-07-01T09:00:00Z", objection, values);

@@ -29,7 +29,7 @@ fn reclaim(from: Reclaim) -> Envelope<usize> {
 /// When the delivery is due once it has no lease; everything else must be unchanged.
 fn freed<R: Debug + 'static>(state: &BatchState, command: &Envelope<R>) -> Option<i64> {
     let before = state.deliveries[&(id(5), id(7))];
-    let changes = changes(decide(state, command));
+    let changes = caused(state, command);
     let [Change::DeliveryUpdated(_, after)] = changes.as_slice() else {
         assert!(changes.is_empty(), "{changes:?}");
         return None;
@@ -54,7 +54,7 @@ fn returned_deliveries_are_due_at_once_if_their_lease_still_holds() {
     assert_eq!(freed(&nobody_s, &release(3)), None);
     let over = with_delivery(delivery(DeliveryPhase::Delivered, None, None));
     assert_eq!(freed(&over, &release(3)), None);
-    assert!(changes(decide(&BatchState::default(), &release(3))).is_empty());
+    assert!(caused(&BatchState::default(), &release(3)).is_empty());
 }
 
 #[test]
@@ -96,17 +96,14 @@ fn only_the_deliveries_of_a_gone_node_are_due_at_once() {
 #[test]
 fn what_one_command_frees_the_next_of_the_batch_may_take_once() {
     let mut state = lapsed(0, Some(3));
-    changes(decide(&state, &reclaim(Reclaim::EndedBy(NOW))))
+    caused(&state, &reclaim(Reclaim::EndedBy(NOW)))
         .iter()
         .for_each(|change| state.apply(change));
-    assert!(changes(decide(&state, &reclaim(Reclaim::EndedBy(NOW)))).is_empty());
-    assert!(changes(decide(&state, &release(3))).is_empty());
+    assert!(caused(&state, &reclaim(Reclaim::EndedBy(NOW))).is_empty());
+    assert!(caused(&state, &release(3)).is_empty());
     state.due.insert(id(7), vec![id(5)]);
-    let claim = command(ClaimDeliveries {
-        lease: 42,
-        endpoints: vec![(id(7), 5)],
-    });
-    let taken = changes(decide(&state, &claim));
+    let claim = command(claiming(5));
+    let taken = caused(&state, &claim);
     assert_eq!(taken.len(), 1);
     apply_all(&mut state, &taken);
     assert_eq!(state.deliveries[&(id(5), id(7))].lease, Some(42));
@@ -132,7 +129,7 @@ fn deliveries_postponed_by_a_fast_clock_wait_as_long_from_now_on() {
         delivery.due = Some(NOW.plus_ms(since + wait));
         delivery.since = Some(NOW.plus_ms(since));
         let before = *delivery;
-        let changes = changes(decide(&state, &reclaim(Reclaim::Ahead)));
+        let changes = caused(&state, &reclaim(Reclaim::Ahead));
         let expected = after.map(|after| DeliveryState {
             due: Some(NOW.plus_ms(after)),
             since: Some(NOW),
@@ -145,7 +142,7 @@ fn deliveries_postponed_by_a_fast_clock_wait_as_long_from_now_on() {
         });
         assert!(found.eq(expected), "{since} {wait}: {changes:?}");
         apply_all(&mut state, &changes);
-        let again = self::changes(decide(&state, &reclaim(Reclaim::Ahead)));
+        let again = caused(&state, &reclaim(Reclaim::Ahead));
         assert!(again.is_empty(), "{since} {wait}: {now} {again:?}");
     }
 }
@@ -168,10 +165,10 @@ fn only_what_waits_for_a_deleted_endpoint_is_dropped() {
     ] {
         let before = delivery(phase, due, lease);
         let mut state = with_delivery(before);
-        assert!(changes(decide(&state, &drop)).is_empty(), "not deleted");
+        assert!(caused(&state, &drop).is_empty(), "not deleted");
         state.deleted.insert(id(7));
-        assert!(changes(decide(&state, &other)).is_empty(), "another one");
-        let changes = changes(decide(&state, &drop));
+        assert!(caused(&state, &other).is_empty(), "another one");
+        let changes = caused(&state, &drop);
         apply_all(&mut state, &changes);
         let over = DeliveryState {
             due: None,

@@ -1,7 +1,6 @@
 //! Events of types that endpoints must list.
 
 use crate::features::acceptances::{AcceptTerms, AcceptanceRequest};
-use crate::features::cancellations::{DecideResolution, DecisionRequest};
 use crate::features::fixture::*;
 use crate::policy::{Actor, Reason, disclose};
 use serde_json::{Value, json};
@@ -59,20 +58,6 @@ fn accepting(work: &BatchState) -> AcceptTerms {
     }
 }
 
-fn deciding() -> DecideResolution {
-    DecideResolution {
-        partner_id: partner_id(),
-        booking_id: booking_id(),
-        resolution_id: id(20),
-        asked: DecisionRequest {
-            refund: "1000.25".to_owned(),
-            decided_by: "disputes".to_owned(),
-            rationale: "a storm".to_owned(),
-        },
-        next: new_resolution(21),
-    }
-}
-
 /// What a booking's partner with these endpoints hears of a change of date, an acceptance and a decision.
 fn heard(endpoints: &[Endpoint]) -> Vec<Vec<(u64, EventType, Vec<EndpointId>)>> {
     let mut work = work_with(state(Some("firm"), BookingStatus::Created));
@@ -85,7 +70,7 @@ fn heard(endpoints: &[Endpoint]) -> Vec<Vec<(u64, EventType, Vec<EndpointId>)>> 
     let storm = canceling(ask_to_cancel(Actor::Talent, Some(Reason::ForceMajeure)));
     done(&mut work, &Envelope::new(at(NOON), storm));
     heard.push(went(
-        &done(&mut work, &Envelope::new(at(NOON), deciding())).0,
+        &done(&mut work, &Envelope::new(at(NOON), deciding("1000.25"))).0,
     ));
     heard
 }
@@ -169,7 +154,7 @@ fn a_suspension_is_told_to_the_other_endpoints_that_list_it() {
     let listing = endpoint(8, &[EventType::EndpointSuspended]);
     let failed = |work: &BatchState, class| {
         let settled = settle(then, 77, 2, class);
-        told(&changes(decide(work, &settled)))
+        told(&caused(work, &settled))
     };
     // The suspended endpoint lists the type too, and does not count.
     for others in [
@@ -209,7 +194,7 @@ fn a_suspension_is_told_to_the_other_endpoints_that_list_it() {
     let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
     state.lease = Some(77);
     let again = settle(then.plus_ms(1), 77, 3, Some(FailureClass::Timeout));
-    assert!(went(&changes(decide(&work, &again))).is_empty());
+    assert!(went(&caused(&work, &again)).is_empty());
 }
 
 #[test]
@@ -227,7 +212,7 @@ fn the_ledger_records_nothing_of_the_deliveries_of_listed_events() {
                 ..leased(77, 2)
             };
             let settle = SettleDelivery::of(&delivery, attempt(class), NOW).unwrap();
-            let changes = changes(decide(&held, &Envelope::new(NOW, settle)));
+            let changes = caused(&held, &Envelope::new(NOW, settle));
             let entries = changes
                 .iter()
                 .filter(|change| matches!(change, Change::Entry(_)));

@@ -1,17 +1,8 @@
 //! When the end of a delivery is an entry of its booking, and where that entry is.
 
-use crate::engine::change::Entry;
 use crate::features::fixture::*;
 use crate::ledger::{Leaf, LeafKind};
 use crate::policy::Actor;
-
-fn entries(changes: &[Change]) -> Vec<&Entry> {
-    let entries = changes.iter().filter_map(|change| match change {
-        Change::Entry(entry) => Some(&**entry),
-        _ => None,
-    });
-    entries.collect()
-}
 
 fn moved(changes: &[Change]) -> DeliveryState {
     let mut states = changes.iter().filter_map(|change| match change {
@@ -51,7 +42,7 @@ fn an_end_is_recorded_once_and_an_acceptance_after_it_once_more() {
             ..delivery(DeliveryPhase::Failed, Some(1), Some(77))
         };
         let ended = settle(NOW.plus_ms(age), 77, counted_attempts + 1, class);
-        let changes = changes(decide(&with_delivery(held), &ended));
+        let changes = caused(&with_delivery(held), &ended);
         let told = (class, counted_attempts, age, before);
         assert_eq!(moved(&changes).settled_leaf, after, "{told:?}");
         let written = entries(&changes);
@@ -86,7 +77,7 @@ fn a_refusal_of_a_former_address_ends_no_delivery() {
             held.addresses.insert(id(7), there.to_owned());
             let mut settle = settling(NOW, 77, counted_attempts + 1, Some(class));
             settle.attempt.url = Some(url.to_owned());
-            let changes = changes(decide(&held, &Envelope::new(NOW, settle)));
+            let changes = caused(&held, &Envelope::new(NOW, settle));
             let told = (class, url, counted_attempts);
             assert_eq!(moved(&changes).due.is_none(), ends, "{told:?}");
             assert_eq!(entries(&changes).len(), usize::from(ends), "{told:?}");
@@ -97,7 +88,7 @@ fn a_refusal_of_a_former_address_ends_no_delivery() {
 #[test]
 fn what_is_recorded_is_what_happened() {
     let held = with_delivery(delivery(DeliveryPhase::Failed, Some(1), Some(77)));
-    let changes = changes(decide(&held, &settle(NOW, 77, 2, Some(FailureClass::Gone))));
+    let changes = caused(&held, &settle(NOW, 77, 2, Some(FailureClass::Gone)));
     let values: serde_json::Value =
         serde_json::from_str(&entries(&changes)[0].fact.members).unwrap();
     let (event_id, endpoint_id): (EventId, EndpointId) = (id(5), id(7));
@@ -124,7 +115,7 @@ fn a_result_that_comes_too_late_records_nothing() {
         settle(NOW, 77, 1, None),
         settle(NOW, 77, 3, None),
     ] {
-        assert!(changes(decide(&held, &late)).is_empty());
+        assert!(caused(&held, &late).is_empty());
     }
 }
 
@@ -132,12 +123,9 @@ fn a_result_that_comes_too_late_records_nothing() {
 fn a_delivery_cannot_end_without_the_bookings_chain() {
     let mut held = with_delivery(delivery(DeliveryPhase::Pending, Some(1), Some(77)));
     held.chains.clear();
-    assert_eq!(
-        refusal(decide(&held, &settle(NOW, 77, 2, None))),
-        "internal"
-    );
+    assert_eq!(code_of(&held, &settle(NOW, 77, 2, None)), "internal");
     let failed = settle(NOW, 77, 2, Some(FailureClass::Timeout));
-    let changes = changes(decide(&held, &failed));
+    let changes = caused(&held, &failed);
     let recorded = changes.iter().any(|c| matches!(c, Change::Entry(_)));
     assert!(
         !changes.is_empty() && !recorded,
@@ -167,26 +155,22 @@ fn entries_of_one_batch_follow_each_other_whatever_they_record() {
         };
         ends.push(Envelope::new(when, end));
     }
-    let protect = ProtectBooking {
-        partner_id: partner_id(),
-        booking_id: booking_id(),
-        event: seed(40, 1),
-        seed: [1; 32],
-        evidence_url: String::new(),
-    };
     let cancel = canceling(ask_to_cancel(Actor::Organizer, None));
     let later = at("2026-01-12T00:00:00Z");
-    let (protect, cancel) = (Envelope::new(later, protect), Envelope::new(later, cancel));
+    let (protect, cancel) = (
+        Envelope::new(later, protecting()),
+        Envelope::new(later, cancel),
+    );
     let [first, second] = ends.try_into().unwrap();
     let mut chain = Vec::new();
     let mut add = |changes: Vec<Change>, work: &mut BatchState| {
         apply_all(work, &changes);
         chain.extend(entries(&changes).into_iter().cloned());
     };
-    add(changes(decide(&work, &first)), &mut work);
-    add(changes(decide(&work, &protect)), &mut work);
-    add(changes(decide(&work, &second)), &mut work);
-    add(changes(decide(&work, &cancel)), &mut work);
+    add(caused(&work, &first), &mut work);
+    add(caused(&work, &protect), &mut work);
+    add(caused(&work, &second), &mut work);
+    add(caused(&work, &cancel), &mut work);
     let kinds: Vec<&str> = chain.iter().map(|entry| entry.fact.kind.as_str()).collect();
     let expected = [
         "webhook.settled",
@@ -216,18 +200,14 @@ fn entries_of_one_batch_follow_each_other_whatever_they_record() {
 
 #[test]
 fn an_event_goes_to_a_limited_number_of_endpoints() {
-    let retry = command(RetryEvent {
-        partner_id: id(1),
-        event_id: id(5),
-        lease: 99,
-    });
+    let retry = command(retrying());
     let mut state = with_delivery(delivery(DeliveryPhase::Failed, None, None));
     state.partners.get_mut(&id(1)).unwrap().endpoints = vec![endpoint(8, &[])];
     let gone = |n: usize| EndpointId::new(NOW.plus_ms(1), [u8::try_from(n).unwrap(); 10]);
     let event = state.events.get_mut(&id(5)).unwrap();
     event.endpoints = (1..limits::DELIVERIES_PER_EVENT).map(gone).collect();
-    assert_eq!(changes(decide(&state, &retry)).len(), 2);
+    assert_eq!(caused(&state, &retry).len(), 2);
     let event = state.events.get_mut(&id(5)).unwrap();
     event.endpoints.push(gone(0));
-    assert_eq!(refusal(decide(&state, &retry)), "too_many_deliveries");
+    assert_eq!(code_of(&state, &retry), "too_many_deliveries");
 }

@@ -4,9 +4,8 @@ use crate::features::items::files::HeldElsewhere;
 
 use crate::engine::change::FilePart;
 use crate::evidence::facts::{LeafPlace, Logged};
-use crate::evidence::{
-    Erasable, ErasedValues, Erasure, EvidenceItem, HeldBy, Hold, ItemKind, LegalBasis, StoredHold,
-};
+use crate::evidence::verify::tests::fixture::{self, erased_values};
+use crate::evidence::{Erasable, Erasure, EvidenceItem, HeldBy, ItemKind, LegalBasis};
 use crate::features::fixture::*;
 use crate::features::items::files::{
     DeleteItemFile, FinishFile, ForgetFiles, ItemWithoutFile, StoreFilePart,
@@ -39,13 +38,9 @@ fn part_of(digest: u8, number: u32) -> StoreFilePart {
 }
 
 fn store(work: &mut BatchState, number: u32) -> Result<usize, Error> {
-    match decide(work, &command(part(number)))? {
-        Decision::Do { changes, .. } => {
-            apply_all(work, &changes);
-            Ok(changes.len())
-        }
-        other => panic!("decided {other:?}"),
-    }
+    let (changes, _) = outcome(work, &command(part(number)))?;
+    apply_all(work, &changes);
+    Ok(changes.len())
 }
 
 fn used(work: &BatchState) -> u64 {
@@ -169,16 +164,8 @@ fn only_what_was_never_completed_is_forgotten_and_only_after_an_hour() {
 fn item(digest: u8) -> EvidenceItem {
     EvidenceItem {
         item_id: id(4 + digest),
-        booking_id: booking_id(),
-        added_at: NOW,
-        kind: ItemKind::Contract,
-        title: "Contract".to_owned(),
-        at: None,
-        party: None,
-        amount: None,
-        reference: None,
-        note: None,
         sha256: Some(format!("sha256:{}", hex::encode([digest; 32]))),
+        ..fixture::item(booking_id(), NOW, ItemKind::Contract, "Contract")
     }
 }
 
@@ -197,13 +184,7 @@ fn deleting() -> Envelope<ItemWithoutFile> {
 
 /// Deletes the file, and returns how many changes that took.
 fn delete(work: &mut BatchState) -> usize {
-    match decide(work, &deleting()).unwrap() {
-        Decision::Do { changes, .. } => {
-            apply_all(work, &changes);
-            changes.len()
-        }
-        other => panic!("decided {other:?}"),
-    }
+    done(work, &deleting()).0.len()
 }
 
 #[test]
@@ -232,18 +213,9 @@ fn a_deleted_file_frees_the_quota_once_and_an_upload_under_way_begins_again() {
 #[test]
 fn a_hold_elsewhere_refuses_to_delete_only_what_is_stored() {
     let mut work = empty();
-    let hold = Hold {
-        hold_id: id(9),
-        booking_id: id(77),
-        placed_at: NOW,
-        placed_by: HeldBy::Operator,
-        reason: "Court".to_owned(),
-        reference: None,
-        released_at: None,
-    };
-    let partner_id = partner_id();
-    let stored = StoredHold { partner_id, hold };
-    work.holds.insert(stored.hold.hold_id, stored);
+    let mut elsewhere = hold(9, HeldBy::Operator);
+    elsewhere.hold.booking_id = id(77);
+    work.holds.insert(elsewhere.hold.hold_id, elsewhere);
     assert_eq!(delete(&mut work), 0);
     // The file came after nobody had looked for holds.
     store(&mut work, 0).unwrap();
@@ -277,10 +249,7 @@ fn nothing_of_a_file_is_stored_once_its_digest_was_erased_while_it_was_sent() {
             erased_at: NOW,
             legal_basis: LegalBasis::Objection,
             request_ref: None,
-            values: vec![ErasedValues {
-                entry: 1,
-                names: vec![Erasable::Sha256],
-            }],
+            values: vec![erased_values(1, &[Erasable::Sha256])],
         };
         let place = PLACE;
         booking(&mut sent, &|state| {

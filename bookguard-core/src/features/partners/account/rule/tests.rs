@@ -14,14 +14,14 @@ fn a_partner_is_suspended_and_reinstated_once_each_and_not_before_it_is_approved
         (PartnerStatus::Suspended, 0, 1),
     ] {
         let state = work(status, vec![]);
-        assert_eq!(changes(decide(&state, &suspend)).len(), suspends);
-        assert_eq!(changes(decide(&state, &reinstate)).len(), reinstates);
+        assert_eq!(caused(&state, &suspend).len(), suspends);
+        assert_eq!(caused(&state, &reinstate).len(), reinstates);
     }
     let pending = work(PartnerStatus::Pending, vec![]);
-    assert_eq!(refusal(decide(&pending, &suspend)), "partner_pending");
-    assert_eq!(refusal(decide(&pending, &reinstate)), "partner_pending");
+    assert_eq!(code_of(&pending, &suspend), "partner_pending");
+    assert_eq!(code_of(&pending, &reinstate), "partner_pending");
     let unknown = command(SuspendPartner { partner_id: id(9) });
-    assert_eq!(refusal(decide(&pending, &unknown)), "not_found");
+    assert_eq!(code_of(&pending, &unknown), "not_found");
 }
 
 #[test]
@@ -36,6 +36,6 @@ fn an_edit_changes_what_it_names_and_nothing_if_all_is_so_already() {
         })
     };
     let state = work(PartnerStatus::Active, vec![]);
-    assert_eq!(changes(decide(&state, &edit(Some("Other")))).len(), 1);
-    assert_eq!(changes(decide(&state, &edit(None))).len(), 0);
+    assert_eq!(caused(&state, &edit(Some("Other"))).len(), 1);
+    assert_eq!(caused(&state, &edit(None)).len(), 0);
 }

@@ -40,42 +40,23 @@ fn a_booking_is_refused_beyond_its_partners_quota_and_no_sooner() {
         events_per_day: Some(n),
         ..none
     };
-    for (given, own, day, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (none, none, 5, None),
         (Quota::GENEROUS, none, 5, None),
         (bookings(11), none, 5, None),
-        (
-            bookings(10),
-            none,
-            5,
-            Some("bookings is 10, and it has used 10"),
-        ),
-        (
-            bookings(3),
-            none,
-            5,
-            Some("bookings is 3, and it has used 10"),
-        ),
+        (bookings(10), none, 5, Some("bookings is 10, and it has used 10")),
+        (bookings(3), none, 5, Some("bookings is 3, and it has used 10")),
         (bookings(0), none, 5, None),
         (bookings(10), bookings(11), 5, None),
         (bookings(10), bookings(0), 5, None),
         (bookings(11), bookings(10), 5, Some("bookings is 10")),
         (none, bookings(10), 5, Some("raise the quota")),
         (bytes(1_100), none, 5, None),
-        (
-            bytes(1_099),
-            none,
-            5,
-            Some("bytes of bookings is 1099, and it has used 1000"),
-        ),
+        (bytes(1_099), none, 5, Some("bytes of bookings is 1099, and it has used 1000")),
         (bytes(1_099), none, 5, Some("takes 100 more")),
         (events(21), none, 5, None),
-        (
-            events(20),
-            none,
-            5,
-            Some("events a day is 20, and it has used 20"),
-        ),
+        (events(20), none, 5, Some("events a day is 20, and it has used 20")),
         (events(20), none, 5, Some("begins at 1970-01-07T00:00:00")),
         (events(20), none, 6, None),
         // A node whose clock is behind counts on the current day.
@@ -83,7 +64,8 @@ fn a_booking_is_refused_beyond_its_partners_quota_and_no_sooner() {
         // The clock of a node was ahead.
         (events(20), none, 3, None),
         (events(20), bookings(11), 5, Some("events a day")),
-    ] {
+    ];
+    for (given, own, day, expected) in cases {
         let decided = decide(&used(given, own), &booking(noon(day)));
         let said = format!("{given:?}, {own:?} on day {day}: {expected:?}");
         match expected {
@@ -100,29 +82,13 @@ fn a_booking_is_refused_beyond_its_partners_quota_and_no_sooner() {
 
 #[test]
 fn a_batch_stops_at_exactly_the_limit() {
-    for (quota, fit) in [
-        (
-            Quota {
-                bookings: Some(17),
-                ..Quota::GENEROUS
-            },
-            7,
-        ),
-        (
-            Quota {
-                bytes: Some(1_450),
-                ..Quota::GENEROUS
-            },
-            4,
-        ),
-        (
-            Quota {
-                events_per_day: Some(25),
-                ..Quota::GENEROUS
-            },
-            5,
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        (Quota { bookings: Some(17), ..Quota::GENEROUS }, 7),
+        (Quota { bytes: Some(1_450), ..Quota::GENEROUS }, 4),
+        (Quota { events_per_day: Some(25), ..Quota::GENEROUS }, 5),
+    ];
+    for (quota, fit) in cases {
         let mut work = used(quota, Quota::default());
         let made = (0..50).filter(|_| match decide(&work, &booking(noon(5))) {
             Ok(Decision::Do { changes, .. }) => {
@@ -201,7 +167,7 @@ fn a_quota_is_changed_where_it_is_named() {
         (None, Some(Some(0)), true, (Some(5), Some(0))),
         (Some(None), None, true, (None, Some(0))),
     ] {
-        let made = changes(decide(&work, &set(bookings, bytes)));
+        let made = caused(&work, &set(bookings, bytes));
         assert_eq!(made.len(), usize::from(changed), "{made:?}");
         apply_all(&mut work, &made);
         let quota = work.partners[&id(1)].quota;
