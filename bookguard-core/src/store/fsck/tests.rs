@@ -1,7 +1,7 @@
 //! A small database with everything in it has no findings. Then every column of every row is changed in turn, and rows
 //! are removed and duplicated, behind the service's back: the ledger check or the opening of the database notices.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use rusqlite::ToSql;
 use rusqlite::types::Value;
@@ -438,13 +438,9 @@ fn every_column_of_every_row_changed_in_turn_is_noticed() {
     // Changes are undone before the next one, so each thread needs its own database.
     let copy = first.copier();
     let begin = || (copy(), Flipped::default());
-    let all = shared_out(
-        &cells_to_change(&first),
-        begin,
-        |(bench, flipped), (table, row, columns)| {
-            flip_row(bench, table, *row, columns, flipped);
-        },
-    );
+    let all = shared_out(&rows_to_change(&first), begin, |(bench, flipped), row| {
+        flip_row(bench, row, flipped);
+    });
     let all: Vec<Flipped> = all
         .into_iter()
         .map(|(bench, flipped)| {
@@ -473,86 +469,92 @@ fn all_rows(bench: &Bench) -> Vec<(String, usize)> {
     rows.collect()
 }
 
-/// How many are tried of things of which the first can stand for the others.
-fn tried() -> usize {
-    if is_long() { usize::MAX } else { 1 }
+/// A row, by its table and its position there, and what to put into it: a column, the part of it that changes, the other value.
+struct RowToChange {
+    table: String,
+    place: usize,
+    others: Vec<(usize, String, Value)>,
 }
 
-/// The cells to change, as a table, a row and its columns: of those of one shape in one column the first. The check reads cells
-/// of one shape in one way.
-fn cells_to_change(bench: &Bench) -> Vec<(String, usize, Vec<usize>)> {
-    let mut shapes: HashMap<(String, usize, String), usize> = HashMap::new();
-    let mut cells = Vec::new();
-    for (table, place) in all_rows(bench) {
-        let row = &bench.rows(&table)[place];
-        let mut columns: Vec<usize> = (0..row.len()).collect();
-        columns.retain(|column| {
-            let shape = changes::shape(&row[*column]);
-            let seen = shapes.entry((table.clone(), *column, shape)).or_default();
-            *seen += 1;
-            *seen <= tried()
-        });
-        cells.push((table, place, columns));
-    }
-    cells
+/// The changes to try: in one column of cells of one shape the first, and of changes of one name to whatever cells the first. The
+/// check reads cells of one shape, and a member of documents, in one way.
+fn rows_to_change(bench: &Bench) -> Vec<RowToChange> {
+    let mut tried = HashSet::new();
+    let mut is_new = |what: (String, usize, String)| tried.insert(what) || is_long();
+    let to_change = |(table, place): (String, usize)| {
+        let rows = bench.rows(&table);
+        let mut all = Vec::new();
+        for (at, cell) in rows[place].iter().enumerate() {
+            if !is_new((table.clone(), at, changes::shape(cell))) {
+                continue;
+            }
+            let mut others = others(cell);
+            others.retain(|(part, _)| {
+                let is_of_the_value = part.is_empty() || part == "by one";
+                is_of_the_value || is_new((table.clone(), at, format!("change {part}")))
+            });
+            let elsewhere = elsewhere(&rows, place, at).into_iter();
+            others.extend(elsewhere.map(|value| ("of another row".to_owned(), value)));
+            all.extend(others.into_iter().map(|(part, other)| (at, part, other)));
+        }
+        RowToChange {
+            table,
+            place,
+            others: all,
+        }
+    };
+    all_rows(bench).into_iter().map(to_change).collect()
 }
 
 /// What other rows have in a column, each value once: of the rows that follow, the first value.
 fn elsewhere(rows: &[Vec<Value>], place: usize, column: usize) -> Vec<Value> {
+    let most = if is_long() { usize::MAX } else { 1 };
     let mut values: Vec<Value> = Vec::new();
     for row in rows[place..].iter().chain(&rows[..place]) {
         let is_new = row[column] != rows[place][column] && !values.contains(&row[column]);
-        if is_new && values.len() < tried() {
+        if is_new && values.len() < most {
             values.push(row[column].clone());
         }
     }
     values
 }
 
-fn flip_row(bench: &mut Bench, table: &str, place: usize, only: &[usize], flipped: &mut Flipped) {
+fn flip_row(bench: &mut Bench, to_change: &RowToChange, flipped: &mut Flipped) {
+    let table = to_change.table.as_str();
     let events = bench.rows("event");
-    let of_event = |id: &Value| events.iter().find(|event| event[0] == *id);
     let (columns, keys) = (bench.columns(table), bench.keys(table));
-    let rows = bench.rows(table);
-    let row = &rows[place];
+    let row = bench.rows(table).swap_remove(to_change.place);
     let cell = |column: &str| &row[columns.iter().position(|c| c == column).unwrap()];
+    let event =
+        (events.iter()).find(|event| matches!(table, "delivery" | "event") && event[0] == row[0]);
     let key = matching(&keys, 2);
     let is_answer = table == "answer";
     let is_erased_of = is_answer && may_be_erased_of(bench, cell("booking_id"));
-    for &at in only {
-        let column = &columns[at];
+    for (at, part, other) in &to_change.others {
+        if *other == row[*at] {
+            continue;
+        }
+        let column = &columns[*at];
+        let kind = match event {
+            Some(event) if event[6] == Value::Null && event[3] == Value::Null => {
+                "without a booking, pruned, "
+            }
+            Some(event) if event[6] == Value::Null => "pruned, ",
+            None if is_answer && changes::is_empty(cell("body")) => "erased, ",
+            None if is_erased_of && changes::is_empty(other) => "erased of, ",
+            _ => "",
+        };
+        let part = format!("{kind}{part}");
         let sql = format!("UPDATE main.{table} SET {column} = ?1 WHERE {key}");
-        let elsewhere = elsewhere(&rows, place, at)
-            .into_iter()
-            .map(|value| ("of another row".to_owned(), value));
-        for (part, other) in others(&row[at]).into_iter().chain(elsewhere) {
-            if other == row[at] {
-                continue;
-            }
-            let event = matches!(table, "delivery" | "event").then(|| of_event(&row[0]));
-            let part = match event.flatten() {
-                Some(event) if event[6] == Value::Null && event[3] == Value::Null => {
-                    format!("without a booking, pruned, {part}")
-                }
-                Some(event) if event[6] == Value::Null => format!("pruned, {part}"),
-                None if is_answer && changes::is_empty(cell("body")) => format!("erased, {part}"),
-                None if is_erased_of && changes::is_empty(&other) => {
-                    format!("erased of, {part}")
-                }
-                _ => part,
-            };
-            let mut args: Vec<&dyn ToSql> = vec![&other];
-            args.extend(keys.iter().map(|key| cell(key) as &dyn ToSql));
-            let Some(findings) = bench.changed(table, &sql, &args) else {
-                continue;
-            };
-            match exemption(table, column, &part) {
-                _ if !findings.is_empty() => {}
-                Some(line) => drop(flipped.needed.insert(line)),
-                None => {
-                    (flipped.surprises).push(format!("{table}.{column} {part}: {other:?}"));
-                }
-            }
+        let mut args: Vec<&dyn ToSql> = vec![other];
+        args.extend(keys.iter().map(|key| cell(key) as &dyn ToSql));
+        let Some(findings) = bench.changed(table, &sql, &args) else {
+            continue;
+        };
+        match exemption(table, column, &part) {
+            _ if !findings.is_empty() => {}
+            Some(line) => drop(flipped.needed.insert(line)),
+            None => (flipped.surprises).push(format!("{table}.{column} {part}: {other:?}")),
         }
     }
 }
@@ -585,19 +587,29 @@ fn every_row_taken_away_or_doubled_is_noticed() {
     let first = Bench::new();
     let copy = first.copier();
     let begin = || (copy(), HashSet::new());
-    let all = shared_out(
-        &all_rows(&first),
-        begin,
-        |(bench, doubled), (table, row)| {
-            take_away_and_double(bench, table, *row, doubled);
-        },
-    );
+    let rows = rows_to_take(&first);
+    let all = shared_out(&rows, begin, |(bench, doubled), (table, row)| {
+        take_away_and_double(bench, table, *row, doubled);
+    });
     let mut doubled = HashSet::new();
     for (bench, of_one) in &all {
         assert_eq!(bench.verify().findings, [], "everything was put back");
         doubled.extend(of_one);
     }
     assert_eq!(doubled.len(), first.tables().len(), "{doubled:?}");
+}
+
+/// Of the rows of one shape in one table the last: no row after it can miss it.
+fn rows_to_take(bench: &Bench) -> Vec<(String, usize)> {
+    let mut taken = HashSet::new();
+    let mut rows = all_rows(bench);
+    rows.reverse();
+    rows.retain(|(table, place)| {
+        let row = &bench.rows(table)[*place];
+        let shape: Vec<String> = row.iter().map(changes::shape).collect();
+        taken.insert((table.clone(), shape)) || is_long()
+    });
+    rows
 }
 
 fn take_away_and_double(bench: &mut Bench, table: &str, row: usize, doubled: &mut HashSet<String>) {
