@@ -385,6 +385,7 @@ fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
     let day = 24 * 3_600_000;
     // (status, failing for, next probe in, unverified for, whether a clock that was ahead postponed it)
     let (held, skew) = (2 * LEASE_MS, LEASE_SKEW_MS);
+    #[rustfmt::skip]
     let cases = [
         (1, None, Some(held + skew), Some(0), false),
         (1, None, Some(held + skew + 1), Some(0), true),
@@ -398,13 +399,7 @@ fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
         (2, Some(10 * day), Some(2 * PROBE_MS + skew), None, false),
         (2, Some(10 * day), Some(2 * PROBE_MS + skew + 1), None, true),
         (2, Some(900 * day), Some(PROBE_MAX_MS + skew), None, false),
-        (
-            2,
-            Some(900 * day),
-            Some(PROBE_MAX_MS + skew + 1),
-            None,
-            true,
-        ),
+        (2, Some(900 * day), Some(PROBE_MAX_MS + skew + 1), None, true),
         (2, Some(5 * day), Some(-5), None, false),
     ];
     on_every_store(|store| {

@@ -345,17 +345,13 @@ async fn a_manual_retry_answers_its_outcome_and_repeats_it_under_its_idempotency
 
 #[test]
 fn why_a_lock_cannot_be_taken_is_said_with_the_way_out() {
-    for (kind, words) in [
+    #[rustfmt::skip]
+    let cases = [
         (std::io::ErrorKind::NotFound, "/data does not exist"),
-        (
-            std::io::ErrorKind::PermissionDenied,
-            "this user may not write /data/b.db.lock",
-        ),
-        (
-            std::io::ErrorKind::ReadOnlyFilesystem,
-            "/data is on a file system that is mounted read-only",
-        ),
-    ] {
+        (std::io::ErrorKind::PermissionDenied, "this user may not write /data/b.db.lock"),
+        (std::io::ErrorKind::ReadOnlyFilesystem, "/data is on a file system that is mounted read-only"),
+    ];
+    for (kind, words) in cases {
         let said = cannot_lock(Path::new("/data/b.db.lock"), &kind.into());
         assert!(
             said.contains(words) && said.ends_with("or name another database"),

@@ -146,29 +146,13 @@ fn under_one_name_the_head_seen_must_be_part_of_the_one_found() {
         ..now.clone()
     };
     assert_eq!(bench.cause(&before), None);
-    for (seen, cause) in [
-        (
-            PublishedHead {
-                size: 3,
-                ..now.clone()
-            },
-            RollbackCause::Behind,
-        ),
-        (
-            PublishedHead {
-                root: leaf_hash(b"another"),
-                ..now.clone()
-            },
-            RollbackCause::Forked,
-        ),
-        (
-            PublishedHead {
-                root: leaf_hash(b"another"),
-                ..before
-            },
-            RollbackCause::Forked,
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        (PublishedHead { size: 3, ..now.clone() }, RollbackCause::Behind),
+        (PublishedHead { root: leaf_hash(b"another"), ..now.clone() }, RollbackCause::Forked),
+        (PublishedHead { root: leaf_hash(b"another"), ..before }, RollbackCause::Forked),
+    ];
+    for (seen, cause) in cases {
         assert_eq!(bench.cause(&seen), Some(cause), "{seen:?}");
     }
     // Of a backup that was restored without a guard, nobody knows more.

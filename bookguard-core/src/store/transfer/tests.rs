@@ -371,25 +371,15 @@ fn a_move_is_taken_back_only_if_nothing_was_written_there_and_nothing_can_be() {
     bench.go("old.db", "new.db").unwrap();
     let back = |unseen| reopen(&old, None, unseen, None);
     // Whatever was written there, an entry or not. A flag for an unseen place changes nothing.
-    for (changed, undo) in [
-        (
-            "UPDATE head SET size = size + 1",
-            "UPDATE head SET size = size - 1",
-        ),
-        (
-            "UPDATE head SET vkey = 'x' || vkey",
-            "UPDATE head SET vkey = substr(vkey, 2)",
-        ),
-        (
-            "UPDATE head SET moved_to = '/elsewhere.db'",
-            "UPDATE head SET moved_to = NULL",
-        ),
-        (
-            "UPDATE event SET retries = retries + 1",
-            "UPDATE event SET retries = retries - 1",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("UPDATE head SET size = size + 1", "UPDATE head SET size = size - 1"),
+        ("UPDATE head SET vkey = 'x' || vkey", "UPDATE head SET vkey = substr(vkey, 2)"),
+        ("UPDATE head SET moved_to = '/elsewhere.db'", "UPDATE head SET moved_to = NULL"),
+        ("UPDATE event SET retries = retries + 1", "UPDATE event SET retries = retries - 1"),
         (ROW, "DELETE FROM policy WHERE hash = x'00'"),
-    ] {
+    ];
+    for (changed, undo) in cases {
         change(&new, sql(changed));
         assert_eq!(code(back(true)), "target_written", "{changed}");
         assert!(moved_to(&old).unwrap().is_some(), "{changed}");
@@ -600,16 +590,11 @@ fn a_rolled_back_database_is_not_moved_and_a_moved_one_remembers_its_head() {
 
 #[test]
 fn a_source_that_contradicts_itself_is_not_moved() {
+    #[rustfmt::skip]
     let damages = [
-        (
-            "UPDATE entry SET leaf = x'00' WHERE idx = 2",
-            "its entries give",
-        ),
+        ("UPDATE entry SET leaf = x'00' WHERE idx = 2", "its entries give"),
         ("DELETE FROM entry WHERE idx = 4", "its entries give"),
-        (
-            "UPDATE tile SET hashes = zeroblob(160) WHERE level = 0",
-            "tiles do not give",
-        ),
+        ("UPDATE tile SET hashes = zeroblob(160) WHERE level = 0", "tiles do not give"),
         ("UPDATE head SET size = 4", "its entries give"),
     ];
     let bench = Bench::new();
