@@ -76,12 +76,8 @@ fn resolution(reason: Reason) -> ResolutionFact {
 
 fn fill(store: &Store, rows: Vec<Statement<'static>>) {
     let mut conn = store.writer().unwrap();
-    let partner = |id: &PartnerId| {
-        let sql = "INSERT INTO partner (id, status, events, policies, put_ms, bookings, bytes, day, day_events, file_bytes, \
-                   quota, settings, body) VALUES ($1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}')";
-        Statement::new(sql, vec![id.as_bytes().to_vec().into()])
-    };
-    conn.begin(&[partner(&MINE), partner(&THEIRS)]).unwrap();
+    let partners = [&MINE, &THEIRS].map(|id| partner(id.as_bytes()));
+    conn.begin(&partners).unwrap();
     for rows in rows.chunks(500) {
         conn.run(rows).unwrap();
     }
