@@ -1,8 +1,9 @@
 //! A database with everything in it, made by a service that is driven by hand.
 
+use std::fs::Permissions;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use bookguard_test_authority as test_authority;
 use sha2::{Digest as _, Sha256};
@@ -625,6 +626,33 @@ pub(in crate::store) fn everything_and_more(db: &Path) -> Known {
 /// losses; keys that were rotated or will soon expire; a third partner whose events were pruned; and a fourth with an endpoint that was suspended
 /// twice. The steps are hours apart.
 pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
+    let (files, now) = &*MADE;
+    for (end, bytes, permissions) in files {
+        let mut file = db.as_os_str().to_owned();
+        file.push(end);
+        std::fs::write(&file, bytes).unwrap();
+        std::fs::set_permissions(&file, permissions.clone()).unwrap();
+    }
+    Arc::new(AtomicI64::new(*now))
+}
+
+/// The files of the database with everything: how their names end, what is in them, and who may read them; and the time at its end.
+/// It is made once, because that takes longer than many a test that begins with it.
+static MADE: LazyLock<(Vec<(String, Vec<u8>, Permissions)>, i64)> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = make_everything(&folder.path().join("b.db"));
+    let files = std::fs::read_dir(folder.path()).unwrap();
+    let files = files.filter_map(|file| {
+        let file = file.unwrap();
+        let name = file.file_name().into_string().unwrap();
+        let bytes = std::fs::read(file.path()).unwrap();
+        let permissions = file.metadata().unwrap().permissions();
+        Some((name.strip_prefix("b.db")?.to_owned(), bytes, permissions))
+    });
+    (files.collect(), clock.load(Ordering::Acquire))
+});
+
+fn make_everything(db: &Path) -> Arc<AtomicI64> {
     let clock = Arc::new(AtomicI64::new(START_MS));
     let (service, closing) = open(db, &clock).unwrap();
     let fixture = Fixture { service, clock };
