@@ -479,15 +479,10 @@ fn deliveries_that_cannot_be_read_keep_no_other_from_being_claimed_or_dropped() 
             ],
         )
     };
+    #[rustfmt::skip]
     let damages = [
-        "type = 99",
-        "retries = -1",
-        "seq = -1",
-        "partner_id = body",
-        "booking_id = body",
-        "body = NULL",
-        "pruned_ms = 1",
-        "digest = body",
+        "type = 99", "retries = -1", "seq = -1", "partner_id = body", "booking_id = body",
+        "body = NULL", "pruned_ms = 1", "digest = body",
     ];
     let damage = |number: i64, damage: &str| Statement {
         sql: Box::leak(format!("UPDATE event SET {damage} WHERE id = $1").into_boxed_str()),
