@@ -7,8 +7,10 @@ use rusqlite::ToSql;
 use rusqlite::types::Value;
 
 use super::*;
+use crate::clock::Clock;
 use crate::ledger::event::Opening;
 use crate::limits::{DAY_MS, HOUR_MS};
+use crate::store::Database;
 use crate::tests::{is_long, shared_out};
 
 mod bench;
@@ -130,6 +132,15 @@ fn exemption(table: &str, column: &str, part: &str) -> Option<usize> {
     UNATTESTED.iter().position(|(t, c, p, why)| {
         (*t, *c) == (table, column) && part.starts_with(p) && !why.is_empty()
     })
+}
+
+/// Requires that the ledger check of a database has no findings.
+pub(in crate::store) fn is_clean(database: &Database, log: &Log) {
+    let store = Store::open(database, false).unwrap();
+    let moment = (Clock::System.now(), false);
+    let report = verify(&store, &log.seal(), log, moment, &mut |_, _| {}).unwrap();
+    let found = (report.findings, report.warnings);
+    assert_eq!(found, (vec![], vec![]), "{database}");
 }
 
 #[test]

@@ -59,15 +59,7 @@ impl Bench {
     }
 
     fn is_clean(&self, database: &Database) {
-        let store = Store::open(database, false).unwrap();
-        let log = self.log();
-        let now = crate::clock::Clock::System.now();
-        let report = fsck::verify(&store, &log.seal(), &log, (now, false), &mut |_, _| {}).unwrap();
-        assert_eq!(
-            (report.findings, report.warnings),
-            (vec![], vec![]),
-            "{database}"
-        );
+        fsck::tests::is_clean(database, &self.log());
     }
 }
 
