@@ -15,7 +15,8 @@ use bookguard_core::features::endpoints::CreateEndpoint;
 use bookguard_core::features::erasures::EraseValues;
 use bookguard_core::features::events::{RetryEvent, RetryStatus};
 use bookguard_core::limits::{
-    IN_FLIGHT_NEW, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS, LEASE_SKEW_MS, RETRIES_WAITING,
+    IN_FLIGHT_NEW, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS, LEASE_SKEW_MS, QUEUED_PER_ENDPOINT,
+    RETRIES_WAITING,
 };
 use bookguard_core::lines::{Line, LineSubscriber, Threshold, hear_here};
 use bookguard_core::model::{DeliveryStatus, PartnerId, Timestamp};
@@ -296,7 +297,7 @@ async fn a_delivery_is_sent_up_to_the_last_moment_at_which_its_lease_covers_it()
 
 #[tokio::test]
 async fn a_backlog_far_beyond_the_room_drains_and_every_event_comes_exactly_once() {
-    const EVENTS: usize = 2_000;
+    const EVENTS: usize = 2 * QUEUED_PER_ENDPOINT;
     let mut bench = Bench::new().await;
     let (receiver, endpoint_id) = bench.receiver(&[OK]).await;
     bench.book(EVENTS).await;
