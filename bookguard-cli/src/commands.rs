@@ -188,21 +188,13 @@ mod tests {
     }
 
     /// The names of these flags' values in help, for one command or for all. Any other value is named after its flag.
+    #[rustfmt::skip]
     const VALUES: [(&str, &str); 41] = [
-        (
-            "ADDRESS",
-            "forward-to operator-url otlp-endpoint public-url security-contact security-encryption security-policy url",
-        ),
+        ("ADDRESS", "forward-to operator-url otlp-endpoint public-url security-contact security-encryption security-policy url"),
         ("ADDRESS:PORT", "listen metrics-listen operator-listen"),
-        (
-            "AMOUNT",
-            "agreed-refund amount-paid refund templates:booking-value validate:booking-value value",
-        ),
+        ("AMOUNT", "agreed-refund amount-paid refund templates:booking-value validate:booking-value value"),
         ("BOOKING_ID|PACKET|-", "of"),
-        (
-            "BOOL",
-            "console library-policies log-requests webhook-allow-http",
-        ),
+        ("BOOL", "console library-policies log-requests webhook-allow-http"),
         ("COMMAND", "credential-command"),
         ("DATABASE", "db from to"),
         ("DATE", "templates:event-date validate:event-date"),
@@ -237,10 +229,7 @@ mod tests {
         ("SECONDS", "tolerance webhook-timestamp"),
         ("SIGNATURE", "header"),
         ("SIGNATURES", "webhook-signature"),
-        (
-            "SIZE",
-            "bytes file-bytes min-free-disk quota-bytes quota-file-bytes",
-        ),
+        ("SIZE", "bytes file-bytes min-free-disk quota-bytes quota-file-bytes"),
         ("SUBNET", "trusted-proxy webhook-allow-subnet"),
         ("TAGS", "security-languages"),
         ("TEXT", "search templates:time-zone validate:time-zone"),
@@ -491,71 +480,31 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_together_is_refused() {
-        for (line, kind) in [
+        #[rustfmt::skip]
+        let cases = [
             ("", ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand),
-            (
-                "partners",
-                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
-            ),
+            ("partners", ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand),
             ("bookings get", ErrorKind::MissingRequiredArgument),
-            (
-                "bookings get bkg_1 --db x --url http://y",
-                ErrorKind::ArgumentConflict,
-            ),
-            (
-                "bookings get bkg_1 --url http://y --api-key-file a --operator-key-file b",
-                ErrorKind::ArgumentConflict,
-            ),
-            (
-                "bookings create --talent-id 1",
-                ErrorKind::MissingRequiredArgument,
-            ),
-            (
-                "bookings create --json - --value 5",
-                ErrorKind::ArgumentConflict,
-            ),
+            ("bookings get bkg_1 --db x --url http://y", ErrorKind::ArgumentConflict),
+            ("bookings get bkg_1 --url http://y --api-key-file a --operator-key-file b", ErrorKind::ArgumentConflict),
+            ("bookings create --talent-id 1", ErrorKind::MissingRequiredArgument),
+            ("bookings create --json - --value 5", ErrorKind::ArgumentConflict),
             ("partners update", ErrorKind::MissingRequiredArgument),
-            (
-                "partners update --time-zone UTC --no-time-zone",
-                ErrorKind::ArgumentConflict,
-            ),
+            ("partners update --time-zone UTC --no-time-zone", ErrorKind::ArgumentConflict),
             ("policies put house", ErrorKind::MissingRequiredArgument),
             ("policies validate", ErrorKind::MissingRequiredArgument),
-            (
-                "webhook-endpoints update end_1",
-                ErrorKind::MissingRequiredArgument,
-            ),
-            (
-                "webhook-endpoints update end_1 --rate-limit 5 --no-rate-limit",
-                ErrorKind::ArgumentConflict,
-            ),
-            (
-                "webhook-events recover --dry-run",
-                ErrorKind::MissingRequiredArgument,
-            ),
-            (
-                "webhook verify --body -",
-                ErrorKind::MissingRequiredArgument,
-            ),
-            (
-                "webhook verify --body - --webhook-id evt_1",
-                ErrorKind::MissingRequiredArgument,
-            ),
-            (
-                "evidence verify packet.json",
-                ErrorKind::MissingRequiredArgument,
-            ),
+            ("webhook-endpoints update end_1", ErrorKind::MissingRequiredArgument),
+            ("webhook-endpoints update end_1 --rate-limit 5 --no-rate-limit", ErrorKind::ArgumentConflict),
+            ("webhook-events recover --dry-run", ErrorKind::MissingRequiredArgument),
+            ("webhook verify --body -", ErrorKind::MissingRequiredArgument),
+            ("webhook verify --body - --webhook-id evt_1", ErrorKind::MissingRequiredArgument),
+            ("evidence verify packet.json", ErrorKind::MissingRequiredArgument),
             ("bookings list --output yaml", ErrorKind::InvalidValue),
-            (
-                "transfer --from a.db --to b.db --yes",
-                ErrorKind::MissingRequiredArgument,
-            ),
-            (
-                "transfer --from a.db --to b.db --risk-two-histories",
-                ErrorKind::MissingRequiredArgument,
-            ),
+            ("transfer --from a.db --to b.db --yes", ErrorKind::MissingRequiredArgument),
+            ("transfer --from a.db --to b.db --risk-two-histories", ErrorKind::MissingRequiredArgument),
             ("backup", ErrorKind::MissingRequiredArgument),
-        ] {
+        ];
+        for (line, kind) in cases {
             assert_eq!(parse(line).expect_err(line).kind(), kind, "{line}");
         }
     }

@@ -68,17 +68,11 @@ mod tests {
 
     #[test]
     fn exit_codes_are_the_documented_ones() {
+        #[rustfmt::skip]
         let codes = [
-            (Exit::Ok, 0),
-            (Exit::Unexpected, 1),
-            (Exit::Usage, 2),
-            (Exit::NotFound, 3),
-            (Exit::Auth, 4),
-            (Exit::Refused, 5),
-            (Exit::NotVerified, 6),
-            (Exit::Unreachable, 7),
-            (Exit::RateLimited, 8),
-            (Exit::Server, 9),
+            (Exit::Ok, 0), (Exit::Unexpected, 1), (Exit::Usage, 2), (Exit::NotFound, 3),
+            (Exit::Auth, 4), (Exit::Refused, 5), (Exit::NotVerified, 6), (Exit::Unreachable, 7),
+            (Exit::RateLimited, 8), (Exit::Server, 9),
         ];
         for (exit, code) in codes {
             assert_eq!(exit as u8, code, "{exit:?}");

@@ -341,57 +341,18 @@ mod tests {
 
     #[test]
     fn every_failure_has_its_exit_code_and_its_words() {
+        #[rustfmt::skip]
         let failures = [
-            (
-                Failure::Usage("m".to_owned()),
-                Exit::Usage,
-                "error: m (usage)",
-            ),
-            (
-                Failure::NotVerified("m".to_owned()),
-                Exit::NotVerified,
-                "error: m (verification_failed)",
-            ),
-            (
-                Failure::NotDelivered("m".to_owned()),
-                Exit::Refused,
-                "error: m (not_delivered)",
-            ),
-            (
-                Failure::Problems("m".to_owned()),
-                Exit::Unexpected,
-                "error: m (problems_found)",
-            ),
-            (
-                Failure::Unreachable("m".to_owned()),
-                Exit::Unreachable,
-                "error: m (unreachable)",
-            ),
-            (
-                Failure::BadAnswer("m".to_owned()),
-                Exit::Server,
-                "error: m (bad_answer)",
-            ),
-            (
-                Failure::Unexpected("m".to_owned()),
-                Exit::Unexpected,
-                "error: m (unexpected)",
-            ),
-            (
-                Error::not_found("booking").into(),
-                Exit::NotFound,
-                "error: No such booking.",
-            ),
-            (
-                Error::busy().into(),
-                Exit::Server,
-                "error: The service has more writes waiting",
-            ),
-            (
-                Error::invalid("partner_required", "Name one.").into(),
-                Exit::Refused,
-                "error: Name one. (partner_required)",
-            ),
+            (Failure::Usage("m".to_owned()), Exit::Usage, "error: m (usage)"),
+            (Failure::NotVerified("m".to_owned()), Exit::NotVerified, "error: m (verification_failed)"),
+            (Failure::NotDelivered("m".to_owned()), Exit::Refused, "error: m (not_delivered)"),
+            (Failure::Problems("m".to_owned()), Exit::Unexpected, "error: m (problems_found)"),
+            (Failure::Unreachable("m".to_owned()), Exit::Unreachable, "error: m (unreachable)"),
+            (Failure::BadAnswer("m".to_owned()), Exit::Server, "error: m (bad_answer)"),
+            (Failure::Unexpected("m".to_owned()), Exit::Unexpected, "error: m (unexpected)"),
+            (Error::not_found("booking").into(), Exit::NotFound, "error: No such booking."),
+            (Error::busy().into(), Exit::Server, "error: The service has more writes waiting"),
+            (Error::invalid("partner_required", "Name one.").into(), Exit::Refused, "error: Name one. (partner_required)"),
         ];
         for (failure, exit, begins) in failures {
             assert_eq!(failure.exit(), exit, "{failure:?}");

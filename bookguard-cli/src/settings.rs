@@ -470,6 +470,7 @@ mod tests {
 
     #[test]
     fn the_environment_speaks_every_setting() {
+        #[rustfmt::skip]
         let env = [
             ("BOOKGUARD_DB", "a.db"),
             ("BOOKGUARD_DB_FILE", "a.address"),
@@ -493,10 +494,7 @@ mod tests {
             ("BOOKGUARD_TRUSTED_PROXIES", "10.0.0.1,fd00::/8"),
             ("BOOKGUARD_PROXY_HEADER", "forwarded"),
             ("BOOKGUARD_WEBHOOK_ALLOW_HTTP", "off"),
-            (
-                "BOOKGUARD_WEBHOOK_ALLOW_SUBNETS",
-                "10.1.0.0/16, 10.2.0.0/16",
-            ),
+            ("BOOKGUARD_WEBHOOK_ALLOW_SUBNETS", "10.1.0.0/16, 10.2.0.0/16"),
             ("BOOKGUARD_WEBHOOK_PROXY", "http://u:p@proxy.example:3128"),
             ("BOOKGUARD_WEBHOOK_VERIFICATION", "off"),
             ("BOOKGUARD_RETENTION_DAYS", "30"),
@@ -518,10 +516,7 @@ mod tests {
             ("BOOKGUARD_LOG_LEVEL", "warn"),
             ("BOOKGUARD_LOG_REQUESTS", "true"),
             ("BOOKGUARD_SLOW_REQUEST_MILLISECONDS", "13"),
-            (
-                "BOOKGUARD_SECURITY_CONTACTS",
-                "mailto:s@b.example, https://b.example/r",
-            ),
+            ("BOOKGUARD_SECURITY_CONTACTS", "mailto:s@b.example, https://b.example/r"),
             ("BOOKGUARD_SECURITY_POLICY", "https://b.example/p"),
             ("BOOKGUARD_SECURITY_ENCRYPTION", "https://b.example/k"),
             ("BOOKGUARD_SECURITY_LANGUAGES", "en, de"),

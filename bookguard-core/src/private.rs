@@ -472,21 +472,15 @@ mod tests {
 
     #[test]
     fn the_group_s_permissions_of_a_credential_tell_nothing() {
-        for (file, mode, is_open) in [
-            (
-                "/run/credentials/bookguard.service/ledger.key",
-                0o100440,
-                false,
-            ),
-            (
-                "/run/credentials/bookguard.service/ledger.key",
-                0o100444,
-                true,
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            ("/run/credentials/bookguard.service/ledger.key", 0o100440, false),
+            ("/run/credentials/bookguard.service/ledger.key", 0o100444, true),
             ("/run/credentials.key", 0o100440, true),
             ("/etc/bookguard/ledger.key", 0o100440, true),
             ("/etc/bookguard/ledger.key", 0o100400, false),
-        ] {
+        ];
+        for (file, mode, is_open) in cases {
             assert_eq!(is_open_to_others(Path::new(file), mode), is_open, "{file}");
         }
     }

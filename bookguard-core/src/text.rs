@@ -237,33 +237,26 @@ mod tests {
 
     #[test]
     fn no_text_ends_its_own_quotation() {
-        for (text, shown) in [
+        #[rustfmt::skip]
+        let cases = [
             ("Acme", "Acme"),
             ("", ""),
             ("R&B \"live\" in '99", "R&B \"live\" in '99"),
             ("O\u{2019}Brien", "O\u{2019}Brien"),
             ("\u{201c}Live\u{201d}", "\u{2018}Live\u{2019}"),
-            (
-                "Acme\u{201d} won. \u{201c}Acme",
-                "Acme\u{2019} won. \u{2018}Acme",
-            ),
+            ("Acme\u{201d} won. \u{201c}Acme", "Acme\u{2019} won. \u{2018}Acme"),
             ("\u{ab}Live\u{bb}", "\u{2018}Live\u{2019}"),
             ("\u{201e}Live\u{201c}", "\u{2018}Live\u{2018}"),
-            (
-                "a\u{201f}b\u{2036}c\u{301d}d",
-                "a\u{2018}b\u{2018}c\u{2018}d",
-            ),
-            (
-                "a\u{2033}b\u{301e}c\u{301f}d\u{ff02}e\u{2ba}f\u{3003}g",
-                "a\u{2019}b\u{2019}c\u{2019}d\u{2019}e\u{2019}f\u{2019}g",
-            ),
+            ("a\u{201f}b\u{2036}c\u{301d}d", "a\u{2018}b\u{2018}c\u{2018}d"),
+            ("a\u{2033}b\u{301e}c\u{301f}d\u{ff02}e\u{2ba}f\u{3003}g", "a\u{2019}b\u{2019}c\u{2019}d\u{2019}e\u{2019}f\u{2019}g"),
             ("Acme\u{201d}\u{201d} won", "Acme\u{2019} won"),
             ("Acme\u{2019}\u{2019} won", "Acme\u{2019} won"),
             ("Acme\u{2032}\u{2032}\u{2032} won", "Acme\u{2032} won"),
             ("the \u{2018}90s\u{2019}\u{201d}", "the \u{2018}90s\u{2019}"),
             ("צה\u{5f4}ל", "צה\u{5f4}ל"),
             ("\u{300e}東京\u{300f}", "\u{300e}東京\u{300f}"),
-        ] {
+        ];
+        for (text, shown) in cases {
             assert_eq!(quotable(text), shown, "{text:?}");
             assert_eq!(quoted(text), format!("\u{201c}{shown}\u{201d}"));
             assert_eq!(outside_quotations(&quoted(text)), "");

@@ -176,17 +176,13 @@ fn a_key_or_a_guard_that_cannot_be_used_makes_no_database() {
         guard_file: Some(nonsense.clone()),
         ..ServiceConfig::of(db.as_path().into())
     };
-    for (refused, words) in [
-        (
-            open(&db, as_text(&text[..text.len() - 9])).err(),
-            "BOOKGUARD_LEDGER_KEY does not hold a complete ledger key",
-        ),
-        (
-            open(&db, as_file(&nonsense)).err(),
-            "nonsense is not a ledger key",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (open(&db, as_text(&text[..text.len() - 9])).err(), "BOOKGUARD_LEDGER_KEY does not hold a complete ledger key"),
+        (open(&db, as_file(&nonsense)).err(), "nonsense is not a ledger key"),
         (Service::open(guarded).err(), "nonsense is not a guard file"),
-    ] {
+    ];
+    for (refused, words) in cases {
         let refused = refused.unwrap();
         assert!(refused.contains(words), "{refused}");
         let left = std::fs::read_dir(folder.path()).unwrap().count();

@@ -11,10 +11,14 @@ use bookguard_core::clock::Clock;
 use bookguard_core::engine::command::Written;
 use bookguard_core::error::Error;
 use bookguard_core::evidence;
-use bookguard_core::features;
-use bookguard_core::features::bookings::{BookingCreated, Protected};
+use bookguard_core::features::api_keys::{CreateApiKey, NewApiKey};
+use bookguard_core::features::bookings::{
+    BookingCreated, CreateBooking, GetBooking, ListBookings, ProtectBooking, Protected,
+};
 use bookguard_core::features::cosignatures::{WitnessTurn, claim, look, places, witnessed};
-use bookguard_core::features::partners::Registration;
+use bookguard_core::features::events::ListBookingEvents;
+use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::features::partners::{RegisterPartner, Registration};
 use bookguard_core::ledger::cosignature::Cosigner;
 use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::witness::{AddCheckpoint, judge};
@@ -58,14 +62,14 @@ impl Bench {
         }
     }
 
+    fn anonymous(&self) -> Session {
+        let address = "127.0.0.1".to_owned();
+        self.session(Authority::Anonymous { address })
+    }
+
     fn partner(&self) -> Session {
-        let anonymous = self.session(Authority::Anonymous {
-            address: "127.0.0.1".to_owned(),
-        });
-        let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
-        let registered: Registration = decode(
-            &call::<features::partners::RegisterPartner>(&anonymous, &[], body, None).unwrap(),
-        );
+        let registered = call::<RegisterPartner>(&self.anonymous(), &[], PARTNER, None);
+        let registered: Registration = decode(&registered.unwrap());
         self.session(Authority::Partner {
             partner_id: registered.partner_id,
             api_key_id: registered.api_key_id.unwrap(),
@@ -73,6 +77,10 @@ impl Bench {
             suspended: false,
             signed_in: None,
         })
+    }
+
+    fn advance(&self, ms: i64) {
+        self.clock.fetch_add(ms, Ordering::AcqRel);
     }
 
     fn close(&mut self) {
@@ -107,15 +115,21 @@ fn call<O: Operation>(
     }
 }
 
+/// Calls an operation on a booking, without a body.
+fn of<O: Operation>(session: &Session, id: &str) -> Result<Finished, Error> {
+    call::<O>(session, &[id], "", None)
+}
+
 fn decode<T: serde::de::DeserializeOwned>(finished: &Finished) -> T {
     serde_json::from_slice(&finished.body).unwrap()
 }
 
+const PARTNER: &str = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
 const BOOKING: &str = r#"{"talent":{"id":"t1","name":"The Night Owls"},"organizer":{"id":"o1","name":"Acme Events"},
     "eventType":"concert","eventDate":"2027-06-20T19:00:00-04:00","bookingValue":1200.50}"#;
 
 fn create(session: &Session) -> BookingCreated {
-    decode(&call::<features::bookings::CreateBooking>(session, &[], BOOKING, None).unwrap())
+    decode(&call::<CreateBooking>(session, &[], BOOKING, None).unwrap())
 }
 
 #[test]
@@ -126,16 +140,14 @@ fn a_booking_is_recorded_protected_once_and_read_back_after_a_restart() {
     let partner = bench.partner();
     let created = create(&partner);
     let id = created.booking_id.to_string();
-    bench.clock.fetch_add(5_000, Ordering::AcqRel);
-    let first: Protected =
-        decode(&call::<features::bookings::ProtectBooking>(&partner, &[&id], "", None).unwrap());
-    bench.clock.fetch_add(5_000, Ordering::AcqRel);
-    let again: Protected =
-        decode(&call::<features::bookings::ProtectBooking>(&partner, &[&id], "", None).unwrap());
+    let [first, again] = [(); 2].map(|()| {
+        bench.advance(5_000);
+        decode::<Protected>(&of::<ProtectBooking>(&partner, &id).unwrap())
+    });
     assert_eq!(first, again);
     assert_eq!((first.receipt.leaf_index, first.receipt.tree_size), (1, 2));
-    let before = call::<features::bookings::GetBooking>(&partner, &[&id], "", None).unwrap();
-    let events = call::<features::events::ListBookingEvents>(&partner, &[&id], "", None).unwrap();
+    let before = of::<GetBooking>(&partner, &id).unwrap();
+    let events = of::<ListBookingEvents>(&partner, &id).unwrap();
     let authority = partner.authority.clone();
     drop(partner);
     bench.close();
@@ -146,28 +158,18 @@ fn a_booking_is_recorded_protected_once_and_read_back_after_a_restart() {
         authority,
         address: None,
     };
-    assert_eq!(
-        call::<features::bookings::GetBooking>(&partner, &[&id], "", None).unwrap(),
-        before
-    );
-    assert_eq!(
-        call::<features::events::ListBookingEvents>(&partner, &[&id], "", None).unwrap(),
-        events
-    );
+    assert_eq!(of::<GetBooking>(&partner, &id).unwrap(), before);
+    assert_eq!(of::<ListBookingEvents>(&partner, &id).unwrap(), events);
     let booking: serde_json::Value = decode(&before);
     assert_eq!(booking["bookingValue"].to_string(), "1200.5");
     assert_eq!(booking["status"], "protected");
     assert_eq!(booking["policy"]["policyId"], "talent_standard");
     let events: serde_json::Value = decode(&events);
-    let types: Vec<_> = events["webhookEvents"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|e| e["type"].clone())
-        .collect();
+    let events = events["webhookEvents"].as_array().unwrap();
+    let types: Vec<_> = events.iter().map(|event| event["type"].clone()).collect();
     assert_eq!(types, ["booking.created", "booking.protected"]);
-    assert_eq!(events["webhookEvents"][1]["status"], "no_endpoints");
-    assert_eq!(events["webhookEvents"][1]["seq"], 2);
+    assert_eq!(events[1]["status"], "no_endpoints");
+    assert_eq!(events[1]["seq"], 2);
     drop(partner);
     closing.wait();
 }
@@ -177,8 +179,7 @@ fn an_idempotency_key_repeats_the_answer_until_its_day_is_over() {
     let folder = tempfile::tempdir().unwrap();
     let bench = Bench::new(&folder.path().join("b.db"));
     let partner = bench.partner();
-    let create =
-        |body: &str| call::<features::bookings::CreateBooking>(&partner, &[], body, Some("k-1"));
+    let create = |body: &str| call::<CreateBooking>(&partner, &[], body, Some("k-1"));
     let first = create(BOOKING).unwrap();
     let again = create(BOOKING).unwrap();
     assert!(!first.replayed && again.replayed);
@@ -186,31 +187,24 @@ fn an_idempotency_key_repeats_the_answer_until_its_day_is_over() {
         (first.body.clone(), first.location.clone()),
         (again.body, again.location)
     );
-    assert_eq!(
-        create(&BOOKING.replace("1200", "1300")).unwrap_err().code,
-        "idempotency_key_reused"
-    );
+    let reused = create(&BOOKING.replace("1200", "1300")).unwrap_err();
+    assert_eq!(reused.code, "idempotency_key_reused");
     // Another partner's key of the same name is another key.
     let other = bench.partner();
-    let theirs =
-        call::<features::bookings::CreateBooking>(&other, &[], BOOKING, Some("k-1")).unwrap();
+    let theirs = call::<CreateBooking>(&other, &[], BOOKING, Some("k-1")).unwrap();
     assert!(!theirs.replayed && theirs.body != first.body);
-    bench.clock.fetch_add(24 * 3_600_000 + 1, Ordering::AcqRel);
+    bench.advance(24 * 3_600_000 + 1);
     let now = Timestamp::from_ms(bench.clock.load(Ordering::Acquire));
-    let expired = |partner: &Session| {
-        partner
-            .service
-            .reader()
-            .unwrap()
-            .has_expired_answers(now)
-            .unwrap()
+    let expired = || {
+        let mut reader = partner.service.reader().unwrap();
+        reader.has_expired_answers(now).unwrap()
     };
-    assert!(expired(&partner));
+    assert!(expired());
     let later = create(BOOKING).unwrap();
     assert!(!later.replayed && later.body != first.body);
     let forgot = [(); 2].map(|()| partner.service.forget_expired_answers().unwrap());
     assert_eq!(forgot, [true, false]);
-    assert!(!expired(&partner));
+    assert!(!expired());
     assert!(
         create(BOOKING).unwrap().replayed,
         "what is not over is not forgotten"
@@ -229,28 +223,21 @@ fn equal_requests_in_one_batch_make_one_booking_with_one_answer() {
     };
     let waiting: Vec<_> = (0..50)
         .map(|_| {
-            match operation::prepare::<features::bookings::CreateBooking>(&partner, &request)
-                .unwrap()
-            {
-                Action::Write(writing) => partner.service.submit(writing.command).unwrap(),
-                _ => unreachable!("creating is a write"),
-            }
+            let prepared = operation::prepare::<CreateBooking>(&partner, &request);
+            let Action::Write(writing) = prepared.unwrap() else {
+                unreachable!("creating is a write")
+            };
+            partner.service.submit(writing.command).unwrap()
         })
         .collect();
-    let bodies: Vec<_> = waiting
-        .into_iter()
-        .map(|answer| {
-            operation::finish_write::<features::bookings::CreateBooking>(
-                answer.blocking_recv().unwrap().unwrap(),
-            )
-            .body
-        })
-        .collect();
-    assert!(bodies.iter().all(|body| *body == bodies[0]));
-    assert_eq!(
-        partner.service.store().head().unwrap().unwrap().head.size,
-        1
-    );
+    let mut bodies = waiting.into_iter().map(|answer| {
+        let answer = answer.blocking_recv().unwrap();
+        operation::finish_write::<CreateBooking>(answer.unwrap()).body
+    });
+    let first = bodies.next().unwrap();
+    assert!(bodies.all(|body| body == first));
+    let head = partner.service.store().head().unwrap().unwrap();
+    assert_eq!(head.head.size, 1);
 }
 
 #[test]
@@ -265,27 +252,20 @@ fn two_processes_on_one_file_share_the_write_turn_and_one_log() {
         authority: here.authority.clone(),
         address: None,
     };
-    let threads: Vec<_> = [here.clone(), there]
-        .into_iter()
-        .map(|session| {
-            std::thread::spawn(move || {
-                for _ in 0..40 {
-                    create(&session);
-                }
-                40_u64
-            })
+    let threads = [here.clone(), there].map(|session| {
+        std::thread::spawn(move || {
+            for _ in 0..40 {
+                create(&session);
+            }
         })
-        .collect();
-    let made: u64 = threads
-        .into_iter()
-        .map(|thread| thread.join().unwrap())
-        .sum();
+    });
+    for thread in threads {
+        thread.join().unwrap();
+    }
     let head = here.service.store().head().unwrap().unwrap();
-    assert_eq!((made, head.head.size), (80, 80));
-    assert!(
-        head.checkpoint
-            .starts_with(&format!("{}\n80\n", head.origin))
-    );
+    assert_eq!(head.head.size, 80);
+    let begins = format!("{}\n80\n", head.origin);
+    assert!(head.checkpoint.starts_with(&begins));
 }
 
 #[test]
@@ -296,13 +276,10 @@ fn another_partners_booking_answers_exactly_like_one_that_does_not_exist() {
     let theirs = create(&other).booking_id.to_string();
     let nobodys = theirs.replace(|c: char| c.is_ascii_digit(), "0");
     for id in [theirs.as_str(), nobodys.as_str(), "bkg_", "nonsense"] {
-        let read = call::<features::bookings::GetBooking>(&one, &[id], "", None).unwrap_err();
-        let protect =
-            call::<features::bookings::ProtectBooking>(&one, &[id], "", None).unwrap_err();
-        assert_eq!(
-            (read.clone(), protect),
-            (Error::not_found("booking"), Error::not_found("booking"))
-        );
+        let answers = [of::<GetBooking>(&one, id), of::<ProtectBooking>(&one, id)];
+        for answer in answers {
+            assert_eq!(answer.unwrap_err(), Error::not_found("booking"));
+        }
     }
     assert!(
         matches!(other.authority, Authority::Partner { partner_id, .. } if partner_id != PartnerId::from_bytes([0; 16]))
@@ -319,18 +296,17 @@ fn the_evidence_of_a_booking_verifies_offline_at_every_step_and_nobody_elses_is_
     let policy = "\"eventType\":\"concert\",\"policyId\":\"moderate\",\"timeZone\":\"Europe/Berlin\",\"amountPaid\":12.34,\
                   \"metadata\":{\"\u{1f3b8}\":\"\u{ff21}\",\"a\":\"b\\\"c\"}";
     let body = BOOKING.replace("\"eventType\":\"concert\"", policy);
-    let other: BookingCreated =
-        decode(&call::<features::bookings::CreateBooking>(&owner, &[], &body, None).unwrap());
+    let other: BookingCreated = decode(&call::<CreateBooking>(&owner, &[], &body, None).unwrap());
     for _ in 0..300 {
         create(&stranger);
     }
     let other = other.booking_id.to_string();
     for (step, id) in [(0, &id), (1, &other), (2, &id), (3, &other)] {
         if step > 1 {
-            bench.clock.fetch_add(86_400_000, Ordering::AcqRel);
-            call::<features::bookings::ProtectBooking>(&owner, &[id], "", None).unwrap();
+            bench.advance(86_400_000);
+            of::<ProtectBooking>(&owner, id).unwrap();
         }
-        let packet = call::<features::evidence::GetEvidence>(&owner, &[id], "", None).unwrap();
+        let packet = of::<GetEvidence>(&owner, id).unwrap();
         let report = evidence::verify(&packet.body, &vkey);
         assert!(report.verified(), "{report}");
         let ledger = report.ledger.unwrap();
@@ -339,13 +315,13 @@ fn the_evidence_of_a_booking_verifies_offline_at_every_step_and_nobody_elses_is_
             (report.booking_id.unwrap().to_string(), ledger.tree_size),
             (id.clone(), size)
         );
-        let get = |session| call::<features::evidence::GetEvidence>(session, &[id], "", None);
-        let unknown = call::<features::evidence::GetEvidence>(&stranger, &["bkg_1"], "", None);
-        assert_eq!(get(&stranger).unwrap_err(), unknown.unwrap_err());
+        let foreign = of::<GetEvidence>(&stranger, id).unwrap_err();
+        let unknown = of::<GetEvidence>(&stranger, "bkg_1").unwrap_err();
+        assert_eq!(foreign, unknown);
     }
     // A clock that was set back makes no packet that is older than what it tells of.
     bench.clock.store(0, Ordering::Release);
-    let packet = call::<features::evidence::GetEvidence>(&owner, &[&id], "", None).unwrap();
+    let packet = of::<GetEvidence>(&owner, &id).unwrap();
     assert!(evidence::verify(&packet.body, &vkey).verified());
 }
 
@@ -358,22 +334,13 @@ fn a_missing_or_foreign_ledger_key_stops_the_start_and_changes_nothing() {
     bench.close();
     let kept = std::fs::read(&key).unwrap();
     std::fs::remove_file(&key).unwrap();
-    assert!(
-        open(&db, &bench.clock)
-            .err()
-            .unwrap()
-            .contains("is missing")
-    );
+    let refused = || open(&db, &bench.clock).err().unwrap();
+    assert!(refused().contains("is missing"));
     assert!(!key.exists());
     let mut other = Bench::new(&folder.path().join("other.db"));
     other.close();
     std::fs::copy(service_key(&folder.path().join("other.db")), &key).unwrap();
-    assert!(
-        open(&db, &bench.clock)
-            .err()
-            .unwrap()
-            .contains("another key")
-    );
+    assert!(refused().contains("another key"));
     std::fs::write(&key, kept).unwrap();
     open(&db, &bench.clock).unwrap();
 }
@@ -391,28 +358,22 @@ fn no_two_keys_share_an_answer_and_a_strangers_key_cannot_be_guessed() {
         unreachable!("a partner's session")
     };
     let made = |session: &Session| {
-        call::<features::api_keys::CreateApiKey>(session, &[], r#"{"name":"ci"}"#, Some("new-key"))
-            .map(|finished| decode::<bookguard_core::features::api_keys::NewApiKey>(&finished))
+        let made = call::<CreateApiKey>(session, &[], r#"{"name":"ci"}"#, Some("new-key"));
+        decode::<NewApiKey>(&made.unwrap())
     };
     let narrow = bench.session(Authority::Partner {
         partner_id,
-        api_key_id: made(&all).unwrap().api_key_id,
+        api_key_id: made(&all).api_key_id,
         scopes: Scopes::parse(&["api-keys:write"]).unwrap(),
         suspended: false,
         signed_in: None,
     });
-    assert_eq!(made(&narrow).unwrap().scopes.words(), ["api-keys:write"]);
+    assert_eq!(made(&narrow).scopes.words(), ["api-keys:write"]);
 
-    let stranger = bench.session(Authority::Anonymous {
-        address: "192.0.2.1".to_owned(),
-    });
-    let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
-    let register =
-        |key| call::<features::partners::RegisterPartner>(&stranger, &[], body, Some(key));
-    assert_eq!(
-        register("reg-1").unwrap_err().code,
-        "idempotency_key_invalid"
-    );
+    let stranger = bench.anonymous();
+    let register = |key| call::<RegisterPartner>(&stranger, &[], PARTNER, Some(key));
+    let guessable = register("reg-1").unwrap_err();
+    assert_eq!(guessable.code, "idempotency_key_invalid");
     let key = "0190f5c2-7a2e-7c3e-9a53-1f0f5e1c2d3b";
     let first = register(key).unwrap();
     assert_eq!(register(key).unwrap().body, first.body);
@@ -425,21 +386,18 @@ fn a_filter_that_matches_little_answers_in_pages_that_come_to_an_end() {
     let partner = bench.partner();
     let ids: Vec<String> = (0..7)
         .map(|_| {
-            bench.clock.fetch_add(1, Ordering::AcqRel);
+            bench.advance(1);
             create(&partner).booking_id.to_string()
         })
         .collect();
-    call::<features::bookings::ProtectBooking>(&partner, &[&ids[3]], "", None).unwrap();
+    of::<ProtectBooking>(&partner, &ids[3]).unwrap();
     let list = |query: &[(&str, &str)]| {
-        let query = query
-            .iter()
-            .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
-            .collect();
+        let query = query.iter();
         let request = Request {
-            query,
+            query: (query.map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))).collect(),
             ..Request::default()
         };
-        match operation::prepare::<features::bookings::ListBookings>(&partner, &request).unwrap() {
+        match operation::prepare::<ListBookings>(&partner, &request).unwrap() {
             Action::Read { read, .. } => decode::<Page<Booking>>(&read(&partner).unwrap()),
             _ => unreachable!("bookings are listed as they are stored"),
         }
@@ -459,11 +417,7 @@ fn a_filter_that_matches_little_answers_in_pages_that_come_to_an_end() {
         let mut query = vec![("limit", "3")];
         query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
         let page = list(&query);
-        seen.extend(
-            page.data
-                .iter()
-                .map(|booking| booking.booking_id.to_string()),
-        );
+        seen.extend((page.data.iter()).map(|booking| booking.booking_id.to_string()));
         if !page.has_more {
             break;
         }

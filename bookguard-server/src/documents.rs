@@ -212,16 +212,10 @@ mod tests {
 
     #[test]
     fn every_refusal_has_its_schema_and_every_closed_route_its_security() {
+        #[rustfmt::skip]
         let open = [
-            "getHealth",
-            "getLiveness",
-            "getReadiness",
-            "registerPartner",
-            "getLedgerCheckpoint",
-            "getCosignedCheckpoint",
-            "getLedgerKey",
-            "getLedgerTile",
-            "getSharedEvidence",
+            "getHealth", "getLiveness", "getReadiness", "registerPartner", "getLedgerCheckpoint",
+            "getCosignedCheckpoint", "getLedgerKey", "getLedgerTile", "getSharedEvidence",
             "openSharedEvidence",
         ];
         let document = openapi();

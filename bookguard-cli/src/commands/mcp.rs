@@ -374,32 +374,19 @@ mod tests {
 
     #[test]
     fn a_message_s_parts_are_read_each_by_itself() {
-        for (line, id, nothing, waits) in [
-            (
-                r#"{"id":4,"method":"tools/call","params":{"name":7}}"#,
-                Some("4"),
-                false,
-                false,
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            (r#"{"id":4,"method":"tools/call","params":{"name":7}}"#, Some("4"), false, false),
             (r#"{"id":4,"method":7}"#, Some("4"), false, false),
             (r#"{"id":null,"method":"x"}"#, Some("null"), false, false),
             (r#"{"method":"x","params":5}"#, None, true, false),
             (r#"{"id":1,"result":{}}"#, Some("1"), true, false),
             (r#"{"id":1,"error":null}"#, Some("1"), true, false),
             ("nonsense", None, false, false),
-            (
-                r#"{"id":1,"method":"tools/call","params":{"name":"x","arguments":{"wait":5}}}"#,
-                Some("1"),
-                false,
-                true,
-            ),
-            (
-                r#"{"id":1,"method":"ping","params":{"arguments":{"wait":5}}}"#,
-                Some("1"),
-                false,
-                false,
-            ),
-        ] {
+            (r#"{"id":1,"method":"tools/call","params":{"name":"x","arguments":{"wait":5}}}"#, Some("1"), false, true),
+            (r#"{"id":1,"method":"ping","params":{"arguments":{"wait":5}}}"#, Some("1"), false, false),
+        ];
+        for (line, id, nothing, waits) in cases {
             let peek = MessagePeek::at(line.as_bytes());
             let read = peek.id.as_deref().map(RawValue::get);
             assert_eq!(

@@ -213,19 +213,11 @@ mod tests {
         for (text, read) in [("90d", Some(90)), ("1", Some(1)), ("36500d", Some(36_500))] {
             assert_eq!(days(text, allowed()).ok(), read);
         }
-        for text in [
-            "",
-            "d",
-            "0",
-            "0d",
-            "-1d",
-            "+1d",
-            "36501d",
-            "90h",
-            "1.5d",
-            "d90",
-            "99999999999d",
-        ] {
+        #[rustfmt::skip]
+        let cases = [
+            "", "d", "0", "0d", "-1d", "+1d", "36501d", "90h", "1.5d", "d90", "99999999999d",
+        ];
+        for text in cases {
             let Err(Failure::Usage(why)) = days(text, allowed()) else {
                 panic!("{text} was taken")
             };

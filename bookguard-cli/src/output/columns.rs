@@ -247,22 +247,15 @@ mod tests {
 
     #[test]
     fn the_next_page_is_asked_for_as_the_list_counts() {
-        for (list, flag) in [
+        #[rustfmt::skip]
+        let cases = [
             (PAGE, Some("--cursor n\"1")),
             (r#"{"data":[],"nextCursor":null,"hasMore":false}"#, None),
-            (
-                r#"{"data":[],"hasMore":true,"nextAfter":7}"#,
-                Some("--after 7"),
-            ),
-            (
-                r#"{"data":[],"hasMore":true,"nextAfter":9,"nextBefore":3}"#,
-                Some("--before 3"),
-            ),
-            (
-                r#"{"data":[],"hasMore":false,"nextAfter":9,"nextBefore":3}"#,
-                None,
-            ),
-        ] {
+            (r#"{"data":[],"hasMore":true,"nextAfter":7}"#, Some("--after 7")),
+            (r#"{"data":[],"hasMore":true,"nextAfter":9,"nextBefore":3}"#, Some("--before 3")),
+            (r#"{"data":[],"hasMore":false,"nextAfter":9,"nextBefore":3}"#, None),
+        ];
+        for (list, flag) in cases {
             assert_eq!(
                 rows(list, &[]).next,
                 Some(flag.map(str::to_owned)),

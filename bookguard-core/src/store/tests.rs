@@ -37,9 +37,24 @@ fn secret(owner: &[u8], sealed: &[u8]) -> Statement<'static> {
     )
 }
 
+/// A partner that has nothing yet.
+fn partner(id: &[u8]) -> Statement<'static> {
+    let sql = "INSERT INTO partner (id, status, events, policies, put_ms, bookings, bytes, day, day_events, file_bytes, \
+               quota, settings, body) VALUES ($1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}')";
+    Statement::new(sql, vec![id.to_vec().into()])
+}
+
+/// A statement without arguments.
+fn plain(sql: &'static str) -> Statement<'static> {
+    Statement::new(sql, vec![])
+}
+
 fn secrets(conn: &mut dyn Conn) -> i64 {
-    let sql = "SELECT COUNT(*) FROM secret";
-    first(&conn.one(Statement::new(sql, vec![])).unwrap())
+    number(conn, "SELECT COUNT(*) FROM secret")
+}
+
+fn number(conn: &mut dyn Conn, sql: &'static str) -> i64 {
+    first(&conn.one(plain(sql)).unwrap())
 }
 
 fn first(rows: &Rows) -> i64 {
@@ -66,39 +81,29 @@ fn values_come_back_as_they_went() {
             .unwrap();
         }
         let numbers = [i64::MIN, -1, 0, i64::MAX];
-        let insert = |(n, owner): (i64, &[u8])| {
-            Statement::new(
-                "INSERT INTO secret (owner, made_ms, from_ms, sealed) VALUES ($1, $2, 0, $3)",
-                vec![owner.to_vec().into(), n.into(), every_byte.clone().into()],
-            )
-        };
-        let list: Vec<_> = numbers.iter().map(|n| insert((*n, b"o"))).collect();
+        let list = numbers.map(|n| {
+            let mut insert = secret(b"o", &every_byte);
+            insert.args[1] = n.into();
+            insert
+        });
         conn.commit(&list).unwrap();
         let read = conn
             .run(&[
-                Statement::new("SELECT body FROM policy ORDER BY hash", vec![]),
+                plain("SELECT body FROM policy ORDER BY hash"),
                 Statement::new(
                     "SELECT made_ms, sealed FROM secret WHERE owner = $1 ORDER BY made_ms",
                     vec![b"o".as_slice().into()],
                 ),
-                Statement::new("SELECT revoked_ms FROM api_key", vec![]),
-                Statement::new("SELECT NULL, 1", vec![]),
+                plain("SELECT revoked_ms FROM api_key"),
+                plain("SELECT NULL, 1"),
             ])
             .unwrap();
-        let bodies: Vec<_> = read[0]
-            .rows
-            .iter()
-            .map(|row| row.text(0).unwrap())
-            .collect();
+        let bodies: Vec<_> = (read[0].rows.iter().map(|row| row.text(0).unwrap())).collect();
         assert_eq!(bodies, texts);
         let found: Vec<_> = read[1].rows.iter().map(|row| row.int(0).unwrap()).collect();
         assert_eq!(found, numbers);
-        assert!(
-            read[1]
-                .rows
-                .iter()
-                .all(|row| row.blob(1).unwrap() == every_byte)
-        );
+        let mut sealed = read[1].rows.iter().map(|row| row.blob(1).unwrap());
+        assert!(sealed.all(|sealed| sealed == every_byte));
         assert!(read[2].rows.is_empty());
         assert_eq!(read[3].rows, [Row(vec![Cell::Null, Cell::Int(1)])]);
     });
@@ -115,20 +120,10 @@ fn text_sorts_by_its_bytes() {
                 vec![size.into(), (*note).into()],
             )
         };
-        conn.begin(&[]).unwrap();
-        conn.commit(
-            &(0..)
-                .zip(sorted.iter().rev())
-                .map(insert)
-                .collect::<Vec<_>>(),
-        )
-        .unwrap();
-        let rows = conn
-            .one(Statement::new(
-                "SELECT note FROM checkpoint ORDER BY note",
-                vec![],
-            ))
-            .unwrap();
+        let notes: Vec<_> = (0..).zip(sorted.iter().rev()).map(insert).collect();
+        conn.write(&notes).unwrap();
+        let sorting = plain("SELECT note FROM checkpoint ORDER BY note");
+        let rows = conn.one(sorting).unwrap();
         let found: Vec<_> = rows.rows.iter().map(|row| row.text(0).unwrap()).collect();
         assert_eq!(found, sorted);
     });
@@ -159,9 +154,7 @@ fn a_transaction_that_fails_leaves_nothing_and_the_connection_goes_on() {
         assert!(conn.commit(&failing).is_err());
         conn.rollback();
         assert_eq!(secrets(&mut *conn), 0);
-        conn.begin(&[]).unwrap();
-        conn.commit(&[secret(b"1", b""), secret(b"2", b"")])
-            .unwrap();
+        conn.write(&[secret(b"1", b""), secret(b"2", b"")]).unwrap();
         assert_eq!(secrets(&mut *conn), 2);
         // No transaction is open, so there is nothing to undo.
         conn.rollback();
@@ -174,20 +167,14 @@ fn uses_of_keys_go_forward_only_and_give_way_to_a_batch() {
     on_every_store(|store| {
         let mut conn = store.writer().unwrap();
         let id = [7; 16];
-        let partner = "INSERT INTO partner (id, status, events, policies, put_ms, bookings, bytes, day, day_events, file_bytes, \
-                       quota, settings, body) VALUES ($1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}')";
         let key = "INSERT INTO api_key (id, partner_id, hash, body, mac, standing) VALUES ($1, $1, $1, '{}', $1, $1)";
-        let rows = [partner, key].map(|sql| Statement::new(sql, vec![(&id).into()]));
-        conn.begin(&[]).unwrap();
-        conn.commit(&rows).unwrap();
+        let key = Statement::new(key, vec![(&id).into()]);
+        conn.write(&[partner(&id), key]).unwrap();
         let note = |ms| {
             let used = (ApiKeyId::from_bytes(id), Timestamp::from_ms(ms));
             store.note_key_uses(&[used])
         };
-        let last = |conn: &mut dyn Conn| {
-            let sql = "SELECT last_used_ms FROM api_key";
-            first(&conn.one(Statement::new(sql, vec![])).unwrap())
-        };
+        let last = |conn: &mut dyn Conn| number(conn, "SELECT last_used_ms FROM api_key");
         for (ms, expected) in [(5, 5), (9, 9), (8, 9), (9, 9), (10, 10)] {
             note(ms).unwrap();
             assert_eq!(last(&mut *conn), expected, "after {ms}");
@@ -195,8 +182,8 @@ fn uses_of_keys_go_forward_only_and_give_way_to_a_batch() {
         store.note_key_uses(&[]).unwrap();
         // A writer of a file waits for its turn like any other.
         if !store.reads_here() {
-            let revoke = "UPDATE api_key SET revoked_ms = 1";
-            conn.begin(&[Statement::new(revoke, vec![])]).unwrap();
+            let revoke = plain("UPDATE api_key SET revoked_ms = 1");
+            conn.begin(&[revoke]).unwrap();
             assert!(note(11).is_err(), "a batch holds the row");
             conn.commit(&[]).unwrap();
             assert_eq!(last(&mut *conn), 10);
@@ -238,8 +225,7 @@ fn only_what_was_begun_and_did_not_fail_is_committed() {
         assert!(conn.commit(&[]).is_err(), "failed meanwhile");
         conn.rollback();
         assert_eq!(secrets(&mut *conn), 0);
-        conn.begin(&[]).unwrap();
-        conn.commit(&[secret(b"2", b"")]).unwrap();
+        conn.write(&[secret(b"2", b"")]).unwrap();
         assert!(conn.commit(&[]).is_err(), "over");
         assert_eq!(secrets(&mut *conn), 1);
     });
@@ -256,7 +242,7 @@ fn the_write_turn_is_waited_for_and_shows_what_was_written_in_the_last() {
         let waiting = thread::spawn(move || {
             let mut conn = second.writer().unwrap();
             told.send(()).unwrap();
-            let count = Statement::new("SELECT COUNT(*) FROM secret", vec![]);
+            let count = plain("SELECT COUNT(*) FROM secret");
             let seen = conn.begin(&[count]).unwrap();
             conn.rollback();
             first(&seen[0])
@@ -280,9 +266,8 @@ fn a_write_ahead_log_that_had_to_grow_is_cut_without_another_commit() {
     };
     let mut writer = store.writer().unwrap();
     let grow = |writer: &mut dyn Conn, owner: &[u8]| {
-        writer.begin(&[]).unwrap();
         let large = vec![0; 20 * 1024 * 1024];
-        writer.commit(&[secret(owner, &large)]).unwrap();
+        writer.write(&[secret(owner, &large)]).unwrap();
         assert!(log() > 20 * 1024 * 1024);
     };
     grow(&mut *writer, b"1");
@@ -304,11 +289,10 @@ fn a_reader_sees_one_moment_and_cannot_write() {
     on_every_store(|store| {
         let mut writer = store.writer().unwrap();
         let mut reader = store.reader().unwrap();
-        let count = || Statement::new("SELECT COUNT(*) FROM secret", vec![]);
-        let seen = reader.begin(&[count()]).unwrap();
+        let count = plain("SELECT COUNT(*) FROM secret");
+        let seen = reader.begin(&[count]).unwrap();
         assert_eq!(first(&seen[0]), 0);
-        writer.begin(&[]).unwrap();
-        writer.commit(&[secret(b"1", b"")]).unwrap();
+        writer.write(&[secret(b"1", b"")]).unwrap();
         assert_eq!(secrets(&mut *reader), 0);
         reader.rollback();
         assert_eq!(secrets(&mut *reader), 1);
@@ -321,10 +305,9 @@ fn a_reader_sees_one_moment_and_cannot_write() {
 fn a_database_is_made_only_when_it_may_be() {
     on_every_engine(|database| {
         let refused = Store::open(database, false).err().unwrap().to_string();
-        assert!(
-            refused.contains("there is no") && refused.contains("bookguard serve --db"),
-            "{refused}"
-        );
+        for word in ["there is no", "bookguard serve --db"] {
+            assert!(refused.contains(word), "{refused}");
+        }
         Store::open(database, true).unwrap();
         Store::open(database, false).unwrap();
     });
@@ -335,11 +318,8 @@ fn a_schema_from_the_future_is_refused() {
     on_every_engine(|database| {
         let store = Store::open(database, true).unwrap();
         let mut conn = store.writer().unwrap();
-        conn.run(&[Statement::new(
-            "INSERT INTO schema_version (version) VALUES ($1)",
-            vec![Arg::Int(99)],
-        )])
-        .unwrap();
+        conn.one(plain("INSERT INTO schema_version (version) VALUES (99)"))
+            .unwrap();
         let known = schema::known();
         let newer = StoreError::Newer { found: 99, known };
         assert_eq!(Store::open(database, true).err(), Some(newer.clone()));
@@ -360,15 +340,9 @@ fn several_that_open_in_the_same_moment_all_do() {
             opened.join().unwrap().unwrap();
         }
         let store = Store::open(database, true).unwrap();
-        let versions = store
-            .reader()
-            .unwrap()
-            .one(Statement::new(
-                "SELECT COUNT(*) FROM schema_version",
-                vec![],
-            ))
-            .unwrap();
-        assert_eq!(first(&versions), schema::known());
+        let mut reader = store.reader().unwrap();
+        let versions = number(&mut *reader, "SELECT COUNT(*) FROM schema_version");
+        assert_eq!(versions, schema::known());
     });
 }
 
@@ -385,6 +359,7 @@ fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
     let day = 24 * 3_600_000;
     // (status, failing for, next probe in, unverified for, whether a clock that was ahead postponed it)
     let (held, skew) = (2 * LEASE_MS, LEASE_SKEW_MS);
+    #[rustfmt::skip]
     let cases = [
         (1, None, Some(held + skew), Some(0), false),
         (1, None, Some(held + skew + 1), Some(0), true),
@@ -398,13 +373,7 @@ fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
         (2, Some(10 * day), Some(2 * PROBE_MS + skew), None, false),
         (2, Some(10 * day), Some(2 * PROBE_MS + skew + 1), None, true),
         (2, Some(900 * day), Some(PROBE_MAX_MS + skew), None, false),
-        (
-            2,
-            Some(900 * day),
-            Some(PROBE_MAX_MS + skew + 1),
-            None,
-            true,
-        ),
+        (2, Some(900 * day), Some(PROBE_MAX_MS + skew + 1), None, true),
         (2, Some(5 * day), Some(-5), None, false),
     ];
     on_every_store(|store| {
@@ -444,11 +413,7 @@ fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
             assert_eq!(!work.health.is_empty(), ahead, "{told}");
             // The rule alone, whatever the query found.
             let sql = "SELECT status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint";
-            let row = conn
-                .one(Statement::new(sql, vec![]))
-                .unwrap()
-                .rows
-                .remove(0);
+            let row = conn.one(plain(sql)).unwrap().rows.remove(0);
             let health = endpoints::health(&row, 0).unwrap();
             work.health
                 .insert(EndpointId::from_bytes([number; 16]), health);
@@ -514,15 +479,10 @@ fn deliveries_that_cannot_be_read_keep_no_other_from_being_claimed_or_dropped() 
             ],
         )
     };
+    #[rustfmt::skip]
     let damages = [
-        "type = 99",
-        "retries = -1",
-        "seq = -1",
-        "partner_id = body",
-        "booking_id = body",
-        "body = NULL",
-        "pruned_ms = 1",
-        "digest = body",
+        "type = 99", "retries = -1", "seq = -1", "partner_id = body", "booking_id = body",
+        "body = NULL", "pruned_ms = 1", "digest = body",
     ];
     let damage = |number: i64, damage: &str| Statement {
         sql: Box::leak(format!("UPDATE event SET {damage} WHERE id = $1").into_boxed_str()),
@@ -617,12 +577,8 @@ fn deliveries_that_cannot_be_read_keep_no_other_from_being_taken_back() {
             };
             let work = load::load(&mut *conn, &seal, &needs).unwrap();
             let whole_id = EventId::from_bytes(id(whole).try_into().unwrap());
-            assert!(
-                work.lapsed
-                    .iter()
-                    .any(|(event_id, _)| *event_id == whole_id),
-                "{from:?}, {lease:?}"
-            );
+            let mut lapsed = work.lapsed.iter().map(|(event_id, _)| *event_id);
+            assert!(lapsed.any(|id| id == whole_id), "{from:?}, {lease:?}");
             conn.rollback();
         }
     });

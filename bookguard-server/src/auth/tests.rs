@@ -36,6 +36,16 @@ fn holder(n: u8) -> Authority {
     }
 }
 
+/// An answer that is kept: the key of [`holder`] `n`.
+fn known(n: u8) -> CachedKey {
+    CachedKey::Answer(Ok(holder(n)))
+}
+
+/// Keeps the key of [`holder`] `n`.
+fn keep(keys: &Keys, n: u8) {
+    keys.keep(&hash(n.into()), Ok((holder(n), None)), at(0), 0);
+}
+
 /// Caches session `n` of the key of [`holder`] `n`, and returns whether it is still cached at `at`.
 fn has_session(keys: &Keys, n: u8, at: Timestamp) -> bool {
     let seen = keys.seen();
@@ -44,26 +54,14 @@ fn has_session(keys: &Keys, n: u8, at: Timestamp) -> bool {
 }
 
 fn keep_session(keys: &Keys, n: u8, expires: Timestamp) {
-    let Authority::Partner {
-        partner_id,
-        api_key_id,
-        scopes,
-        suspended,
-        ..
-    } = holder(n)
-    else {
+    let mut authority = holder(n);
+    let Authority::Partner { signed_in, .. } = &mut authority else {
         panic!("a partner's key")
     };
-    let authority = Authority::Partner {
-        partner_id,
-        api_key_id,
-        scopes,
-        suspended,
-        signed_in: Some(SignedIn {
-            console_session_id: ConsoleSessionId::from_bytes([n; 16]),
-            person: None,
-        }),
-    };
+    *signed_in = Some(SignedIn {
+        console_session_id: ConsoleSessionId::from_bytes([n; 16]),
+        person: None,
+    });
     let revocations = keys.seen().revocations;
     keys.keep_session(&hash(n.into()), (authority, expires), at(0), revocations);
 }
@@ -85,10 +83,7 @@ fn a_session_is_forgotten_when_it_ends_and_with_its_key_or_partner() {
         assert!(!has_session(&keys, 1, at(last + 1)), "kept too long");
         forget(&keys);
         assert!(!has_session(&keys, 1, at(0)) && has_session(&keys, 2, at(0)));
-        assert_eq!(
-            keys.glance(&hash(9), at(0)),
-            CachedKey::Answer(Ok(holder(2)))
-        );
+        assert_eq!(keys.glance(&hash(9), at(0)), known(2));
     }
 }
 
@@ -106,6 +101,11 @@ impl Registered {
     fn headers(&self) -> HeaderMap {
         let key = self.partner.api_key.as_ref().unwrap();
         HeaderMap::from_iter([(HeaderName::from_static("x-api-key"), key.parse().unwrap())])
+    }
+
+    fn close(self) {
+        drop(self.service);
+        self.closing.wait();
     }
 
     /// All connections for reading.
@@ -193,8 +193,8 @@ async fn a_session_is_looked_up_once_for_its_time_and_unknown_tokens_open_nothin
     acme.clock.fetch_add(limits::KEY_CACHE_MS, Ordering::AcqRel);
     let ended = keys.identify_session(&look_ups, token).await;
     assert_eq!(ended, Err(Error::unauthorized()));
-    drop((by_key, signed_in, acme.service));
-    acme.closing.wait();
+    drop((by_key, signed_in));
+    acme.close();
 }
 
 #[test]
@@ -228,8 +228,7 @@ fn callers_that_wait_for_the_store_take_no_thread_each() {
         for (asked, is_known) in asking {
             assert_eq!(asked.await, is_known);
         }
-        drop(acme.service);
-        acme.closing.wait();
+        acme.close();
     });
     assert_eq!(started, 0);
 }
@@ -249,8 +248,7 @@ async fn a_caller_that_cannot_be_looked_up_in_time_is_told_so() {
     drop(held);
     tokio::time::resume();
     keys.identify(&look_ups, &headers).await.unwrap();
-    drop(acme.service);
-    acme.closing.wait();
+    acme.close();
 }
 
 #[tokio::test]
@@ -266,30 +264,22 @@ async fn what_a_look_up_logs_belongs_to_its_request() {
     let of = |_: &Arc<Service>| Ok(observer::current().map(|of| of.request_id.clone()));
     let of = request.scope(look_ups.run(of)).await;
     assert_eq!(of, Ok(Some(HeaderValue::from_static("r"))));
-    drop(acme.service);
-    acme.closing.wait();
+    acme.close();
 }
 
 #[test]
 fn what_another_request_has_found_meanwhile_is_not_looked_up_again() {
     let keys = Keys::default();
     let unknown = || Ok(KeyFound::Unknown);
-    assert_eq!(
-        keys.find(&hash(1), at(0), unknown),
-        Err(Error::unauthorized())
-    );
-    let not_asked = || panic!("it is known");
-    assert_eq!(
-        keys.find(&hash(1), at(0), not_asked),
-        Err(Error::unauthorized())
-    );
+    let found = keys.find(&hash(1), at(0), unknown);
+    assert_eq!(found, Err(Error::unauthorized()));
+    let known = keys.find(&hash(1), at(0), || panic!("it is known"));
+    assert_eq!(known, Err(Error::unauthorized()));
     let down = Error::unavailable("down");
     let failed = keys.find(&hash(2), at(0), || Err(down.clone()));
     assert_eq!(failed, Err(down));
-    assert_eq!(
-        keys.find(&hash(2), at(0), unknown),
-        Err(Error::unauthorized())
-    );
+    let found = keys.find(&hash(2), at(0), unknown);
+    assert_eq!(found, Err(Error::unauthorized()));
 }
 
 /// The answer to an operation that writes.
@@ -317,11 +307,8 @@ fn a_session_is_not_kept_beyond_its_end_nor_if_it_ended_while_it_was_looked_up()
     keys.forget_session(&ConsoleSessionId::from_bytes([2; 16]));
     keys.keep_session(&hash(2), late, at(0), 0);
     assert!(!has_session(&keys, 2, at(0)));
-    assert_eq!(
-        keys.glance(&hash(1), at(0)),
-        CachedKey::Ask(1),
-        "it is not a key"
-    );
+    let found = keys.glance(&hash(1), at(0));
+    assert_eq!(found, CachedKey::Ask(1), "it is not a key");
 }
 
 fn hash(n: u32) -> Hash {
@@ -333,24 +320,16 @@ fn hash(n: u32) -> Hash {
 #[test]
 fn answers_are_kept_for_their_time_and_no_longer() {
     let keys = Keys::default();
-    keys.keep(&hash(1), Ok((holder(1), None)), at(0), 0);
+    keep(&keys, 1);
     keys.keep(&hash(2), UNKNOWN_KEY, at(0), 0);
     let last = limits::KEY_CACHE_MS - 1;
-    assert_eq!(
-        keys.glance(&hash(1), at(last)),
-        CachedKey::Answer(Ok(holder(1)))
-    );
-    assert_eq!(
-        keys.glance(&hash(2), at(last)),
-        CachedKey::Answer(Err(Refused::Unknown))
-    );
+    assert_eq!(keys.glance(&hash(1), at(last)), known(1));
+    let refused = CachedKey::Answer(Err(Refused::Unknown));
+    assert_eq!(keys.glance(&hash(2), at(last)), refused);
     for n in [1, 2] {
         assert_eq!(keys.glance(&hash(n), at(last + 1)), CachedKey::Ask(0));
-        assert_eq!(
-            keys.glance(&hash(n), at(-1)),
-            CachedKey::Ask(0),
-            "the clock was set back"
-        );
+        let set_back = keys.glance(&hash(n), at(-1));
+        assert_eq!(set_back, CachedKey::Ask(0), "the clock was set back");
     }
 }
 
@@ -361,7 +340,7 @@ fn a_key_is_not_kept_beyond_its_expiry_nor_longer_than_others() {
         let keys = Keys::default();
         keys.keep(&hash(1), Ok((holder(1), Some(at(expires)))), at(0), 0);
         let glance = |ms| keys.glance(&hash(1), at(ms));
-        assert_eq!(glance(kept_until), CachedKey::Answer(Ok(holder(1))));
+        assert_eq!(glance(kept_until), known(1));
         assert_eq!(glance(kept_until + 1), CachedKey::Ask(0));
     }
     let keys = Keys::default();
@@ -373,7 +352,7 @@ fn a_key_is_not_kept_beyond_its_expiry_nor_longer_than_others() {
 #[test]
 fn only_the_whole_hash_counts() {
     let keys = Keys::default();
-    keys.keep(&hash(1), Ok((holder(1), None)), at(0), 0);
+    keep(&keys, 1);
     let mut other = hash(1);
     other[31] ^= 1;
     assert_eq!(keys.glance(&other, at(0)), CachedKey::Ask(0));
@@ -382,14 +361,11 @@ fn only_the_whole_hash_counts() {
 #[test]
 fn a_key_revoked_here_dies_at_once_and_leaves_the_others() {
     let keys = Keys::default();
-    keys.keep(&hash(1), Ok((holder(1), None)), at(0), 0);
-    keys.keep(&hash(2), Ok((holder(2), None)), at(0), 0);
+    keep(&keys, 1);
+    keep(&keys, 2);
     keys.forget(&ApiKeyId::from_bytes([1; 16]));
     assert_eq!(keys.glance(&hash(1), at(0)), CachedKey::Ask(1));
-    assert_eq!(
-        keys.glance(&hash(2), at(0)),
-        CachedKey::Answer(Ok(holder(2)))
-    );
+    assert_eq!(keys.glance(&hash(2), at(0)), known(2));
 }
 
 #[test]
@@ -411,10 +387,7 @@ fn guesses_neither_grow_without_bound_nor_push_out_valid_keys() {
         keys.keep(&hash(n), UNKNOWN_KEY, at(0), 0);
     }
     assert!(keys.seen().refused.len() <= UNKNOWN);
-    assert_eq!(
-        keys.glance(&hash(0), at(0)),
-        CachedKey::Answer(Ok(holder(1)))
-    );
+    assert_eq!(keys.glance(&hash(0), at(0)), known(1));
 }
 
 #[test]

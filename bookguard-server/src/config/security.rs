@@ -178,28 +178,11 @@ mod tests {
         let many: Vec<String> = (0..11).map(|n| format!("mailto:{n}@b.example")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(checked(given(&many)).unwrap_err().contains("at most 10"));
-        for (adjust, named) in [
-            (
-                SecurityTxt {
-                    policy: Some("http://b.example".to_owned()),
-                    ..given(&["tel:+1"])
-                },
-                "security_policy",
-            ),
-            (
-                SecurityTxt {
-                    encryption: Some("ftp://b.example".to_owned()),
-                    ..given(&["tel:+1"])
-                },
-                "security_encryption",
-            ),
-            (
-                SecurityTxt {
-                    languages: vec!["en".to_owned(), "english!".to_owned()],
-                    ..given(&["tel:+1"])
-                },
-                "security_languages",
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            (SecurityTxt { policy: Some("http://b.example".to_owned()), ..given(&["tel:+1"]) }, "security_policy"),
+            (SecurityTxt { encryption: Some("ftp://b.example".to_owned()), ..given(&["tel:+1"]) }, "security_encryption"),
+            (SecurityTxt { languages: vec!["en".to_owned(), "english!".to_owned()],..given(&["tel:+1"]) }, "security_languages"),
             (
                 SecurityTxt {
                     policy: Some("https://b.example".to_owned()),
@@ -207,14 +190,9 @@ mod tests {
                 },
                 "security_policy is set and security_contacts is not",
             ),
-            (
-                SecurityTxt {
-                    languages: vec!["en".to_owned()],
-                    ..given(&[])
-                },
-                "security_languages is set and",
-            ),
-        ] {
+            (SecurityTxt { languages: vec!["en".to_owned()],..given(&[]) }, "security_languages is set and"),
+        ];
+        for (adjust, named) in cases {
             let why = checked(adjust).unwrap_err();
             assert!(why.starts_with(named), "{why}");
         }

@@ -57,20 +57,12 @@ fn each_default_is_one_that_its_setting_takes() {
 fn a_variable_that_no_setting_has_is_named_with_the_one_that_was_meant() {
     let settings = Settings::ALL.iter().map(|setting| setting.variable());
     assert_eq!(Settings::ignored(settings.map(Into::into)), [""; 0]);
-    for (variable, expected) in [
-        (
-            "BOOKGUARD_TRUSTED_PROXY",
-            Some("did you mean BOOKGUARD_TRUSTED_PROXIES?"),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("BOOKGUARD_TRUSTED_PROXY", Some("did you mean BOOKGUARD_TRUSTED_PROXIES?")),
         ("BOOKGUARD_URLS", Some("did you mean BOOKGUARD_URL?")),
-        (
-            "BOOKGUARD_trusted_proxies",
-            Some("did you mean BOOKGUARD_TRUSTED_PROXIES?"),
-        ),
-        (
-            "BOOKGUARD_SOMETHING_ELSE",
-            Some("docs/reference/settings.md lists all"),
-        ),
+        ("BOOKGUARD_trusted_proxies", Some("did you mean BOOKGUARD_TRUSTED_PROXIES?")),
+        ("BOOKGUARD_SOMETHING_ELSE", Some("docs/reference/settings.md lists all")),
         ("BOOKGUARD_API_KEY", None),
         ("BOOKGUARD_PASSWORD", None),
         ("BOOKGUARD_PORT_8080_TCP_ADDR", None),
@@ -80,7 +72,8 @@ fn a_variable_that_no_setting_has_is_named_with_the_one_that_was_meant() {
         ("BOOKGUARD_TEST_TOOLS", None),
         ("BOOKGUARDS", None),
         ("PATH", None),
-    ] {
+    ];
+    for (variable, expected) in cases {
         let expected = expected.map(|way| {
             format!(
                 "the environment variable {variable} is ignored, because no setting has it; {way}"
@@ -93,41 +86,19 @@ fn a_variable_that_no_setting_has_is_named_with_the_one_that_was_meant() {
 
 #[test]
 fn a_fault_in_the_file_names_line_and_key() {
-    for (text, expected) in [
-        (
-            "db = \"x\"\nlisten = 5\n",
-            ", line 2 (listen): it must be a text in quotes",
-        ),
-        (
-            "db = \"x\"\n\nlisen = \"a\"\n",
-            ", line 3: there is no setting \"lisen\"; did you mean \"listen\"?",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("db = \"x\"\nlisten = 5\n", ", line 2 (listen): it must be a text in quotes"),
+        ("db = \"x\"\n\nlisen = \"a\"\n", ", line 3: there is no setting \"lisen\"; did you mean \"listen\"?"),
         ("dev = yes\n", ", line 1 (dev)"),
-        (
-            "dev = \"true\"\n",
-            ", line 1 (dev): it must be true or false, without quotes",
-        ),
-        (
-            "retention_days = -1\n",
-            ", line 1 (retention_days): it must be a whole number from 0 to 36500, such as 90",
-        ),
-        (
-            "trusted_proxies = \"10.0.0.0/8\"\n",
-            ", line 1 (trusted_proxies): it must be a list of texts in quotes",
-        ),
-        (
-            "min_free_disk = true\n",
-            ", line 1 (min_free_disk): it must be a number of bytes, or a text",
-        ),
-        (
-            "colour = 1\n",
-            ", line 1: there is no setting \"colour\"; `bookguard serve --help` lists all",
-        ),
-        (
-            "dev = true\nwebhook_proxy = 5",
-            ", line 2 (webhook_proxy): webhook_proxy must be",
-        ),
-    ] {
+        ("dev = \"true\"\n", ", line 1 (dev): it must be true or false, without quotes"),
+        ("retention_days = -1\n", ", line 1 (retention_days): it must be a whole number from 0 to 36500, such as 90"),
+        ("trusted_proxies = \"10.0.0.0/8\"\n", ", line 1 (trusted_proxies): it must be a list of texts in quotes"),
+        ("min_free_disk = true\n", ", line 1 (min_free_disk): it must be a number of bytes, or a text"),
+        ("colour = 1\n", ", line 1: there is no setting \"colour\"; `bookguard serve --help` lists all"),
+        ("dev = true\nwebhook_proxy = 5", ", line 2 (webhook_proxy): webhook_proxy must be"),
+    ];
+    for (text, expected) in cases {
         let why = parse(text).unwrap_err();
         assert!(why.starts_with(expected), "{text}: {why}");
     }
@@ -244,25 +215,17 @@ fn endpoints_are_verified_unless_the_operator_or_a_developer_says_otherwise() {
 
 #[test]
 fn every_wrong_value_is_refused_with_its_name() {
-    for (text, named) in [
+    #[rustfmt::skip]
+    let cases = [
         ("registration = \"opn\"", "registration"),
         ("public_url = \"example.com\"", "public_url"),
         ("public_url = \"ftp://example.com\"", "public_url"),
         ("public_url = \"https://example.com/?a\"", "public_url"),
-        (
-            "public_url = \"https://a:s3cret@example.com\"",
-            "public_url",
-        ),
-        (
-            "operator_url = \"https//a:s3cret@example.com\"",
-            "operator_url",
-        ),
+        ("public_url = \"https://a:s3cret@example.com\"", "public_url"),
+        ("operator_url = \"https//a:s3cret@example.com\"", "operator_url"),
         ("db_file = \"postgres://a:s3cret@example.com/b\"", "db_file"),
         ("otlp_endpoint = \"127.0.0.1:4318\"", "otlp_endpoint"),
-        (
-            "webhook_allow_subnets = [\"10.0.0.0/33\"]",
-            "webhook_allow_subnets",
-        ),
+        ("webhook_allow_subnets = [\"10.0.0.0/33\"]", "webhook_allow_subnets"),
         ("trusted_proxies = [\"10.0.0.0/33\"]", "trusted_proxies"),
         ("proxy_header = \"x-real-ip\"", "proxy_header"),
         ("rate_limit_per_second = 2000000", "rate_limit_per_second"),
@@ -277,25 +240,17 @@ fn every_wrong_value_is_refused_with_its_name() {
         ("listen = \"localhost:65536\"", "listen"),
         ("metrics_listen = \"localhost\"", "metrics_listen"),
         ("operator_listen = \"[::1]\"", "operator_listen"),
-        (
-            "listen = \"h:1\"\nmetrics_listen = \"h:1\"",
-            "metrics_listen and listen are both \"h:1\"; give",
-        ),
+        ("listen = \"h:1\"\nmetrics_listen = \"h:1\"", "metrics_listen and listen are both \"h:1\"; give"),
         (
             "listen = \"0.0.0.0:1\"\noperator_listen = \"127.0.0.1:1\"",
             "operator_listen and listen are \"127.0.0.1:1\" and \"0.0.0.0:1\", which take the same port; give each",
         ),
-        (
-            "listen = \"10.0.0.1:1\"\nmetrics_listen = \"[::]:1\"",
-            "metrics_listen and listen",
-        ),
-        (
-            "metrics_listen = \"[::1]:1\"\noperator_listen = \"[0::1]:1\"",
-            "operator_listen and metrics_listen",
-        ),
+        ("listen = \"10.0.0.1:1\"\nmetrics_listen = \"[::]:1\"", "metrics_listen and listen"),
+        ("metrics_listen = \"[::1]:1\"\noperator_listen = \"[0::1]:1\"", "operator_listen and metrics_listen"),
         ("quota_endpoints = 21", "quota_endpoints"),
         ("quota_bytes = \"1000 TiB\"", "quota_bytes"),
-    ] {
+    ];
+    for (text, named) in cases {
         let why = parse(text).unwrap().resolve().unwrap_err();
         assert!(why.starts_with(named), "{text}: {why}");
         assert!(!why.contains("s3cret"), "{why}");
@@ -311,21 +266,14 @@ fn every_wrong_value_is_refused_with_its_name() {
 
 #[test]
 fn a_number_that_is_none_or_too_large_is_told_from_one_out_of_range() {
-    for (value, told) in [
-        (
-            "abc",
-            "--map-interval-seconds is \"abc\"; it must be a whole number, in digits alone",
-        ),
-        (
-            "-1",
-            "--map-interval-seconds is \"-1\"; it must be a whole number, in digits alone",
-        ),
-        (
-            "4294967296",
-            "--map-interval-seconds is \"4294967296\", which is too large",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("abc", "--map-interval-seconds is \"abc\"; it must be a whole number, in digits alone"),
+        ("-1", "--map-interval-seconds is \"-1\"; it must be a whole number, in digits alone"),
+        ("4294967296", "--map-interval-seconds is \"4294967296\", which is too large"),
         ("0", "map_interval_seconds is 0; it must be at least 1"),
-    ] {
+    ];
+    for (value, told) in cases {
         let mut faults = Faults::default();
         let read = Settings::read(settings::Source::Flag, &mut faults, |setting| {
             (setting.name == "map_interval_seconds").then(|| value.into())
@@ -488,41 +436,19 @@ fn witnesses_are_named_by_a_trust_policy_and_can_be_asked() {
     let many = (1..=16)
         .map(|n| line(n, "https://w.example"))
         .collect::<String>();
-    for (text, words) in [
-        (
-            String::new(),
-            "not a trust policy: a trust policy needs a quorum line",
-        ),
-        (
-            "witness w1 nothing\n".to_owned(),
-            "not a trust policy: line 1: ",
-        ),
-        (
-            line(1, "") + "quorum w1\n",
-            "names no witness with an address",
-        ),
-        (
-            "quorum none\n".to_owned(),
-            "names no witness with an address",
-        ),
-        (
-            many + "quorum none\n",
-            "names 16 witnesses; it may name at most 15",
-        ),
-        (
-            line(1, "w.example") + "quorum w1\n",
-            "does not begin with http:// or https://",
-        ),
-        (
-            line(1, "ftp://w.example") + "quorum w1\n",
-            "is not an http or https address",
-        ),
-        (
-            line(1, "https://u:p@w.example") + "quorum w1\n",
-            "has more than scheme",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (String::new(), "not a trust policy: a trust policy needs a quorum line"),
+        ("witness w1 nothing\n".to_owned(), "not a trust policy: line 1: "),
+        (line(1, "") + "quorum w1\n", "names no witness with an address"),
+        ("quorum none\n".to_owned(), "names no witness with an address"),
+        (many + "quorum none\n", "names 16 witnesses; it may name at most 15"),
+        (line(1, "w.example") + "quorum w1\n", "does not begin with http:// or https://"),
+        (line(1, "ftp://w.example") + "quorum w1\n", "is not an http or https address"),
+        (line(1, "https://u:p@w.example") + "quorum w1\n", "has more than scheme"),
         ("x".repeat(70_000), "at most 65536 bytes"),
-    ] {
+    ];
+    for (text, words) in cases {
         let why = read(&text).unwrap_err();
         assert!(
             why.starts_with("witnesses is ") && why.contains(words),
@@ -572,42 +498,19 @@ fn authorities_are_addresses_and_have_roots() {
         settings(&[], Some("roots.pem"), None).unwrap().timestamps,
         None
     );
-    for (authorities, roots, seconds, says) in [
+    #[rustfmt::skip]
+    let cases = [
         (&good[..], None, None, "timestamp_roots is not"),
-        (
-            &["t.example.com"],
-            Some("r"),
-            None,
-            "not an http or https address",
-        ),
-        (
-            &["ftp://t.example.com"],
-            Some("r"),
-            None,
-            "not an http or https address",
-        ),
-        (
-            &["http://a:s3cret@t.example.com"],
-            Some("r"),
-            None,
-            "without a password",
-        ),
-        (
-            &["ftp://t.example.com/a?s3cret"],
-            Some("r"),
-            None,
-            "holds \"ftp://t.example.com/…\"",
-        ),
+        (&["t.example.com"], Some("r"), None, "not an http or https address"),
+        (&["ftp://t.example.com"], Some("r"), None, "not an http or https address"),
+        (&["http://a:s3cret@t.example.com"], Some("r"), None, "without a password"),
+        (&["ftp://t.example.com/a?s3cret"], Some("r"), None, "holds \"ftp://t.example.com/…\""),
         (&["http://"], Some("r"), None, "not an address"),
-        (
-            &["http://t.example.com"; 9],
-            Some("r"),
-            None,
-            "it may name at most 8",
-        ),
+        (&["http://t.example.com"; 9], Some("r"), None, "it may name at most 8"),
         (&good, Some("r"), Some(14), "it must be at least 15"),
         (&good, Some("r"), Some(86_401), "it must be at most 86400"),
-    ] {
+    ];
+    for (authorities, roots, seconds, says) in cases {
         let why = settings(authorities, roots, seconds).unwrap_err();
         assert!(why.contains(says), "{authorities:?}: {why}");
         assert!(!why.contains("s3cret"), "{why}");

@@ -68,22 +68,18 @@ mod tests {
 
     #[test]
     fn what_can_be_corrected_or_sent_later_is_refused_on_the_form() {
-        for (kind, shown) in [
+        #[rustfmt::skip]
+        let cases = [
             (error::Kind::Invalid, Some(StatusCode::BAD_REQUEST)),
             (error::Kind::Conflict, Some(StatusCode::CONFLICT)),
             (error::Kind::Forbidden, Some(StatusCode::FORBIDDEN)),
-            (
-                error::Kind::RateLimited,
-                Some(StatusCode::TOO_MANY_REQUESTS),
-            ),
-            (
-                error::Kind::Unavailable,
-                Some(StatusCode::SERVICE_UNAVAILABLE),
-            ),
+            (error::Kind::RateLimited, Some(StatusCode::TOO_MANY_REQUESTS)),
+            (error::Kind::Unavailable, Some(StatusCode::SERVICE_UNAVAILABLE)),
             (error::Kind::NotFound, None),
             (error::Kind::Unauthorized, None),
             (error::Kind::Internal, None),
-        ] {
+        ];
+        for (kind, shown) in cases {
             let refused = Error::new(kind, "code", "No.");
             let told = is_correctable(&refused).then(|| status(Some(&refused)));
             assert_eq!(told, shown, "{kind:?}");

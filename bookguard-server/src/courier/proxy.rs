@@ -213,21 +213,15 @@ mod tests {
 
     #[test]
     fn an_address_is_read_and_its_credentials_are_shown_to_the_proxy_only() {
-        for (text, shown, credentials) in [
-            (
-                "http://proxy.example:3128",
-                "http://proxy.example:3128",
-                None,
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            ("http://proxy.example:3128", "http://proxy.example:3128", None),
             ("http://proxy.example/", "http://proxy.example:80", None),
             ("http://[::1]:8080", "http://::1:8080", None),
-            (
-                "http://us%40er:p%3Ass@10.0.0.1:3128",
-                "http://…@10.0.0.1:3128",
-                Some("us@er:p:ss"),
-            ),
+            ("http://us%40er:p%3Ass@10.0.0.1:3128", "http://…@10.0.0.1:3128", Some("us@er:p:ss")),
             ("http://user@p:1", "http://…@p:1", Some("user:")),
-        ] {
+        ];
+        for (text, shown, credentials) in cases {
             let proxy = Proxy::parse(text).unwrap();
             assert_eq!(format!("{proxy:?}"), shown);
             let authorization = credentials.map_or(String::new(), |pair| {

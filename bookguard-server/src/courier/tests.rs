@@ -15,7 +15,8 @@ use bookguard_core::features::endpoints::CreateEndpoint;
 use bookguard_core::features::erasures::EraseValues;
 use bookguard_core::features::events::{RetryEvent, RetryStatus};
 use bookguard_core::limits::{
-    IN_FLIGHT_NEW, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS, LEASE_SKEW_MS, RETRIES_WAITING,
+    IN_FLIGHT_NEW, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS, LEASE_SKEW_MS, QUEUED_PER_ENDPOINT,
+    RETRIES_WAITING,
 };
 use bookguard_core::lines::{Line, LineSubscriber, Threshold, hear_here};
 use bookguard_core::model::{DeliveryStatus, PartnerId, Timestamp};
@@ -25,7 +26,9 @@ use bookguard_core::webhook::{
 use tokio::sync::Notify;
 
 use super::*;
-use bench::{Bench, START_MS, book, call, endpoint_of, outcome, outcome_of, waiting};
+use bench::{
+    Bench, START_MS, book, call, endpoint_of, ends, has_failed, is_delivered, outcome_of, waiting,
+};
 use receiver::{PATIENCE, Receiver, Reply};
 
 const OK: Reply = Reply::Status(200);
@@ -33,35 +36,23 @@ const OK: Reply = Reply::Status(200);
 #[tokio::test]
 async fn a_booking_is_delivered_once_with_signatures_that_verify() {
     let mut bench = Bench::new().await;
-    let receiver = Receiver::start(&[OK]).await;
-    bench.endpoint(&receiver.url).await;
+    let (receiver, _) = bench.receiver(&[OK]).await;
     let courier = bench.node.courier(true);
     bench.book(1).await;
 
     let hit = receiver.hit().await;
     let event_id = hit.event_id();
     assert_eq!(hit.header("webhook-id"), event_id);
-    verify(
-        &bench.secret,
-        hit.header("x-service-signature"),
-        hit.body.as_bytes(),
-    )
-    .unwrap();
+    let (secret, body) = (&bench.secret, hit.body.as_bytes());
+    verify(secret, hit.header("x-service-signature"), body).unwrap();
     let standard = StandardHeaders {
         id: hit.header("webhook-id"),
         timestamp: hit.header("webhook-timestamp"),
         signature: hit.header("webhook-signature"),
     };
-    verify_standard(
-        &bench.secret,
-        standard,
-        hit.body.as_bytes(),
-        START_MS / 1000,
-        Some(TOLERANCE),
-    )
-    .unwrap();
+    verify_standard(secret, standard, body, START_MS / 1000, Some(TOLERANCE)).unwrap();
 
-    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Delivered);
+    is_delivered(&courier, &event_id).await;
     let event = bench.event(&event_id).await;
     assert_eq!(event.attempts.len(), 1);
     assert!(event.attempts[0].delivered);
@@ -70,19 +61,17 @@ async fn a_booking_is_delivered_once_with_signatures_that_verify() {
         Timestamp::from_ms(START_MS),
         "time comes from the service's clock"
     );
-    courier.stop(PATIENCE).await;
-    assert_eq!(receiver.surplus().await, 0);
+    ends(&courier, &receiver).await;
 }
 
 #[tokio::test]
 async fn a_failed_delivery_is_due_again_exactly_when_its_schedule_says_so() {
     let mut bench = Bench::new().await;
-    let receiver = Receiver::start(&[Reply::Status(500), OK]).await;
-    let endpoint_id = bench.endpoint(&receiver.url).await;
+    let (receiver, endpoint_id) = bench.receiver(&[Reply::Status(500), OK]).await;
     let courier = bench.node.courier(true);
     bench.book(1).await;
     let event_id = receiver.hit().await.event_id();
-    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
+    has_failed(&courier, &event_id).await;
     let next = bench.event(&event_id).await.event.next_attempt_at.unwrap();
 
     bench.set(next.plus_ms(-1));
@@ -90,43 +79,35 @@ async fn a_failed_delivery_is_due_again_exactly_when_its_schedule_says_so() {
     assert_eq!(bench.due(next), [endpoint_id]);
     bench.set(next);
     assert_eq!(receiver.hit().await.event_id(), event_id);
-    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Delivered);
+    is_delivered(&courier, &event_id).await;
     let event = bench.event(&event_id).await;
     assert_eq!(event.event.next_attempt_at, None);
-    let attempts: Vec<_> = event
-        .attempts
-        .iter()
-        .map(|attempt| (attempt.started_at, attempt.delivered))
-        .collect();
-    assert_eq!(
-        attempts,
-        [(Timestamp::from_ms(START_MS), false), (next, true)]
-    );
+    let attempts = event.attempts.iter();
+    let attempts: Vec<_> = attempts.map(|it| (it.started_at, it.delivered)).collect();
+    let first = Timestamp::from_ms(START_MS);
+    assert_eq!(attempts, [(first, false), (next, true)]);
 }
 
 #[tokio::test]
 async fn a_410_disables_the_endpoint_and_nothing_more_is_sent_to_it() {
     let mut bench = Bench::new().await;
-    let receiver = Receiver::start(&[Reply::Status(410)]).await;
-    let endpoint_id = bench.endpoint(&receiver.url).await;
+    let (receiver, endpoint_id) = bench.receiver(&[Reply::Status(410)]).await;
     let courier = bench.node.courier(true);
     bench.book(1).await;
     let event_id = receiver.hit().await.event_id();
-    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
+    has_failed(&courier, &event_id).await;
     assert!(!bench.is_enabled(endpoint_id).await);
     let event = bench.event(&event_id).await;
     assert_eq!(event.event.next_attempt_at, None);
     assert_eq!(event.attempts[0].error, Some(FailureClass::Gone));
     bench.book(1).await;
-    courier.stop(PATIENCE).await;
-    assert_eq!(receiver.surplus().await, 0);
+    ends(&courier, &receiver).await;
 }
 
 #[tokio::test]
 async fn what_is_erased_while_it_waits_here_is_not_sent() {
     let mut bench = Bench::new().await;
-    let receiver = Receiver::start(&[OK]).await;
-    bench.endpoint(&receiver.url).await;
+    let (receiver, _) = bench.receiver(&[OK]).await;
     bench.book(1).await;
     let held = bench.node.peek().await.swap_remove(0);
     let (erased, booking_id) = (held.event_id.to_string(), held.booking_id.unwrap());
@@ -136,10 +117,9 @@ async fn what_is_erased_while_it_waits_here_is_not_sent() {
     let courier = bench.node.courier(true);
     let sent = receiver.hit().await.event_id();
     assert_ne!(sent, erased);
-    assert_eq!(outcome(&courier, &sent).await, RetryStatus::Delivered);
-    assert_eq!(outcome(&courier, &erased).await, RetryStatus::Failed);
-    courier.stop(PATIENCE).await;
-    assert_eq!(receiver.surplus().await, 0);
+    is_delivered(&courier, &sent).await;
+    has_failed(&courier, &erased).await;
+    ends(&courier, &receiver).await;
 }
 
 #[tokio::test]
@@ -151,7 +131,7 @@ async fn an_address_the_rules_refuse_is_never_connected_to() {
     bench.book(1).await;
     let event_id = bench.node.peek().await[0].event_id.to_string();
     let courier = bench.node.courier(false);
-    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
+    has_failed(&courier, &event_id).await;
     let attempts = bench.event(&event_id).await.attempts;
     let errors: Vec<_> = attempts.iter().map(|attempt| attempt.error).collect();
     assert_eq!(errors, [Some(FailureClass::BlockedAddress); 2]);
@@ -221,8 +201,7 @@ async fn the_dead_endpoints_of_other_partners_delay_nobody() {
 #[tokio::test]
 async fn another_courier_claims_a_dead_couriers_deliveries_when_the_lease_ends() {
     let mut bench = Bench::new().await;
-    let receiver = Receiver::start(&[OK]).await;
-    bench.endpoint(&receiver.url).await;
+    let (receiver, _) = bench.receiver(&[OK]).await;
     bench.book(1).await;
     // The first node takes the delivery and then does nothing.
     let held = bench.node.peek().await.remove(0);
@@ -234,7 +213,7 @@ async fn another_courier_claims_a_dead_couriers_deliveries_when_the_lease_ends()
     assert_eq!(bench.due(held.until.plus_ms(-1)), []);
     bench.set(held.until);
     assert_eq!(receiver.hit().await.event_id(), event_id);
-    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Delivered);
+    is_delivered(&courier, &event_id).await;
     let settled = bench.event(&event_id).await;
 
     let late = Attempt {
@@ -254,8 +233,7 @@ async fn another_courier_claims_a_dead_couriers_deliveries_when_the_lease_ends()
 #[tokio::test]
 async fn a_delivery_that_cannot_be_read_keeps_no_other_from_being_sent() {
     let bench = Bench::new().await;
-    let receiver = Receiver::start(&[OK]).await;
-    bench.endpoint(&receiver.url).await;
+    let (receiver, _) = bench.receiver(&[OK]).await;
     bench.book(2).await;
     // One is held until its lease ends, the other is due.
     let store = rusqlite::Connection::open(bench.place.folder.path().join("b.db")).unwrap();
@@ -278,17 +256,14 @@ async fn a_delivery_that_cannot_be_read_keeps_no_other_from_being_sent() {
     // A server that begins alone does not wait until it can be read.
     let service = Arc::clone(&node.service);
     let begun = waiting(move || reclaim_all(&service));
-    tokio::time::timeout(PATIENCE, begun)
-        .await
-        .unwrap()
-        .unwrap();
+    let begun = tokio::time::timeout(PATIENCE, begun).await;
+    begun.unwrap().unwrap();
 }
 
 #[tokio::test]
 async fn a_delivery_whose_lease_ends_too_soon_is_given_back_unsent() {
     let mut bench = Bench::new().await;
-    let receiver = Receiver::start(&[OK]).await;
-    let endpoint_id = bench.endpoint(&receiver.url).await;
+    let (receiver, endpoint_id) = bench.receiver(&[OK]).await;
     bench.book(1).await;
     let left = bench.node.peek().await[0].event_id.to_string();
     // An attempt that begins now could end after the delivery's lease, by the clock of a node that is ahead.
@@ -301,8 +276,7 @@ async fn a_delivery_whose_lease_ends_too_soon_is_given_back_unsent() {
         left,
         "the later one is sent"
     );
-    courier.stop(PATIENCE).await;
-    assert_eq!(receiver.surplus().await, 0);
+    ends(&courier, &receiver).await;
     assert_eq!(bench.event(&left).await.attempts, []);
     assert_eq!(bench.node.outbox.count(&endpoint_id), 0);
     let now = bench.node.service.clock().now();
@@ -312,8 +286,7 @@ async fn a_delivery_whose_lease_ends_too_soon_is_given_back_unsent() {
 #[tokio::test]
 async fn a_delivery_is_sent_up_to_the_last_moment_at_which_its_lease_covers_it() {
     let mut bench = Bench::new().await;
-    let receiver = Receiver::start(&[OK]).await;
-    bench.endpoint(&receiver.url).await;
+    let (receiver, _) = bench.receiver(&[OK]).await;
     bench.book(1).await;
     let event_id = bench.node.peek().await[0].event_id.to_string();
     bench.advance(LEASE_MS - i64::try_from(ATTEMPT_MS).unwrap() - LEASE_SKEW_MS);
@@ -324,10 +297,9 @@ async fn a_delivery_is_sent_up_to_the_last_moment_at_which_its_lease_covers_it()
 
 #[tokio::test]
 async fn a_backlog_far_beyond_the_room_drains_and_every_event_comes_exactly_once() {
-    const EVENTS: usize = 2_000;
+    const EVENTS: usize = 2 * QUEUED_PER_ENDPOINT;
     let mut bench = Bench::new().await;
-    let receiver = Receiver::start(&[OK]).await;
-    let endpoint_id = bench.endpoint(&receiver.url).await;
+    let (receiver, endpoint_id) = bench.receiver(&[OK]).await;
     bench.book(EVENTS).await;
     let courier = bench.node.courier(true);
     let mut delivered = HashSet::new();
@@ -335,10 +307,9 @@ async fn a_backlog_far_beyond_the_room_drains_and_every_event_comes_exactly_once
         assert!(delivered.insert(receiver.hit().await.event_id()));
     }
     for event_id in &delivered {
-        assert_eq!(outcome(&courier, event_id).await, RetryStatus::Delivered);
+        is_delivered(&courier, event_id).await;
     }
-    courier.stop(PATIENCE).await;
-    assert_eq!(receiver.surplus().await, 0);
+    ends(&courier, &receiver).await;
     assert_eq!(bench.node.outbox.count(&endpoint_id), 0);
 }
 
@@ -354,8 +325,7 @@ async fn an_outcome_the_store_does_not_take_is_settled_later_and_not_sent_again(
     let _heard = hear_here(subscriber);
     let mut bench = Bench::new().await;
     let told = Arc::new(Notify::new());
-    let receiver = Receiver::start(&[Reply::Wait(Arc::clone(&told))]).await;
-    let endpoint_id = bench.endpoint(&receiver.url).await;
+    let (receiver, endpoint_id) = bench.receiver(&[Reply::Wait(Arc::clone(&told))]).await;
     let courier = bench.node.courier(true);
     bench.book(1).await;
     let event_id = receiver.hit().await.event_id();
@@ -365,24 +335,19 @@ async fn an_outcome_the_store_does_not_take_is_settled_later_and_not_sent_again(
     rename("attempt", "elsewhere").unwrap();
     told.notify_one();
     FAILED.notified().await;
-    assert_eq!(
-        bench.node.outbox.count(&endpoint_id),
-        1,
-        "held until it is durable"
-    );
+    let held = bench.node.outbox.count(&endpoint_id);
+    assert_eq!(held, 1, "it is held until it is durable");
     rename("elsewhere", "attempt").unwrap();
-    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Delivered);
+    is_delivered(&courier, &event_id).await;
     assert_eq!(bench.event(&event_id).await.attempts.len(), 1);
-    courier.stop(PATIENCE).await;
-    assert_eq!(receiver.surplus().await, 0);
+    ends(&courier, &receiver).await;
     assert_eq!(bench.node.outbox.count(&endpoint_id), 0);
 }
 
 #[tokio::test]
 async fn an_endpoint_that_cannot_be_read_keeps_no_failure_at_another_from_being_settled() {
     let mut bench = Bench::new().await;
-    let receiver = Receiver::start(&[Reply::Status(500)]).await;
-    bench.endpoint(&receiver.url).await;
+    let (receiver, _) = bench.receiver(&[Reply::Status(500)]).await;
     let other = format!(
         r#"{{"url":"{}other","events":["resolution.decided"]}}"#,
         receiver.url
@@ -394,7 +359,7 @@ async fn an_endpoint_that_cannot_be_read_keeps_no_failure_at_another_from_being_
     assert_eq!(store.execute(damage, []), Ok(1));
     let courier = bench.node.courier(false);
     let event_id = receiver.hit().await.event_id();
-    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
+    has_failed(&courier, &event_id).await;
     assert_eq!(bench.event(&event_id).await.attempts.len(), 1);
     courier.stop(PATIENCE).await;
 }
@@ -412,8 +377,7 @@ async fn the_operator_is_told_that_an_endpoint_cannot_be_read() {
     let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
     let _heard = hear_here(subscriber);
     let mut bench = Bench::new().await;
-    let receiver = Receiver::start(&[OK]).await;
-    bench.endpoint(&receiver.url).await;
+    let (receiver, _) = bench.receiver(&[OK]).await;
     bench.book(1).await;
     let event_id = bench.node.peek().await[0].event_id.to_string();
     let store = rusqlite::Connection::open(bench.place.folder.path().join("b.db")).unwrap();
@@ -422,33 +386,29 @@ async fn the_operator_is_told_that_an_endpoint_cannot_be_read() {
     let courier = bench.node.courier(false);
     let told = tokio::time::timeout(PATIENCE, TOLD.notified()).await;
     told.expect("the operator is told");
-    assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
+    has_failed(&courier, &event_id).await;
     rename("elsewhere", "secret").unwrap();
     let attempts = bench.event(&event_id).await.attempts;
     assert_eq!(attempts[0].error, Some(FailureClass::OurFault));
-    courier.stop(PATIENCE).await;
-    assert_eq!(receiver.surplus().await, 0);
+    ends(&courier, &receiver).await;
 }
 
 #[tokio::test]
 async fn a_manual_retry_learns_its_outcome_even_from_a_courier_that_claims_nothing() {
     let mut bench = Bench::new().await;
-    let receiver = Receiver::start(&[Reply::Status(503), Reply::Status(500), OK]).await;
-    bench.endpoint(&receiver.url).await;
+    let (receiver, _) = bench
+        .receiver(&[Reply::Status(503), Reply::Status(500), OK])
+        .await;
     let courier = bench.node.courier(false);
     bench.book(1).await;
     let id = receiver.hit().await.event_id();
-    assert_eq!(outcome(&courier, &id).await, RetryStatus::Failed);
+    has_failed(&courier, &id).await;
     for (count, status) in [(1, RetryStatus::Failed), (2, RetryStatus::Delivered)] {
         let begun = call::<RetryEvent>(&bench.session(), &[&id], "").await;
-        assert_eq!(
-            (begun.retry_count, begun.retry_status),
-            (count, RetryStatus::Pending)
-        );
-        let outcome = outcome_of(&courier, begun.event_id, PATIENCE)
-            .await
-            .unwrap();
-        let outcome = outcome.unwrap();
+        let pending = (count, RetryStatus::Pending);
+        assert_eq!((begun.retry_count, begun.retry_status), pending);
+        let outcome = outcome_of(&courier, begun.event_id, PATIENCE).await;
+        let outcome = outcome.unwrap().unwrap();
         assert_eq!((outcome.retry_count, outcome.retry_status), (count, status));
     }
 }
@@ -456,8 +416,7 @@ async fn a_manual_retry_learns_its_outcome_even_from_a_courier_that_claims_nothi
 #[tokio::test]
 async fn waiting_for_an_outcome_ends_with_its_deadline() {
     let mut bench = Bench::new().await;
-    let receiver = Receiver::start(&[Reply::Hang]).await;
-    bench.endpoint(&receiver.url).await;
+    let (receiver, _) = bench.receiver(&[Reply::Hang]).await;
     let courier = bench.node.courier(true);
     bench.book(1).await;
     let event_id = EventId::parse(&receiver.hit().await.event_id()).unwrap();
@@ -498,8 +457,7 @@ async fn an_answer_looks_as_its_caller_says_and_no_more_wait_than_a_partner_may_
 async fn stopping_lets_what_is_in_flight_end_and_settles_it() {
     let mut bench = Bench::new().await;
     let told = Arc::new(Notify::new());
-    let receiver = Receiver::start(&[Reply::Wait(Arc::clone(&told))]).await;
-    let endpoint_id = bench.endpoint(&receiver.url).await;
+    let (receiver, endpoint_id) = bench.receiver(&[Reply::Wait(Arc::clone(&told))]).await;
     let courier = bench.node.courier(true);
     bench.book(1).await;
     let event_id = receiver.hit().await.event_id();
@@ -514,8 +472,7 @@ async fn stopping_lets_what_is_in_flight_end_and_settles_it() {
 #[tokio::test]
 async fn stopping_ends_what_does_not_end_by_itself() {
     let mut bench = Bench::new().await;
-    let receiver = Receiver::start(&[Reply::Hang]).await;
-    bench.endpoint(&receiver.url).await;
+    let (receiver, _) = bench.receiver(&[Reply::Hang]).await;
     let courier = bench.node.courier(true);
     bench.book(1).await;
     let event_id = receiver.hit().await.event_id();

@@ -103,43 +103,21 @@ mod tests {
 
     #[test]
     fn the_card_is_named_after_the_public_address() {
-        for (base, name, urn) in [
-            (
-                "https://bookings.example.com",
-                "com.example.bookings/bookguard",
-                "urn:air:bookings.example.com:mcp:bookguard",
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            ("https://bookings.example.com", "com.example.bookings/bookguard", "urn:air:bookings.example.com:mcp:bookguard"),
             (
                 "https://Bookings.Example.com:8443/base",
                 "com.example.bookings/bookguard",
                 "urn:air:bookings.example.com:mcp:bookguard",
             ),
-            (
-                "https://b\u{fc}cher.example",
-                "example.xn--bcher-kva/bookguard",
-                "urn:air:xn--bcher-kva.example:mcp:bookguard",
-            ),
-            (
-                "http://localhost:8080",
-                "localhost/bookguard",
-                "urn:air:localhost:mcp:bookguard",
-            ),
-            (
-                "http://127.0.0.1:8080",
-                "localhost/bookguard",
-                "urn:air:localhost:mcp:bookguard",
-            ),
-            (
-                "http://[::1]:8080",
-                "localhost/bookguard",
-                "urn:air:localhost:mcp:bookguard",
-            ),
-            (
-                "http://a_b.example",
-                "localhost/bookguard",
-                "urn:air:localhost:mcp:bookguard",
-            ),
-        ] {
+            ("https://b\u{fc}cher.example", "example.xn--bcher-kva/bookguard", "urn:air:xn--bcher-kva.example:mcp:bookguard"),
+            ("http://localhost:8080", "localhost/bookguard", "urn:air:localhost:mcp:bookguard"),
+            ("http://127.0.0.1:8080", "localhost/bookguard", "urn:air:localhost:mcp:bookguard"),
+            ("http://[::1]:8080", "localhost/bookguard", "urn:air:localhost:mcp:bookguard"),
+            ("http://a_b.example", "localhost/bookguard", "urn:air:localhost:mcp:bookguard"),
+        ];
+        for (base, name, urn) in cases {
             assert_eq!(read(&card(base))["name"], name, "{base}");
             assert_eq!(
                 read(&catalog(base))["entries"][0]["identifier"],

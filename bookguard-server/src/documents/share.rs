@@ -209,12 +209,9 @@ mod tests {
     #[test]
     fn a_get_shows_evidence_only_to_who_names_its_media_type() {
         let evidence = |word| Ok(Wanted::Evidence(word));
-        for (accept, query, expected) in [
-            (
-                "text/html,application/xhtml+xml,*/*;q=0.8",
-                "",
-                Ok(Wanted::Cover),
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            ("text/html,application/xhtml+xml,*/*;q=0.8", "", Ok(Wanted::Cover)),
             ("*/*", "", Ok(Wanted::Cover)),
             ("*/*", "form=page", Ok(Wanted::Cover)),
             ("*/*", "form=pages", Err("not_allowed".to_owned())),
@@ -222,20 +219,13 @@ mod tests {
             ("text/html, application/json", "", Ok(Wanted::Cover)),
             ("application/json", "", evidence("packet")),
             ("application/json", "fbclid=x", evidence("packet")),
-            (
-                "application/json",
-                "form=zip",
-                Err("not_allowed".to_owned()),
-            ),
+            ("application/json", "form=zip", Err("not_allowed".to_owned())),
             ("application/pdf", "", evidence("bank")),
             ("application/pdf", "form=archive", evidence("archive")),
-            (
-                "application/pdf",
-                "form=page",
-                Err("not_allowed".to_owned()),
-            ),
+            ("application/pdf", "form=page", Err("not_allowed".to_owned())),
             ("image/png", "", Err("not_acceptable".to_owned())),
-        ] {
+        ];
+        for (accept, query, expected) in cases {
             assert_eq!(
                 asked(Method::GET, accept, query),
                 expected,

@@ -288,29 +288,19 @@ mod tests {
 
     #[test]
     fn faults_of_arguments_that_are_not_the_body_s_are_told_all_at_once() {
-        for (arguments, pointer, code) in [
+        #[rustfmt::skip]
+        let cases = [
             ("{}", "/bookingId", "missing_field"),
             (r#"{"bookingId":null}"#, "/bookingId", "null"),
             (r#"{"bookingId":{}}"#, "/bookingId", "wrong_type"),
             (r#"{"bookingId":5}"#, "/bookingId", "wrong_type"),
             (r#"{"bookingId":true}"#, "/bookingId", "wrong_type"),
             (r#"{"bookingId":"\ud800"}"#, "/bookingId", "invalid_string"),
-            (
-                r#"{"bookingId":"a","bookingId":"b"}"#,
-                "/bookingId",
-                "duplicate_key",
-            ),
-            (
-                r#"{"bookingId":"a","idempotencyKey":null}"#,
-                "/idempotencyKey",
-                "null",
-            ),
-            (
-                r#"{"bookingId":"a","idempotencyKey":7}"#,
-                "/idempotencyKey",
-                "wrong_type",
-            ),
-        ] {
+            (r#"{"bookingId":"a","bookingId":"b"}"#, "/bookingId", "duplicate_key"),
+            (r#"{"bookingId":"a","idempotencyKey":null}"#, "/idempotencyKey", "null"),
+            (r#"{"bookingId":"a","idempotencyKey":7}"#, "/idempotencyKey", "wrong_type"),
+        ];
+        for (arguments, pointer, code) in cases {
             let expected = vec![(pointer.to_owned(), code.to_owned())];
             assert_eq!(
                 codes(&CancelBooking::ROUTE, arguments),

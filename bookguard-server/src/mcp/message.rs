@@ -208,85 +208,35 @@ mod tests {
     #[test]
     fn malformed_messages_get_the_protocols_error_code_and_the_id_if_there_is_one() {
         let one = Some("1".to_owned());
-        for (text, id, code) in [
+        #[rustfmt::skip]
+        let cases = [
             ("", None, -32700),
             ("{", None, -32700),
             ("nonsense", None, -32700),
             ("{} {}", None, -32700),
             ("[]", None, -32600),
-            (
-                r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
-                None,
-                -32600,
-            ),
+            (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, None, -32600),
             ("7", None, -32600),
             ("null", None, -32600),
             ("{}", None, -32600),
-            (
-                r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
-                None,
-                -32600,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
-                None,
-                -32600,
-            ),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, None, -32600),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, None, -32600),
             (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, None, -32600),
-            (
-                r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#,
-                None,
-                -32600,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}"#,
-                None,
-                -32600,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
-                None,
-                -32600,
-            ),
-            (
-                r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
-                one.clone(),
-                -32600,
-            ),
+            (r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, None, -32600),
+            (r#"{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}"#, None, -32600),
+            (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, None, -32600),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, one.clone(), -32600),
             (r#"{"id":1,"method":"ping"}"#, one.clone(), -32600),
             (r#"{"jsonrpc":"2.0","id":1}"#, one.clone(), -32600),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
-                one.clone(),
-                -32600,
-            ),
+            (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, one.clone(), -32600),
             (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, None, -32600),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
-                one.clone(),
-                -32602,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#,
-                one.clone(),
-                -32602,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
-                one.clone(),
-                -32602,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
-                one.clone(),
-                -32602,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":[]}}"#,
-                one,
-                -32602,
-            ),
-        ] {
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, one.clone(), -32602),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#, one.clone(), -32602),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, one.clone(), -32602),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#, one.clone(), -32602),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":[]}}"#, one, -32602),
+        ];
+        for (text, id, code) in cases {
             assert_eq!(fault(text), (id, code), "{text}");
         }
         assert_eq!(read(b"\xff{}").unwrap_err().code.0, -32700);

@@ -2,7 +2,7 @@
 
 use bookguard_core::lines::{Line, LineSubscriber, Threshold, hear_here};
 use bookguard_core::service::RegistrationMode;
-use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::*;
@@ -33,15 +33,39 @@ async fn read(response: Response) -> Value {
     serde_json::from_str(&response.text().await.unwrap()).unwrap()
 }
 
-async fn register(server: &Server) -> String {
-    let body = json!({"name": "Acme", "businessType": "venue", "contactEmail": "a@acme.example"});
-    let response = send(
-        client().post(format!("{}/v1/partners/register", server.url())),
-        &body,
-    )
-    .await;
-    assert_eq!(response.status(), StatusCode::CREATED);
-    read(response).await["apiKey"].as_str().unwrap().to_owned()
+fn registering(url: &str) -> RequestBuilder {
+    client().post(format!("{url}/v1/partners/register"))
+}
+
+/// A partner that has just registered.
+struct Partner {
+    url: String,
+    key: String,
+}
+
+impl Partner {
+    async fn register(server: &Server) -> Self {
+        let url = server.url();
+        let body =
+            json!({"name": "Acme", "businessType": "venue", "contactEmail": "a@acme.example"});
+        let response = send(registering(&url), &body).await;
+        assert_eq!(response.status(), StatusCode::CREATED);
+        let key = read(response).await["apiKey"].as_str().unwrap().to_owned();
+        Self { url, key }
+    }
+
+    fn asks(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = client().request(method, format!("{}{path}", self.url));
+        request.header("x-api-key", &self.key)
+    }
+
+    async fn get(&self, path: &str) -> Response {
+        self.asks(Method::GET, path).send().await.unwrap()
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Response {
+        send(self.asks(Method::POST, path), body).await
+    }
 }
 
 fn booking() -> Value {
@@ -65,19 +89,14 @@ async fn where_events_are_kept_for_ever_nobody_looks_for_old_ones() {
 async fn what_was_written_is_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(config(&folder)).await.unwrap();
-    let key = register(&server).await;
-    let post = client()
-        .post(format!("{}/v1/bookings", server.url()))
-        .header("x-api-key", &key);
-    let made = send(post, &booking()).await;
+    let mut partner = Partner::register(&server).await;
+    let made = partner.post("/v1/bookings", &booking()).await;
     assert_eq!(made.status(), StatusCode::CREATED);
     let location = made.headers()["location"].to_str().unwrap().to_owned();
     server.stop().await;
     let server = Server::start(config(&folder)).await.unwrap();
-    let get = client()
-        .get(format!("{}{location}", server.url()))
-        .header("x-api-key", &key);
-    let found = get.send().await.unwrap();
+    partner.url = server.url();
+    let found = partner.get(&location).await;
     assert!(found.headers().contains_key("etag") && found.headers().contains_key("ratelimit"));
     assert_eq!(read(found).await["bookingValue"], json!(1200.5));
     server.stop().await;
@@ -87,29 +106,18 @@ async fn what_was_written_is_there_after_a_restart() {
 async fn a_key_revoked_here_dies_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(config(&folder)).await.unwrap();
-    let key = register(&server).await;
-    let keys = format!("{}/v1/api-keys", server.url());
-    let made = read(send(client().post(&keys).header("x-api-key", &key), &json!({})).await).await;
-    let second = made["apiKey"].as_str().unwrap();
-    let list = || async {
-        client()
-            .get(&keys)
-            .header("x-api-key", second)
-            .send()
-            .await
-            .unwrap()
-            .status()
+    let first = Partner::register(&server).await;
+    let made = read(first.post("/v1/api-keys", &json!({})).await).await;
+    let second = Partner {
+        url: server.url(),
+        key: made["apiKey"].as_str().unwrap().to_owned(),
     };
-    assert_eq!(list().await, StatusCode::OK);
-    let id = made["apiKeyId"].as_str().unwrap();
-    let revoked = client()
-        .delete(format!("{keys}/{id}"))
-        .header("x-api-key", &key)
-        .send()
-        .await
-        .unwrap();
+    assert_eq!(second.get("/v1/api-keys").await.status(), StatusCode::OK);
+    let id = format!("/v1/api-keys/{}", made["apiKeyId"].as_str().unwrap());
+    let revoked = first.asks(Method::DELETE, &id).send().await.unwrap();
     assert_eq!(revoked.status(), StatusCode::OK);
-    assert_eq!(list().await, StatusCode::UNAUTHORIZED);
+    let refused = second.get("/v1/api-keys").await.status();
+    assert_eq!(refused, StatusCode::UNAUTHORIZED);
     server.stop().await;
 }
 
@@ -127,22 +135,11 @@ async fn limits_answer_429_until_the_clock_moves() {
         ..config(&folder)
     };
     let server = Server::start(config).await.unwrap();
-    let key = register(&server).await;
-    let refused = send(
-        client().post(format!("{}/v1/partners/register", server.url())),
-        &json!({}),
-    )
-    .await;
-    assert_eq!(
-        (refused.status(), &refused.headers()["retry-after"]),
-        (StatusCode::TOO_MANY_REQUESTS, &"60".parse().unwrap())
-    );
-    let me = || async {
-        let request = client()
-            .get(format!("{}/v1/partners/me", server.url()))
-            .header("x-api-key", &key);
-        request.send().await.unwrap().status().as_u16()
-    };
+    let partner = Partner::register(&server).await;
+    let refused = send(registering(&server.url()), &json!({})).await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.headers()["retry-after"], "60");
+    let me = || async { partner.get("/v1/partners/me").await.status().as_u16() };
     assert_eq!([me().await, me().await, me().await], [200, 200, 429]);
     now.fetch_add(1000, Ordering::Release);
     assert_eq!([me().await, me().await], [200, 429]);
@@ -236,17 +233,10 @@ async fn run_serves_until_it_is_told_to_end() {
         tell.send(server.url()).unwrap()
     }));
     let url = told.await.unwrap();
-    let health = client()
-        .get(format!("{url}/v1/health"))
-        .send()
-        .await
-        .unwrap();
+    let health = client().get(format!("{url}/v1/health"));
+    let health = health.send().await.unwrap();
     assert_eq!(read(health).await["status"], "ok");
-    let refused = send(
-        client().post(format!("{url}/v1/partners/register")),
-        &json!({}),
-    )
-    .await;
+    let refused = send(registering(&url), &json!({})).await;
     assert_eq!(refused.status(), StatusCode::FORBIDDEN);
     // A configuration that cannot be read does not end the server.
     signal.send(Signal::Reload).unwrap();
@@ -289,46 +279,28 @@ async fn a_manual_retry_answers_its_outcome_and_repeats_it_under_its_idempotency
     })
     .await
     .unwrap();
-    let key = register(&server).await;
-    let post = |path: &str| {
-        client()
-            .post(format!("{}{path}", server.url()))
-            .header("x-api-key", &key)
-    };
+    let partner = Partner::register(&server).await;
     let (url, answering) = receiver(&["500 No", "200 OK"]).await;
-    let made = send(post("/v1/webhook-endpoints"), &json!({ "url": url })).await;
+    let endpoint = json!({ "url": url });
+    let made = partner.post("/v1/webhook-endpoints", &endpoint).await;
     assert_eq!(made.status(), StatusCode::CREATED);
-    let made = read(send(post("/v1/bookings"), &booking()).await).await;
-    let events = format!(
-        "{}/v1/bookings/{}/webhook-events",
-        server.url(),
-        made["bookingId"].as_str().unwrap()
-    );
+    let made = read(partner.post("/v1/bookings", &booking()).await).await;
+    let id = made["bookingId"].as_str().unwrap();
+    let events = format!("/v1/bookings/{id}/webhook-events");
     let event = loop {
-        let events = read(
-            client()
-                .get(&events)
-                .header("x-api-key", &key)
-                .send()
-                .await
-                .unwrap(),
-        )
-        .await;
-        let event = events["webhookEvents"][0].clone();
+        let event = read(partner.get(&events).await).await["webhookEvents"][0].clone();
         if event["status"] == "failed" {
             break event;
         }
         assert_eq!(event["status"], "pending");
         tokio::task::yield_now().await;
     };
-    let retry = || {
-        post(&format!(
-            "/v1/webhook-events/{}/retry",
-            event["eventId"].as_str().unwrap()
-        ))
-        .header("idempotency-key", "r1")
+    let id = event["eventId"].as_str().unwrap();
+    let retry = || async {
+        let retry = partner.asks(Method::POST, &format!("/v1/webhook-events/{id}/retry"));
+        retry.header("idempotency-key", "r1").send().await.unwrap()
     };
-    let first = retry().send().await.unwrap();
+    let first = retry().await;
     assert!(!first.headers().contains_key("idempotent-replayed"));
     let first = first.text().await.unwrap();
     let outcome: Value = serde_json::from_str(&first).unwrap();
@@ -337,7 +309,7 @@ async fn a_manual_retry_answers_its_outcome_and_repeats_it_under_its_idempotency
         (&json!("delivered"), &json!(1))
     );
     answering.await.unwrap();
-    let again = retry().send().await.unwrap();
+    let again = retry().await;
     assert_eq!(again.headers()["idempotent-replayed"], "true");
     assert_eq!(again.text().await.unwrap(), first);
     server.stop().await;
@@ -345,17 +317,13 @@ async fn a_manual_retry_answers_its_outcome_and_repeats_it_under_its_idempotency
 
 #[test]
 fn why_a_lock_cannot_be_taken_is_said_with_the_way_out() {
-    for (kind, words) in [
+    #[rustfmt::skip]
+    let cases = [
         (std::io::ErrorKind::NotFound, "/data does not exist"),
-        (
-            std::io::ErrorKind::PermissionDenied,
-            "this user may not write /data/b.db.lock",
-        ),
-        (
-            std::io::ErrorKind::ReadOnlyFilesystem,
-            "/data is on a file system that is mounted read-only",
-        ),
-    ] {
+        (std::io::ErrorKind::PermissionDenied, "this user may not write /data/b.db.lock"),
+        (std::io::ErrorKind::ReadOnlyFilesystem, "/data is on a file system that is mounted read-only"),
+    ];
+    for (kind, words) in cases {
         let said = cannot_lock(Path::new("/data/b.db.lock"), &kind.into());
         assert!(
             said.contains(words) && said.ends_with("or name another database"),

@@ -43,23 +43,11 @@ impl Bench {
             heads.push(seen);
             // A batch reads the file. A reader uses what this process knows.
             let forget = Envelope::new(Timestamp::EPOCH, ForgetAnswers);
-            assert!(
-                service
-                    .submit(forget)
-                    .unwrap()
-                    .blocking_recv()
-                    .unwrap()
-                    .is_err()
-            );
+            assert!(service.submit_and_wait(forget).is_err());
             let rollback = service.rollback().unwrap().unwrap();
             assert_eq!(rollback.cause, RollbackCause::Behind);
             let accept = accept_rollback(&service, rollback).unwrap();
-            service
-                .submit(accept)
-                .unwrap()
-                .blocking_recv()
-                .unwrap()
-                .unwrap();
+            service.submit_and_wait(accept).unwrap();
         }
         heads.push(service.head().unwrap().seen());
         drop(service);
@@ -82,20 +70,16 @@ impl Bench {
     fn cause(&self, seen: &PublishedHead) -> Option<RollbackCause> {
         let mut conn = self.store.reader().unwrap();
         let stored = head(&mut *conn).unwrap().unwrap();
-        let rollback = self
-            .log()
-            .check(&mut *conn, None, Some(seen), &stored)
-            .unwrap();
-        if let Some(rollback) = &rollback {
+        let rollback = self.log().check(&mut *conn, None, Some(seen), &stored);
+        rollback.unwrap().map(|rollback| {
             assert_eq!((&rollback.found, &rollback.seen), (&stored.seen(), seen));
-        }
-        rollback.map(|rollback| rollback.cause)
+            rollback.cause
+        })
     }
 
     fn change(&self, sql: &'static str) {
         let mut conn = self.store.writer().unwrap();
-        conn.begin(&[]).unwrap();
-        conn.commit(&[Statement::new(sql, vec![])]).unwrap();
+        conn.write(&[Statement::new(sql, vec![])]).unwrap();
     }
 }
 
@@ -107,17 +91,15 @@ fn a_node_that_knew_any_of_the_names_follows_the_log_to_its_present_one() {
         assert_eq!(bench.cause(seen), None, "{seen:?}");
     }
     // A guard that has seen more than was accepted has lost more.
-    for (at, seen) in bench.heads.iter().enumerate() {
-        let more = PublishedHead {
-            size: seen.size + 1,
-            ..seen.clone()
-        };
-        let cause = [
-            RollbackCause::OtherLog,
-            RollbackCause::OtherLog,
-            RollbackCause::Behind,
-        ];
-        assert_eq!(bench.cause(&more), Some(cause[at]), "{more:?}");
+    let causes = [
+        RollbackCause::OtherLog,
+        RollbackCause::OtherLog,
+        RollbackCause::Behind,
+    ];
+    for (seen, cause) in bench.heads.iter().zip(causes) {
+        let mut more = seen.clone();
+        more.size += 1;
+        assert_eq!(bench.cause(&more), Some(cause), "{more:?}");
     }
     let stranger = PublishedHead {
         origin: "bookguard-0000000000000000".to_owned(),
@@ -146,29 +128,13 @@ fn under_one_name_the_head_seen_must_be_part_of_the_one_found() {
         ..now.clone()
     };
     assert_eq!(bench.cause(&before), None);
-    for (seen, cause) in [
-        (
-            PublishedHead {
-                size: 3,
-                ..now.clone()
-            },
-            RollbackCause::Behind,
-        ),
-        (
-            PublishedHead {
-                root: leaf_hash(b"another"),
-                ..now.clone()
-            },
-            RollbackCause::Forked,
-        ),
-        (
-            PublishedHead {
-                root: leaf_hash(b"another"),
-                ..before
-            },
-            RollbackCause::Forked,
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        (PublishedHead { size: 3, ..now.clone() }, RollbackCause::Behind),
+        (PublishedHead { root: leaf_hash(b"another"), ..now.clone() }, RollbackCause::Forked),
+        (PublishedHead { root: leaf_hash(b"another"), ..before }, RollbackCause::Forked),
+    ];
+    for (seen, cause) in cases {
         assert_eq!(bench.cause(&seen), Some(cause), "{seen:?}");
     }
     // Of a backup that was restored without a guard, nobody knows more.
@@ -200,11 +166,8 @@ fn a_continuation_that_was_made_up_leads_nowhere() {
         let bench = Bench::new();
         assert_eq!(bench.cause(&bench.heads[1]), None);
         bench.change(sql);
-        assert_eq!(
-            bench.cause(&bench.heads[1]),
-            Some(RollbackCause::OtherLog),
-            "{sql}"
-        );
+        let cause = bench.cause(&bench.heads[1]);
+        assert_eq!(cause, Some(RollbackCause::OtherLog), "{sql}");
     }
     // An entry lost on the way cannot be skipped.
     let bench = Bench::new();

@@ -216,20 +216,16 @@ mod tests {
 
     #[test]
     fn each_server_of_an_address_is_asked_alone() {
-        for (uri, servers) in [
+        #[rustfmt::skip]
+        let cases = [
             ("postgres://u@a/d", "a:5432"),
-            (
-                "postgres://u:p@a:1,b:2,c/d?options=-c%20x%3Dy",
-                "a:1 b:2 c:5432",
-            ),
+            ("postgres://u:p@a:1,b:2,c/d?options=-c%20x%3Dy", "a:1 b:2 c:5432"),
             ("postgresql://u:p%40,s@[::1]:7,b", "::1:7 b:5432"),
             ("postgres://a,b/d?user=u", "a:5432 b:5432"),
             // Given in two lists that pair up.
-            (
-                "postgres://u@a,b/d?hostaddr=127.0.0.1,127.0.0.2",
-                "a,b:5432,5432",
-            ),
-        ] {
+            ("postgres://u@a,b/d?hostaddr=127.0.0.1,127.0.0.2", "a,b:5432,5432"),
+        ];
+        for (uri, servers) in cases {
             let Database::Postgres(url) = Database::from(uri) else {
                 panic!("{uri} is a server's")
             };

@@ -375,57 +375,17 @@ mod tests {
     #[test]
     fn a_server_that_cannot_be_relied_on_is_refused_with_its_reason() {
         assert_eq!(sound().check(), Ok(()));
-        for (found, why) in [
-            (
-                ServerInfo {
-                    version: 140_011,
-                    ..sound()
-                },
-                "is PostgreSQL 14,",
-            ),
-            (
-                ServerInfo {
-                    version: 90_624,
-                    ..sound()
-                },
-                "is PostgreSQL 9,",
-            ),
-            (
-                ServerInfo {
-                    encoding: "SQL_ASCII".to_owned(),
-                    ..sound()
-                },
-                "UTF8",
-            ),
-            (
-                ServerInfo {
-                    standby: true,
-                    ..sound()
-                },
-                "is a standby",
-            ),
-            (
-                ServerInfo {
-                    read_only: true,
-                    ..sound()
-                },
-                "only read",
-            ),
-            (
-                ServerInfo {
-                    fsync: false,
-                    ..sound()
-                },
-                "fsync = off",
-            ),
-            (
-                ServerInfo {
-                    waits_for_disk: false,
-                    ..sound()
-                },
-                "synchronous_commit = off",
-            ),
-        ] {
+        #[rustfmt::skip]
+        let cases = [
+            (ServerInfo { version: 140_011, ..sound() }, "is PostgreSQL 14,"),
+            (ServerInfo { version: 90_624, ..sound() }, "is PostgreSQL 9,"),
+            (ServerInfo { encoding: "SQL_ASCII".to_owned(), ..sound() }, "UTF8"),
+            (ServerInfo { standby: true, ..sound() }, "is a standby"),
+            (ServerInfo { read_only: true, ..sound() }, "only read"),
+            (ServerInfo { fsync: false, ..sound() }, "fsync = off"),
+            (ServerInfo { waits_for_disk: false, ..sound() }, "synchronous_commit = off"),
+        ];
+        for (found, why) in cases {
             assert!(found.check().unwrap_err().contains(why), "{why}");
         }
     }

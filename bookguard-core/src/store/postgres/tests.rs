@@ -12,6 +12,19 @@ fn url(text: &str) -> PostgresUrl {
     }
 }
 
+/// A server of the test's own, and this engine on a new database of it.
+fn own() -> Option<(TestServer, Server)> {
+    let postgres = TestServer::start(&Options::default())?;
+    let server = Server::open(&url(&postgres.fresh_database()), true);
+    Some((postgres, server.unwrap()))
+}
+
+/// This engine on a new database of the server that tests share.
+fn opened() -> Option<Server> {
+    let postgres = TestServer::shared()?;
+    Some(Server::open(&url(&postgres.fresh_database()), true).unwrap())
+}
+
 fn secret(owner: &[u8]) -> Statement<'static> {
     Statement::new(
         "INSERT INTO secret (owner, made_ms, from_ms, sealed) VALUES ($1, $2, 0, $3)",
@@ -34,14 +47,12 @@ fn count(conn: &mut dyn Conn) -> Result<i64, StoreError> {
 
 #[test]
 fn a_server_that_was_gone_is_found_again() {
-    let Some(postgres) = TestServer::start(&Options::default()) else {
+    let Some((postgres, server)) = own() else {
         return;
     };
-    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
     let mut writer = server.writer().unwrap();
     let mut reader = server.reader().unwrap();
-    writer.begin(&[]).unwrap();
-    writer.commit(&[secret(b"1")]).unwrap();
+    writer.write(&[secret(b"1")]).unwrap();
     assert_eq!(count(&mut *reader), Ok(1));
     // In the middle of a transaction: it is lost, and the caller learns so.
     writer.begin(&[]).unwrap();
@@ -53,8 +64,7 @@ fn a_server_that_was_gone_is_found_again() {
     assert!(gone.contains("cannot be reached"), "{gone}");
     postgres.start_again();
     assert_eq!(count(&mut *reader), Ok(1));
-    writer.begin(&[]).unwrap();
-    writer.commit(&[secret(b"4")]).unwrap();
+    writer.write(&[secret(b"4")]).unwrap();
     assert_eq!(count(&mut *reader), Ok(2));
 }
 
@@ -125,10 +135,7 @@ fn a_commit_that_its_standby_may_not_have_is_not_called_done() {
 
 #[test]
 fn a_node_that_falls_silent_in_its_turn_loses_it() {
-    let Some(postgres) = TestServer::shared() else {
-        return;
-    };
-    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
+    let Some(server) = opened() else { return };
     let mut silent = server.writer().unwrap();
     silent.run(&[head()]).unwrap();
     silent.begin(&[]).unwrap();
@@ -158,14 +165,12 @@ fn what_refers_to_nothing_is_found() {
     let missing = |rows: &str, column: &str, parent: &str| {
         format!("{rows} by {column} to a row of table {parent} that is not there")
     };
-    assert_eq!(
-        server.faults(),
-        Ok(vec![
-            missing("2 rows of table event refer", "partner_id", "partner"),
-            missing("2 rows of table event refer", "booking_id", "booking"),
-            missing("1 row of table delivery refers", "endpoint_id", "endpoint"),
-        ])
-    );
+    let expected = vec![
+        missing("2 rows of table event refer", "partner_id", "partner"),
+        missing("2 rows of table event refer", "booking_id", "booking"),
+        missing("1 row of table delivery refers", "endpoint_id", "endpoint"),
+    ];
+    assert_eq!(server.faults(), Ok(expected));
 }
 
 #[test]
@@ -189,10 +194,7 @@ fn a_node_that_takes_no_answers_in_its_turn_loses_it() {
 
 #[test]
 fn nothing_is_committed_when_one_of_the_list_cannot_be_sent() {
-    let Some(postgres) = TestServer::shared() else {
-        return;
-    };
-    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
+    let Some(server) = opened() else { return };
     let mut writer = server.writer().unwrap();
     writer.run(&[head()]).unwrap();
     let unsendable = Statement {
@@ -200,11 +202,8 @@ fn nothing_is_committed_when_one_of_the_list_cannot_be_sent() {
         ..secret(b"2")
     };
     writer.begin(&[]).unwrap();
-    assert!(
-        writer
-            .commit(&[secret(b"1"), unsendable, secret(b"3")])
-            .is_err()
-    );
+    let all = [secret(b"1"), unsendable, secret(b"3")];
+    assert!(writer.commit(&all).is_err());
     // In the next turn the transaction is over.
     let mut next = server.writer().unwrap();
     next.begin(&[]).unwrap();
@@ -213,10 +212,7 @@ fn nothing_is_committed_when_one_of_the_list_cannot_be_sent() {
 
 #[test]
 fn one_text_in_two_places_is_one_statement() {
-    let Some(postgres) = TestServer::shared() else {
-        return;
-    };
-    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
+    let Some(server) = opened() else { return };
     let copy = || Statement::new(Box::leak("SELECT 1".to_owned().into_boxed_str()), vec![]);
     let answers = server.reader().unwrap().run(&[copy(), copy()]).unwrap();
     assert_eq!(answers.len(), 2);
@@ -224,10 +220,9 @@ fn one_text_in_two_places_is_one_statement() {
 
 #[test]
 fn what_was_checked_of_a_server_stays_so_for_the_session() {
-    let Some(postgres) = TestServer::start(&Options::default()) else {
+    let Some((postgres, server)) = own() else {
         return;
     };
-    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
     let mut writer = server.writer().unwrap();
     postgres.set("synchronous_commit", "off");
     let refused = server.writer().err().unwrap().to_string();
@@ -237,10 +232,9 @@ fn what_was_checked_of_a_server_stays_so_for_the_session() {
 
 #[test]
 fn a_commit_waits_for_the_disk_of_a_standby_whatever_the_server_says() {
-    let Some(postgres) = TestServer::start(&Options::default()) else {
+    let Some((postgres, server)) = own() else {
         return;
     };
-    let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
     for (set, kept) in [
         ("local", "on"),
         ("remote_write", "on"),

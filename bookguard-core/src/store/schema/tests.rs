@@ -11,7 +11,6 @@ use std::thread;
 use bookguard_test_postgres::{Postgres, database_of};
 
 use super::*;
-use crate::clock::Clock;
 use crate::guard::Guard;
 use crate::key_file::{self, LedgerKey};
 use crate::log::Log;
@@ -57,13 +56,10 @@ fn is_expanded(database: &Database) -> bool {
 
 /// Requires that the ledger check has no findings.
 fn clean(database: &Database, key: &Path) {
-    let store = Store::open(database, false).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let guard = Guard::open(folder.path().join("b.seen")).unwrap();
     let log = Log::new(LedgerKey::load(key).unwrap().unwrap(), guard);
-    let moment = (Clock::System.now(), false);
-    let report = fsck::verify(&store, &log.seal(), &log, moment, &mut |_, _| {}).unwrap();
-    assert_eq!((report.findings, report.warnings), (vec![], vec![]));
+    fsck::tests::is_clean(database, &log);
 }
 
 /// The files in a folder whose names hold this text.

@@ -216,23 +216,17 @@ mod tests {
             "Send a number.",
         );
         assert_eq!(kind, "Send a number.");
-        for (message, fix, expected) in [
-            (
-                "has 3 characters",
-                "Send at most 2.",
-                "Has 3 characters. Send at most 2.",
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            ("has 3 characters", "Send at most 2.", "Has 3 characters. Send at most 2."),
             (
                 "The zone \"X\" is unknown. Did you mean \"Y\"?",
                 "Send a name.",
                 "The zone \"X\" is unknown. Did you mean \"Y\"? Send a name.",
             ),
-            (
-                "That is more than 5.",
-                "Send at most 5.",
-                "That is more than 5. Send at most 5.",
-            ),
-        ] {
+            ("That is more than 5.", "Send at most 5.", "That is more than 5. Send at most 5."),
+        ];
+        for (message, fix, expected) in cases {
             assert_eq!(told("other", message, fix), expected);
         }
     }

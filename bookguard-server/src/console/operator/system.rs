@@ -311,36 +311,22 @@ mod tests {
             system.witnesses[0].trouble = None;
             system.witnesses[0].cosigned_at = Some(Timestamp::from_ms(1_790_000_000_000));
         };
+        #[rustfmt::skip]
         let cases: [(Change, Option<&str>); 12] = [
             (silent, Some("no node asks it")),
             (|_| {}, None),
             (refuse, Some("rolled back")),
             (|system| system.log.is_sound = false, Some("lacks entries")),
-            (
-                |system| system.disk.as_mut().unwrap().free_bytes = 19,
-                Some("almost full"),
-            ),
+            (|system| system.disk.as_mut().unwrap().free_bytes = 19, Some("almost full")),
             (|system| system.backups = None, Some("No folder")),
-            (
-                |system| (system.backups, system.nodes) = (None, Some(Vec::new())),
-                None,
-            ),
-            (
-                |system| system.witnesses[0].is_alarm = true,
-                Some("The witness one contradicts the log: it was away."),
-            ),
-            (
-                |system| system.witnesses[0].cosigned_at = None,
-                Some("The witness one does not cosign the log: it was away."),
-            ),
+            (|system| (system.backups, system.nodes) = (None, Some(Vec::new())), None),
+            (|system| system.witnesses[0].is_alarm = true, Some("The witness one contradicts the log: it was away.")),
+            (|system| system.witnesses[0].cosigned_at = None, Some("The witness one does not cosign the log: it was away.")),
             (
                 |system| system.timestamps.trouble = Some("a.example: no answer".to_owned()),
                 Some("could not be stamped: a.example: no answer."),
             ),
-            (
-                |system| system.backups.as_mut().unwrap().newest_at = None,
-                Some("no verified"),
-            ),
+            (|system| system.backups.as_mut().unwrap().newest_at = None, Some("no verified")),
             (
                 |system| {
                     let backups = system.backups.as_mut().unwrap();

@@ -192,29 +192,15 @@ mod tests {
 
     #[test]
     fn a_subnet_contains_its_first_and_last_address_and_not_their_neighbours() {
-        for (text, inside, outside) in [
-            (
-                "10.0.0.0/8",
-                ["10.0.0.0", "10.255.255.255"],
-                ["9.255.255.255", "11.0.0.0"],
-            ),
-            (
-                "192.168.1.7",
-                ["192.168.1.7", "192.168.1.7"],
-                ["192.168.1.6", "192.168.1.8"],
-            ),
-            (
-                "fd00::/8",
-                ["fd00::", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
-                ["fcff::", "fe00::"],
-            ),
-            (
-                "0.0.0.0/0",
-                ["0.0.0.0", "255.255.255.255"],
-                ["::", "::ffff:10.0.0.1"],
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            ("10.0.0.0/8", ["10.0.0.0", "10.255.255.255"], ["9.255.255.255", "11.0.0.0"]),
+            ("192.168.1.7", ["192.168.1.7", "192.168.1.7"], ["192.168.1.6", "192.168.1.8"]),
+            ("fd00::/8", ["fd00::", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"], ["fcff::", "fe00::"]),
+            ("0.0.0.0/0", ["0.0.0.0", "255.255.255.255"], ["::", "::ffff:10.0.0.1"]),
             ("::/0", ["::", "ffff::"], ["10.0.0.1", "0.0.0.0"]),
-        ] {
+        ];
+        for (text, inside, outside) in cases {
             let subnet: Subnet = text.parse().unwrap();
             assert!(
                 inside.iter().all(|ip| subnet.contains(ip.parse().unwrap())),

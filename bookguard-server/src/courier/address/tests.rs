@@ -160,36 +160,16 @@ fn urls_are_judged_by_their_parts() {
 
 #[test]
 fn an_address_is_recognized_in_every_spelling() {
-    for host in [
-        "127.0.0.1",
-        "127.1",
-        "127.0.1",
-        "2130706433",
-        "0x7f000001",
-        "0x7f.1",
-        "0177.0.0.1",
-        "017700000001",
-        "127.0.0.1.",
-        "%31%32%37.0.0.1",
-        "１２７.0.0.1",
-        "[::1]",
-        "[::ffff:127.0.0.1]",
-        "[::ffff:7f00:1]",
-        "[::127.0.0.1]",
-        "[0:0:0:0:0:0:0:1]",
-        "[64:ff9b::7f00:1]",
-        "[2002:7f00:1::]",
-        "localhost",
-        "LOCALHOST",
-        "localhost.",
-        "localhost..",
-        "a.b.localhost",
-        "ｌocalhost",
-        "0",
-        "169.254.169.254",
-        "2852039166",
+    #[rustfmt::skip]
+    let cases = [
+        "127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1",
+        "017700000001", "127.0.0.1.", "%31%32%37.0.0.1", "１２７.0.0.1", "[::1]",
+        "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[0:0:0:0:0:0:0:1]",
+        "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "localhost", "LOCALHOST", "localhost.",
+        "localhost..", "a.b.localhost", "ｌocalhost", "0", "169.254.169.254", "2852039166",
         "0xa9fea9fe",
-    ] {
+    ];
+    for host in cases {
         for url in [
             format!("https://{host}/"),
             format!("https://{host}:8443/x"),
@@ -248,35 +228,17 @@ fn one_bad_address_of_an_answer_refuses_all_and_is_not_shown() {
 
 #[test]
 fn a_refusal_says_what_was_refused_and_which_setting_would_allow_it() {
-    for (url, what, setting) in [
+    #[rustfmt::skip]
+    let cases = [
         ("http://example.com/", "https addresses only", "`--dev`"),
-        (
-            "https://localhost/",
-            "`localhost` is this machine",
-            "`--dev`",
-        ),
-        (
-            "https://127.0.0.1/",
-            "127.0.0.1 is a loopback address",
-            "`webhook_allow_subnets`",
-        ),
+        ("https://localhost/", "`localhost` is this machine", "`--dev`"),
+        ("https://127.0.0.1/", "127.0.0.1 is a loopback address", "`webhook_allow_subnets`"),
         ("https://[::1]/", "::1 is the loopback address", "`--dev`"),
-        (
-            "https://10.9.8.7/",
-            "10.9.8.7 is a private address",
-            "10.0.0.0/8, or a part of it, in `webhook_allow_subnets`",
-        ),
-        (
-            "https://[::ffff:10.9.8.7]/",
-            "::ffff:10.9.8.7 is a private address",
-            "10.0.0.0/8, or a part",
-        ),
-        (
-            "https://169.254.169.254/",
-            "169.254.169.254 is a link-local address",
-            "no setting allows it",
-        ),
-    ] {
+        ("https://10.9.8.7/", "10.9.8.7 is a private address", "10.0.0.0/8, or a part of it, in `webhook_allow_subnets`"),
+        ("https://[::ffff:10.9.8.7]/", "::ffff:10.9.8.7 is a private address", "10.0.0.0/8, or a part"),
+        ("https://169.254.169.254/", "169.254.169.254 is a link-local address", "no setting allows it"),
+    ];
+    for (url, what, setting) in cases {
         let refused = AddressRules::public()
             .check_url(url)
             .unwrap_err()
@@ -377,22 +339,15 @@ proptest! {
 
 #[test]
 fn an_address_is_stored_in_the_spelling_of_rfc_3986() {
-    for (typed, stored) in [
+    #[rustfmt::skip]
+    let cases = [
         ("https://example.com/?{", "https://example.com/?%7B"),
-        (
-            "https://example.com/a|b?x[]={y}&z=^`\\",
-            "https://example.com/a%7Cb?x%5B%5D=%7By%7D&z=%5E%60%5C",
-        ),
-        (
-            "https://example.com/%7b?a=%5B",
-            "https://example.com/%7b?a=%5B",
-        ),
+        ("https://example.com/a|b?x[]={y}&z=^`\\", "https://example.com/a%7Cb?x%5B%5D=%7By%7D&z=%5E%60%5C"),
+        ("https://example.com/%7b?a=%5B", "https://example.com/%7b?a=%5B"),
         ("https://example.com/?", "https://example.com/?"),
-        (
-            "https://example.com/100%/%e9%%41?%U=%F1%4&%",
-            "https://example.com/100%25/%e9%25%41?%25U=%F1%254&%25",
-        ),
-    ] {
+        ("https://example.com/100%/%e9%%41?%U=%F1%4&%", "https://example.com/100%25/%e9%25%41?%25U=%F1%254&%25"),
+    ];
+    for (typed, stored) in cases {
         let url = AddressRules::default().check_url(typed).unwrap();
         assert_eq!(url.as_str(), stored);
     }

@@ -185,6 +185,16 @@ async fn attempt((sender, patience): &Timed, url: &Url) -> Attempt {
         .await
 }
 
+/// Asserts how an attempt failed.
+#[track_caller]
+fn fails(attempt: &Attempt, phase: Phase, class: FailureClass, status: Option<u16>) {
+    assert_eq!(
+        outcome(attempt),
+        (phase, Some(class), status),
+        "{attempt:?}"
+    );
+}
+
 fn outcome(attempt: &Attempt) -> (Phase, Option<FailureClass>, Option<u16>) {
     (attempt.phase, attempt.class, attempt.status_code)
 }
@@ -247,10 +257,9 @@ async fn the_status_decides() {
     ];
     let elsewhere = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     for (status, class) in empty {
-        let length = if status.starts_with("204") {
-            ""
-        } else {
-            "content-length: 0\r\n"
+        let length = match status.starts_with("204") {
+            true => "",
+            false => "content-length: 0\r\n",
         };
         let answer = format!(
             "HTTP/1.1 {status}\r\n{length}location: {}\r\n\r\n",
@@ -311,27 +320,21 @@ async fn a_receiver_that_stalls_costs_the_deadline_and_no_more() {
     assert!((150..5000).contains(&took), "{took}");
     let half = stalled("HTTP/1.1 200 OK\r\ncontent-le").await;
     for headers in [nothing, half] {
-        let ended = (Phase::Headers, Some(FailureClass::Timeout), None);
-        assert_eq!(outcome(&headers), ended);
+        fails(&headers, Phase::Headers, FailureClass::Timeout, None);
     }
     let body = stalled("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await;
-    let ended = (Phase::Body, Some(FailureClass::Timeout), Some(200));
-    assert_eq!(outcome(&body), ended);
+    fails(&body, Phase::Body, FailureClass::Timeout, Some(200));
     assert_eq!((&*body.response_head, body.response_len), ("half", 4));
     // A refusal counts without a complete answer.
     let refusal = stalled("HTTP/1.1 410 Gone\r\ncontent-length: 9\r\n\r\nhalf").await;
-    let ended = (Phase::Body, Some(FailureClass::Gone), Some(410));
-    assert_eq!(outcome(&refusal), ended);
+    fails(&refusal, Phase::Body, FailureClass::Gone, Some(410));
 }
 
 #[tokio::test]
 async fn a_handshake_that_stalls_is_a_timeout_of_tls() {
     let (_listener, url) = listener("https").await;
     let stalled = attempt(&impatient(), &url).await;
-    assert_eq!(
-        outcome(&stalled),
-        (Phase::Tls, Some(FailureClass::Timeout), None)
-    );
+    fails(&stalled, Phase::Tls, FailureClass::Timeout, None);
     let detail = stalled.detail.unwrap();
     assert!(
         detail.ends_with("waiting for the TLS handshake"),
@@ -352,11 +355,7 @@ async fn a_handshake_without_end_is_not_read_to_its_end() {
         pending::<()>().await
     });
     let ended = attempt(&sender(), &url).await;
-    assert_eq!(
-        outcome(&ended),
-        (Phase::Tls, Some(FailureClass::TlsError), None),
-        "{ended:?}"
-    );
+    fails(&ended, Phase::Tls, FailureClass::TlsError, None);
 }
 
 const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -377,11 +376,7 @@ async fn what_comes_before_an_answer_is_read_to_an_end() {
         ),
     ] {
         let ended = replied(reply).await;
-        assert_eq!(
-            outcome(&ended),
-            (Phase::Headers, Some(FailureClass::ExcessiveAnswer), None),
-            "{ended:?}"
-        );
+        fails(&ended, Phase::Headers, FailureClass::ExcessiveAnswer, None);
         let detail = ended.detail.unwrap();
         assert!(detail.contains(why), "{detail}");
     }
@@ -403,11 +398,7 @@ async fn a_head_that_is_too_large_is_told_from_what_is_no_http() {
     let ok = |fields: &str| format!("HTTP/1.1 200 OK\r\n{fields}content-length: 0\r\n\r\n");
     for fields in [&fields, &long] {
         let large = answered(&ok(fields)).await;
-        assert_eq!(
-            outcome(&large),
-            (Phase::Headers, Some(FailureClass::HeadersTooLarge), None),
-            "{large:?}"
-        );
+        fails(&large, Phase::Headers, FailureClass::HeadersTooLarge, None);
         let detail = large.detail.unwrap();
         assert!(detail.contains("8192 bytes or 100 fields"), "{detail}");
     }
@@ -423,24 +414,13 @@ async fn a_head_that_is_too_large_is_told_from_what_is_no_http() {
         "\u{15}\u{3}\u{1}\0\u{2}\u{2}F",
     ] {
         let other = answered(text).await;
-        assert_eq!(
-            outcome(&other),
-            (Phase::Headers, Some(FailureClass::ProtocolError), None),
-            "{text:?}: {other:?}"
-        );
-        assert!(
-            other
-                .detail
-                .unwrap()
-                .starts_with("the answer is not HTTP/1")
-        );
+        fails(&other, Phase::Headers, FailureClass::ProtocolError, None);
+        let detail = other.detail.unwrap();
+        assert!(detail.starts_with("the answer is not HTTP/1"), "{text:?}");
     }
     let switch = "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n";
     let switch = answered(switch).await;
-    assert_eq!(
-        outcome(&switch),
-        (Phase::Body, Some(FailureClass::ProtocolError), Some(101))
-    );
+    fails(&switch, Phase::Body, FailureClass::ProtocolError, Some(101));
     assert!(switch.detail.unwrap().contains("another protocol"));
 }
 
@@ -460,11 +440,8 @@ async fn a_receiver_that_speaks_first_is_no_http_either() {
         }
     });
     let spoken = attempt(&sender(), &url).await;
-    assert_eq!(
-        spoken.class,
-        Some(FailureClass::ProtocolError),
-        "{spoken:?}"
-    );
+    let class = Some(FailureClass::ProtocolError);
+    assert_eq!(spoken.class, class, "{spoken:?}");
 }
 
 #[tokio::test]
@@ -488,11 +465,7 @@ async fn the_framing_of_a_body_costs_no_more_than_the_body() {
         Reply::Repeat(CHUNKED, b"not a length\r\n".to_vec()),
     ] {
         let broken = replied(reply).await;
-        assert_eq!(
-            outcome(&broken),
-            (Phase::Body, Some(FailureClass::ProtocolError), Some(200)),
-            "{broken:?}"
-        );
+        fails(&broken, Phase::Body, FailureClass::ProtocolError, Some(200));
     }
 }
 
@@ -503,10 +476,8 @@ async fn an_answer_is_read_to_its_limit_and_kept_to_its_head() {
     assert_eq!(outcome(&long), (Phase::Body, None, Some(200)));
     assert_eq!(long.response_len as usize, RESPONSE_BYTES);
     assert_eq!(long.response_head, "x".repeat(RESPONSE_HEAD_BYTES));
-    assert_eq!(
-        long.response_sha256,
-        Some(hex::encode(Sha256::digest("x".repeat(RESPONSE_BYTES))))
-    );
+    let digest = hex::encode(Sha256::digest("x".repeat(RESPONSE_BYTES)));
+    assert_eq!(long.response_sha256, Some(digest));
 
     let escapes = "HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n\x1b[2J\0\u{202e}";
     let short = answered(escapes).await;
@@ -520,9 +491,11 @@ async fn nobody_listening_is_a_refused_connection() {
         let (listener, url) = listener(scheme).await;
         drop(listener);
         let attempt = attempt(&sender(), &url).await;
-        assert_eq!(
-            outcome(&attempt),
-            (Phase::Connect, Some(FailureClass::ConnectionRefused), None)
+        fails(
+            &attempt,
+            Phase::Connect,
+            FailureClass::ConnectionRefused,
+            None,
         );
         assert!(attempt.detail.unwrap().contains("refused"));
         assert_eq!((attempt.response_len, attempt.response_sha256), (0, None));
@@ -539,11 +512,7 @@ async fn a_connection_that_breaks_is_a_reset_in_its_phase() {
         (Reply::Close(head), Phase::Body, Some(200)),
     ] {
         let attempt = replied(reply).await;
-        assert_eq!(
-            outcome(&attempt),
-            (phase, Some(FailureClass::ConnectionReset), status),
-            "{attempt:?}"
-        );
+        fails(&attempt, phase, FailureClass::ConnectionReset, status);
         assert!(attempt.detail.is_some_and(|detail| !detail.is_empty()));
     }
 }
@@ -567,11 +536,7 @@ async fn a_receiver_without_tls_or_with_a_broken_handshake_is_a_tls_error() {
         FailureClass::ConnectionReset,
     ] {
         let attempt = attempt(&sender(), &url).await;
-        assert_eq!(
-            outcome(&attempt),
-            (Phase::Tls, Some(class), None),
-            "{attempt:?}"
-        );
+        fails(&attempt, Phase::Tls, class, None);
         assert!(attempt.detail.is_some_and(|detail| !detail.is_empty()));
     }
     serving.await.unwrap();
@@ -584,17 +549,9 @@ async fn a_name_that_does_not_resolve_is_a_dns_error() {
         .parse()
         .unwrap();
     let attempt = attempt(&sender(), &url).await;
-    assert_eq!(
-        outcome(&attempt),
-        (Phase::Dns, Some(FailureClass::DnsError), None),
-        "{attempt:?}"
-    );
-    assert!(
-        attempt
-            .detail
-            .unwrap()
-            .starts_with("the name resolves to no address")
-    );
+    fails(&attempt, Phase::Dns, FailureClass::DnsError, None);
+    let detail = attempt.detail.unwrap();
+    assert!(detail.starts_with("the name resolves to no address"));
 }
 
 #[tokio::test]
@@ -622,24 +579,15 @@ async fn a_blocked_address_is_never_connected_to_literal_or_resolved() {
         (&strict, "localhost"),
     ] {
         let attempt = attempt(sender, &format!("http://{host}:{port}/").parse().unwrap()).await;
-        assert_eq!(
-            outcome(&attempt),
-            (Phase::Dns, Some(FailureClass::BlockedAddress), None),
-            "{host}"
-        );
+        fails(&attempt, Phase::Dns, FailureClass::BlockedAddress, None);
         assert!(attempt.detail.unwrap().contains("`--dev`"));
     }
     // What a name resolves to is only for the operator.
     let url = format!("http://localhost:{port}/").parse().unwrap();
     let resolved = attempt(&resolver_alone, &url).await;
-    assert_eq!(
-        outcome(&resolved),
-        (Phase::Dns, Some(FailureClass::DnsError), None)
-    );
-    assert_eq!(
-        resolved.detail.as_deref(),
-        Some("the name resolves to no address that webhooks may go to")
-    );
+    fails(&resolved, Phase::Dns, FailureClass::DnsError, None);
+    let why = "the name resolves to no address that webhooks may go to";
+    assert_eq!(resolved.detail.as_deref(), Some(why));
     assert_eq!(receiver.connections(), 0);
 
     let public = sender_under(AddressRules::public(), 10_000);
@@ -652,7 +600,7 @@ async fn a_blocked_address_is_never_connected_to_literal_or_resolved() {
 
 #[tokio::test]
 async fn one_connection_carries_many_attempts() {
-    let receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+    let receiver = Receiver::answering(OK).await;
     let sender = sender();
     for _ in 0..200 {
         assert!(attempt(&sender, &receiver.url).await.delivered());
@@ -661,17 +609,24 @@ async fn one_connection_carries_many_attempts() {
     assert_eq!(receiver.requests.lock().unwrap().len(), 200);
 }
 
+const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+async fn two_receivers() -> [Receiver; 2] {
+    [Receiver::answering(OK).await, Receiver::answering(OK).await]
+}
+
+/// A sender that keeps one connection for this time.
+fn keeping_one(time: Duration) -> Timed {
+    let patience = Duration::from_secs(10);
+    let one = Places::new(1, time);
+    let sender = Sender::keeping(one, AddressRules::dev(), None, patience);
+    (sender.unwrap(), patience)
+}
+
 #[tokio::test]
 async fn connections_beyond_those_kept_carry_one_attempt() {
-    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
-    let [first, second] = [
-        Receiver::answering(answer).await,
-        Receiver::answering(answer).await,
-    ];
-    let patience = Duration::from_secs(10);
-    let one = Places::new(1, KEPT_TIME);
-    let sender = Sender::keeping(one, AddressRules::dev(), None, patience).unwrap();
-    let sender = (sender, patience);
+    let [first, second] = two_receivers().await;
+    let sender = keeping_one(KEPT_TIME);
     for _ in 0..3 {
         for receiver in [&first, &second] {
             assert!(attempt(&sender, &receiver.url).await.delivered());
@@ -682,15 +637,9 @@ async fn connections_beyond_those_kept_carry_one_attempt() {
 
 #[tokio::test]
 async fn a_connection_that_is_used_all_the_time_gives_its_place_to_another() {
-    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
-    let [first, second] = [
-        Receiver::answering(answer).await,
-        Receiver::answering(answer).await,
-    ];
-    let (time, patience) = (Duration::from_secs(1), Duration::from_secs(10));
-    let one = Places::new(1, time);
-    let sender = Sender::keeping(one, AddressRules::dev(), None, patience).unwrap();
-    let sender = (sender, patience);
+    let [first, second] = two_receivers().await;
+    let time = Duration::from_secs(1);
+    let sender = keeping_one(time);
     for receiver in [&first, &second, &second] {
         assert!(attempt(&sender, &receiver.url).await.delivered());
     }
@@ -707,7 +656,7 @@ async fn a_connection_that_is_used_all_the_time_gives_its_place_to_another() {
             assert!(attempt(&sender, &second.url).await.delivered());
         }
     };
-    let kept = tokio::time::timeout(patience, kept).await;
+    let kept = tokio::time::timeout(sender.1, kept).await;
     kept.expect("the second receiver never gets the place");
 }
 

@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use super::super::*;
-use super::receiver::PATIENCE;
+use super::receiver::{PATIENCE, Receiver, Reply};
 
 pub(super) const START_MS: i64 = 1_790_000_000_000;
 pub(super) const BOOKING: &str = r#"{"talent":{"id":"t1","name":"The Night Owls"},"organizer":{"id":"o1","name":"Acme Events"},
@@ -165,11 +165,7 @@ impl Bench {
     /// Registers another partner.
     pub(super) async fn other_partner(&self) -> Session {
         let (authority, _) = register(&self.node).await;
-        Session {
-            service: Arc::clone(&self.node.service),
-            authority,
-            address: None,
-        }
+        session(&self.node.service, authority)
     }
 
     pub(super) fn session(&self) -> Session {
@@ -178,11 +174,7 @@ impl Bench {
 
     /// A session of the partner on another node.
     pub(super) fn session_on(&self, node: &Node) -> Session {
-        Session {
-            service: Arc::clone(&node.service),
-            authority: self.partner.clone(),
-            address: None,
-        }
+        session(&node.service, self.partner.clone())
     }
 
     /// Opens another node on the same database, with this clock.
@@ -192,6 +184,13 @@ impl Bench {
 
     pub(super) async fn endpoint(&self, url: &str) -> EndpointId {
         endpoint_of(&self.session(), url).await
+    }
+
+    /// A receiver that replies like this, and its endpoint.
+    pub(super) async fn receiver(&self, replies: &[Reply]) -> (Receiver, EndpointId) {
+        let receiver = Receiver::start(replies).await;
+        let endpoint_id = self.endpoint(&receiver.url).await;
+        (receiver, endpoint_id)
     }
 
     pub(super) async fn is_enabled(&self, endpoint_id: EndpointId) -> bool {
@@ -209,14 +208,19 @@ impl Bench {
         call::<GetEvent>(&self.session(), &[event_id], "").await
     }
 
+    /// Requires that the ledger check finds nothing.
+    pub(super) async fn is_clean(&self) {
+        let service = Arc::clone(&self.node.service);
+        let report = waiting(move || service.verify_ledger(false, |_, _| {})).await;
+        assert_eq!(report.unwrap().findings, []);
+    }
+
     /// The endpoints that have deliveries due at `now` that no node holds.
     pub(super) fn due(&self, now: Timestamp) -> Vec<EndpointId> {
         let mut reader = self.node.service.reader().unwrap();
         let page = reader.endpoints_with_due(now, None).unwrap();
-        page.due
-            .into_iter()
-            .map(|(endpoint_id, ..)| endpoint_id)
-            .collect()
+        let due = page.due.into_iter();
+        due.map(|(endpoint_id, ..)| endpoint_id).collect()
     }
 
     pub(super) fn advance(&self, ms: i64) {
@@ -228,14 +232,17 @@ impl Bench {
     }
 }
 
-async fn register(node: &Node) -> (Authority, Secret) {
-    let anonymous = Session {
-        service: Arc::clone(&node.service),
-        authority: Authority::Anonymous {
-            address: "127.0.0.1".to_owned(),
-        },
+fn session(service: &Arc<Service>, authority: Authority) -> Session {
+    Session {
+        service: Arc::clone(service),
+        authority,
         address: None,
-    };
+    }
+}
+
+async fn register(node: &Node) -> (Authority, Secret) {
+    let address = "127.0.0.1".to_owned();
+    let anonymous = session(&node.service, Authority::Anonymous { address });
     let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
     let registered: Registration = call::<RegisterPartner>(&anonymous, &[], body).await;
     let partner = Authority::Partner {
@@ -284,11 +291,7 @@ async fn prepare<O: Operation>(
     body: &str,
 ) -> Prepared<O::Output> {
     let request = request(path, body);
-    let session = Session {
-        service: Arc::clone(&session.service),
-        authority: session.authority.clone(),
-        address: None,
-    };
+    let session = self::session(&session.service, session.authority.clone());
     waiting(
         move || match operation::prepare::<O>(&session, &request).unwrap() {
             Action::Read { read, .. } => Prepared::Read(read(&session).unwrap()),
@@ -332,21 +335,34 @@ pub(super) async fn outcome_of(
     patience: Duration,
 ) -> Result<Option<RetryResult>, Error> {
     let look = async |event_id| {
-        let session = Session {
-            service: Arc::clone(&courier.context.service),
-            authority: Authority::Administrator {
-                by: Operator::Here { user: None },
-                partner_id: None,
-            },
-            address: None,
+        let operator = Authority::Administrator {
+            by: Operator::Here { user: None },
+            partner_id: None,
         };
+        let session = session(&courier.context.service, operator);
         waiting(move || retry_outcome(&session, &event_id)).await
     };
     courier.outcome_of(event_id, patience, look).await
 }
 
-pub(super) async fn outcome(courier: &Courier, event_id: &str) -> RetryStatus {
+async fn outcome(courier: &Courier, event_id: &str) -> RetryStatus {
     let event_id = EventId::parse(event_id).unwrap();
     let outcome = outcome_of(courier, event_id, PATIENCE).await.unwrap();
     outcome.expect("an outcome was due").retry_status
+}
+
+pub(super) async fn is_delivered(courier: &Courier, event_id: &str) {
+    let outcome = outcome(courier, event_id).await;
+    assert_eq!(outcome, RetryStatus::Delivered, "{event_id}");
+}
+
+pub(super) async fn has_failed(courier: &Courier, event_id: &str) {
+    let outcome = outcome(courier, event_id).await;
+    assert_eq!(outcome, RetryStatus::Failed, "{event_id}");
+}
+
+/// Stops the courier. The receiver must have had nothing more than the test took.
+pub(super) async fn ends(courier: &Courier, receiver: &Receiver) {
+    courier.stop(PATIENCE).await;
+    assert_eq!(receiver.surplus().await, 0);
 }

@@ -38,8 +38,7 @@ async fn a_node_that_stops_gives_back_what_it_has_not_sent_and_another_sends_it_
     on_every_engine(async |mut bench| {
         let mut replies = vec![Reply::Hang; IN_FLIGHT_PER_NEW_ENDPOINT];
         replies.push(OK);
-        let receiver = Receiver::start(&replies).await;
-        bench.endpoint(&receiver.url).await;
+        let (receiver, _) = bench.receiver(&replies).await;
         let courier = bench.node.courier(true);
         bench.book(20).await;
         let in_flight = events(&receiver, IN_FLIGHT_PER_NEW_ENDPOINT).await;
@@ -50,10 +49,7 @@ async fn a_node_that_stops_gives_back_what_it_has_not_sent_and_another_sends_it_
         let other_courier = other.courier(true);
         let given_back = events(&receiver, 20 - IN_FLIGHT_PER_NEW_ENDPOINT).await;
         for event_id in &given_back {
-            assert_eq!(
-                outcome(&other_courier, event_id).await,
-                RetryStatus::Delivered
-            );
+            is_delivered(&other_courier, event_id).await;
             assert_eq!(bench.event(event_id).await.attempts.len(), 1);
         }
         assert!(distinct(&given_back).is_disjoint(&distinct(&in_flight)));
@@ -64,13 +60,9 @@ async fn a_node_that_stops_gives_back_what_it_has_not_sent_and_another_sends_it_
         let again = events(&receiver, IN_FLIGHT_PER_NEW_ENDPOINT).await;
         assert_eq!(distinct(&again), distinct(&in_flight));
         for event_id in &again {
-            assert_eq!(
-                outcome(&other_courier, event_id).await,
-                RetryStatus::Delivered
-            );
+            is_delivered(&other_courier, event_id).await;
         }
-        other_courier.stop(PATIENCE).await;
-        assert_eq!(receiver.surplus().await, 0);
+        ends(&other_courier, &receiver).await;
     })
     .await;
 }
@@ -80,8 +72,7 @@ async fn another_node_sends_a_killed_nodes_deliveries_and_only_those_in_flight_r
     on_every_engine(async |mut bench| {
         let mut replies = vec![Reply::Hang; IN_FLIGHT_PER_NEW_ENDPOINT];
         replies.push(OK);
-        let receiver = Receiver::start(&replies).await;
-        let endpoint_id = bench.endpoint(&receiver.url).await;
+        let (receiver, endpoint_id) = bench.receiver(&replies).await;
         let courier = bench.node.courier(true);
         bench.book(100).await;
         let sent = events(&receiver, IN_FLIGHT_PER_NEW_ENDPOINT).await;
@@ -104,18 +95,12 @@ async fn another_node_sends_a_killed_nodes_deliveries_and_only_those_in_flight_r
         assert_eq!(distinct(&again).len(), 100, "nothing is lost");
         assert!(distinct(&sent).is_subset(&distinct(&again)));
         for event_id in &again {
-            assert_eq!(
-                outcome(&other_courier, event_id).await,
-                RetryStatus::Delivered
-            );
+            is_delivered(&other_courier, event_id).await;
             assert_eq!(bench.event(event_id).await.attempts.len(), 1);
         }
         other_courier.stop(PATIENCE).await;
-        assert_eq!(
-            receiver.surplus().await,
-            0,
-            "100 and those that were under way"
-        );
+        let surplus = receiver.surplus().await;
+        assert_eq!(surplus, 0, "100 and those that were under way");
         assert_eq!(other.outbox.count(&endpoint_id), 0);
     })
     .await;
@@ -140,10 +125,7 @@ async fn nodes_that_claim_at_once_share_what_is_due_and_nothing_goes_out_twice()
             let delivered = events(receiver, EVENTS).await;
             assert_eq!(distinct(&delivered).len(), EVENTS);
             for event_id in &delivered {
-                assert_eq!(
-                    outcome(&couriers[0], event_id).await,
-                    RetryStatus::Delivered
-                );
+                is_delivered(&couriers[0], event_id).await;
             }
         }
         for courier in &couriers {
@@ -183,8 +165,7 @@ async fn more_endpoints_than_are_looked_at_together_are_all_served() {
 async fn a_manual_retry_of_what_another_node_is_sending_waits_for_its_outcome() {
     on_every_engine(async |mut bench| {
         let told = Arc::new(Notify::new());
-        let receiver = Receiver::start(&[Reply::Wait(Arc::clone(&told)), OK]).await;
-        bench.endpoint(&receiver.url).await;
+        let (receiver, _) = bench.receiver(&[Reply::Wait(Arc::clone(&told)), OK]).await;
         let courier = bench.node.courier(true);
         bench.book(1).await;
         let event_id = receiver.hit().await.event_id();
@@ -194,10 +175,8 @@ async fn a_manual_retry_of_what_another_node_is_sending_waits_for_its_outcome() 
         let session = bench.session_on(&other);
         let begun = call::<RetryEvent>(&session, &[&event_id], "").await;
         assert_eq!(begun.retry_count, 1);
-        let (status, ()) = tokio::join!(outcome(&other_courier, &event_id), async {
-            told.notify_one();
-        });
-        assert_eq!(status, RetryStatus::Delivered);
+        let delivered = is_delivered(&other_courier, &event_id);
+        tokio::join!(delivered, async { told.notify_one() });
         assert_eq!(bench.event(&event_id).await.attempts.len(), 1);
         for courier in [&courier, &other_courier] {
             courier.stop(PATIENCE).await;
@@ -213,8 +192,7 @@ async fn an_endpoint_deleted_on_another_node_gets_nothing_more_after_three_secon
         let told = [(); IN_FLIGHT_PER_NEW_ENDPOINT].map(|()| Arc::new(Notify::new()));
         let mut replies: Vec<Reply> = told.iter().cloned().map(Reply::Wait).collect();
         replies.push(OK);
-        let receiver = Receiver::start(&replies).await;
-        let endpoint_id = bench.endpoint(&receiver.url).await;
+        let (receiver, endpoint_id) = bench.receiver(&replies).await;
         let courier = bench.node.courier(true);
         bench.book(20).await;
         let in_flight = events(&receiver, IN_FLIGHT_PER_NEW_ENDPOINT).await;
@@ -245,12 +223,11 @@ async fn an_endpoint_deleted_on_another_node_gets_nothing_more_after_three_secon
 #[tokio::test]
 async fn what_waits_for_a_deleted_endpoint_is_dropped_and_is_no_damage() {
     on_every_engine(async |mut bench| {
-        let receiver = Receiver::start(&[Reply::Status(500), Reply::Hang]).await;
-        let endpoint_id = bench.endpoint(&receiver.url).await;
+        let (receiver, endpoint_id) = bench.receiver(&[Reply::Status(500), Reply::Hang]).await;
         let courier = bench.node.courier(false);
         bench.book(1).await;
         let failed = receiver.hit().await.event_id();
-        assert_eq!(outcome(&courier, &failed).await, RetryStatus::Failed);
+        has_failed(&courier, &failed).await;
         bench.book(1).await;
         receiver.hit().await;
         courier.stop(Duration::from_millis(1)).await;
@@ -277,11 +254,8 @@ async fn what_waits_for_a_deleted_endpoint_is_dropped_and_is_no_damage() {
         tokio::time::timeout(PATIENCE, dropped).await.unwrap();
         let event = bench.event(&failed).await.event;
         assert_eq!(event.next_attempt_at, None);
-        let store = Arc::clone(&service);
-        let report = waiting(move || store.verify_ledger(false, |_, _| {})).await;
-        assert_eq!(report.unwrap().findings, []);
-        other_courier.stop(PATIENCE).await;
-        assert_eq!(receiver.surplus().await, 0);
+        bench.is_clean().await;
+        ends(&other_courier, &receiver).await;
     })
     .await;
 }
@@ -290,8 +264,9 @@ async fn what_waits_for_a_deleted_endpoint_is_dropped_and_is_no_damage() {
 async fn a_node_whose_clock_is_far_ahead_sends_too_early_and_only_one_outcome_counts() {
     on_every_engine(async |mut bench| {
         let told = Arc::new(Notify::new());
-        let receiver = Receiver::start(&[Reply::Wait(Arc::clone(&told)), Reply::Status(500)]).await;
-        bench.endpoint(&receiver.url).await;
+        let (receiver, _) = bench
+            .receiver(&[Reply::Wait(Arc::clone(&told)), Reply::Status(500)])
+            .await;
         let courier = bench.node.courier(true);
         bench.book(1).await;
         let event_id = receiver.hit().await.event_id();
@@ -300,10 +275,7 @@ async fn a_node_whose_clock_is_far_ahead_sends_too_early_and_only_one_outcome_co
         let mut other = bench.other_node(&ahead).await;
         let other_courier = other.courier(true);
         assert_eq!(receiver.hit().await.event_id(), event_id);
-        assert_eq!(
-            outcome(&other_courier, &event_id).await,
-            RetryStatus::Failed
-        );
+        has_failed(&other_courier, &event_id).await;
         let settled = bench.event(&event_id).await;
         // The first attempt succeeds too late: what the second node wrote stands, its retry included.
         told.notify_one();
@@ -341,12 +313,11 @@ async fn a_retry_waits_no_longer_because_the_clock_was_set_back() {
     const HOURS: i64 = 2 * 3_600_000;
     on_every_engine(async |mut bench| {
         let failing = Reply::Status(500);
-        let receiver = Receiver::start(&[failing.clone(), failing, OK]).await;
-        bench.endpoint(&receiver.url).await;
+        let (receiver, _) = bench.receiver(&[failing.clone(), failing, OK]).await;
         let courier = bench.node.courier(true);
         bench.book(1).await;
         let event_id = receiver.hit().await.event_id();
-        assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
+        has_failed(&courier, &event_id).await;
         // The schedule says five seconds, plus or minus a fifth. Setting the clock back does not make the retry come sooner
         // either.
         bench.advance(-HOURS);
@@ -355,7 +326,7 @@ async fn a_retry_waits_no_longer_because_the_clock_was_set_back() {
         assert_eq!(receiver.surplus().await, 0);
         bench.advance(2_200);
         assert_eq!(receiver.hit().await.event_id(), event_id);
-        assert_eq!(outcome(&courier, &event_id).await, RetryStatus::Failed);
+        has_failed(&courier, &event_id).await;
         courier.stop(PATIENCE).await;
 
         // The clock is set back while no courier runs.
@@ -365,11 +336,8 @@ async fn a_retry_waits_no_longer_because_the_clock_was_set_back() {
         next_within(&bench, &event_id, 360_000).await;
         bench.advance(360_000);
         assert_eq!(receiver.hit().await.event_id(), event_id);
-        let outcome = outcome(&courier, &event_id).await;
-        assert_eq!(outcome, RetryStatus::Delivered);
-        let service = Arc::clone(&bench.node.service);
-        let report = waiting(move || service.verify_ledger(false, |_, _| {})).await;
-        assert_eq!(report.unwrap().findings, []);
+        is_delivered(&courier, &event_id).await;
+        bench.is_clean().await;
         courier.stop(PATIENCE).await;
     })
     .await;
@@ -379,26 +347,19 @@ async fn a_retry_waits_no_longer_because_the_clock_was_set_back() {
 async fn what_was_given_back_or_taken_back_is_no_damage() {
     on_every_engine(async |mut bench| {
         let service = Arc::clone(&bench.node.service);
-        let clean = async || {
-            let service = Arc::clone(&service);
-            let report = waiting(move || service.verify_ledger(false, |_, _| {})).await;
-            assert_eq!(report.unwrap().findings, []);
-        };
-        let mut replies = vec![Reply::Status(500)];
-        replies.push(Reply::Hang);
-        let receiver = Receiver::start(&replies).await;
-        let endpoint_id = bench.endpoint(&receiver.url).await;
+        let replies = [Reply::Status(500), Reply::Hang];
+        let (receiver, endpoint_id) = bench.receiver(&replies).await;
         let courier = bench.node.courier(false);
         bench.book(1).await;
         let failed = receiver.hit().await.event_id();
-        assert_eq!(outcome(&courier, &failed).await, RetryStatus::Failed);
+        has_failed(&courier, &failed).await;
 
         // Never attempted, and given back some time after it was created.
         bench.book(20).await;
         receiver.hit().await;
         bench.advance(1_000);
         courier.stop(Duration::from_millis(1)).await;
-        clean().await;
+        bench.is_clean().await;
         // Held by a node that is gone.
         bench.advance(LEASE_MS);
         let ended = service.clock().now();
@@ -408,7 +369,7 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
         let store = Arc::clone(&service);
         let lapsed = waiting(move || store.reader().unwrap().has_lapsed_leases(now)).await;
         assert_eq!(lapsed, Ok(false));
-        clean().await;
+        bench.is_clean().await;
         // A retry that was claimed long after it was due, and given back.
         bench.advance(3_600_000);
         let claim = ClaimDeliveries {
@@ -416,7 +377,7 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
             endpoints: vec![(endpoint_id, 100)],
         };
         done(&service, claim).await;
-        clean().await;
+        bench.is_clean().await;
         let event_id = EventId::parse(&failed).unwrap();
         let held = HeldDelivery {
             event_id,
@@ -426,7 +387,7 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
         done(&service, ReleaseDeliveries { held: vec![held] }).await;
         let next = bench.event(&failed).await.event.next_attempt_at;
         assert_eq!(next, Some(service.clock().now()));
-        clean().await;
+        bench.is_clean().await;
     })
     .await;
 }
@@ -434,14 +395,11 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
 #[tokio::test]
 async fn what_another_node_erases_while_it_waits_here_is_not_sent() {
     on_every_engine(async |mut bench| {
-        let receiver = Receiver::start(&[OK]).await;
-        bench.endpoint(&receiver.url).await;
+        let (receiver, _) = bench.receiver(&[OK]).await;
         bench.book(1).await;
         let held = bench.node.peek().await.swap_remove(0);
-        let (erased, booking_id) = (
-            held.event_id.to_string(),
-            held.booking_id.unwrap().to_string(),
-        );
+        let booking_id = held.booking_id.unwrap().to_string();
+        let erased = held.event_id.to_string();
         let other = bench.other_node(&bench.clock).await;
         let asked = r#"{"party":"everybody","legalBasis":"objection"}"#;
         call::<EraseValues>(&bench.session_on(&other), &[&booking_id], asked).await;
@@ -452,10 +410,9 @@ async fn what_another_node_erases_while_it_waits_here_is_not_sent() {
         let courier = bench.node.courier(true);
         let sent = receiver.hit().await.event_id();
         assert_ne!(sent, erased);
-        assert_eq!(outcome(&courier, &sent).await, RetryStatus::Delivered);
-        assert_eq!(outcome(&courier, &erased).await, RetryStatus::Failed);
-        courier.stop(PATIENCE).await;
-        assert_eq!(receiver.surplus().await, 0);
+        is_delivered(&courier, &sent).await;
+        has_failed(&courier, &erased).await;
+        ends(&courier, &receiver).await;
     })
     .await;
 }

@@ -170,35 +170,22 @@ mod tests {
 
     #[test]
     fn a_schema_has_a_kind_in_either_version_of_openapi() {
-        for (schema, expected) in [
+        #[rustfmt::skip]
+        let cases = [
             (json!({"type": "string"}), "string"),
-            (
-                json!({"type": "string", "format": "date-time"}),
-                "string, date-time",
-            ),
+            (json!({"type": "string", "format": "date-time"}), "string, date-time"),
             (json!({"type": ["string", "null"]}), "string or null"),
             (json!({"$ref": "#/components/schemas/Party"}), "Party"),
-            (
-                json!({"allOf": [{"$ref": "#/components/schemas/Party"}, {"description": "Who."}]}),
-                "Party",
-            ),
-            (
-                json!({"oneOf": [{"$ref": "#/components/schemas/A"}, {"type": "null"}]}),
-                "A or null",
-            ),
-            (
-                json!({"type": "array", "items": {"$ref": "#/components/schemas/A"}}),
-                "array of A",
-            ),
+            (json!({"allOf": [{"$ref": "#/components/schemas/Party"}, {"description": "Who."}]}), "Party"),
+            (json!({"oneOf": [{"$ref": "#/components/schemas/A"}, {"type": "null"}]}), "A or null"),
+            (json!({"type": "array", "items": {"$ref": "#/components/schemas/A"}}), "array of A"),
             (json!({"properties": {}}), "object"),
-            (
-                json!({"type": "object", "oneOf": [{"required": ["a"]}]}),
-                "object",
-            ),
+            (json!({"type": "object", "oneOf": [{"required": ["a"]}]}), "object"),
             (json!({"enum": ["a", "b"]}), "string"),
             (json!({"const": true}), "true"),
             (json!({}), "any value"),
-        ] {
+        ];
+        for (schema, expected) in cases {
             assert_eq!(kind(&schema), expected, "{schema}");
         }
     }

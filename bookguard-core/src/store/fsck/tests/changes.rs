@@ -6,7 +6,8 @@ use rusqlite::types::Value;
 
 use super::fixture::START_MS;
 
-/// Other values for a cell, each with the part that changes: a JSON pointer in a document, otherwise nothing.
+/// Other values for a cell, each with the part that changes (a JSON pointer in a document), or how; nothing for bytes, of which each
+/// may be read in its own way.
 pub(super) fn others(value: &Value) -> Vec<(String, Value)> {
     let whole = |values: Vec<Value>| {
         values
@@ -23,8 +24,8 @@ pub(super) fn others(value: &Value) -> Vec<(String, Value)> {
         Value::Real(_) => unreachable!("no column holds reals"),
         Value::Integer(n) => vec![
             ("by one".to_owned(), Value::Integer(n + 1)),
-            ("by a day".to_owned(), Value::Integer(n - DAY_MS)),
-            ("by a day".to_owned(), Value::Integer(n + DAY_MS)),
+            ("by a day less".to_owned(), Value::Integer(n - DAY_MS)),
+            ("by a day more".to_owned(), Value::Integer(n + DAY_MS)),
             ("to nothing".to_owned(), Value::Null),
         ],
         Value::Blob(bytes) => match std::str::from_utf8(bytes).ok().and_then(documents) {
@@ -53,12 +54,14 @@ pub(super) fn others(value: &Value) -> Vec<(String, Value)> {
                 .into_iter()
                 .map(|(at, text)| (at, Value::Text(text)))
                 .collect(),
-            None => whole(vec![
-                Value::Text(format!("{text}x")),
-                Value::Text(text[1..].to_owned()),
-                Value::Text(String::new()),
-                Value::Text(text.to_ascii_uppercase()),
-            ]),
+            None => [
+                ("longer", format!("{text}x")),
+                ("shorter", text[1..].to_owned()),
+                ("empty", String::new()),
+                ("in capitals", text.to_ascii_uppercase()),
+            ]
+            .map(|(name, text)| (name.to_owned(), Value::Text(text)))
+            .into(),
         },
     }
 }

@@ -1,8 +1,9 @@
 //! A database with everything in it, made by a service that is driven by hand.
 
+use std::fs::Permissions;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use bookguard_test_authority as test_authority;
 use sha2::{Digest as _, Sha256};
@@ -70,20 +71,16 @@ impl Fixture {
         Timestamp::from_ms(self.clock.load(Ordering::Acquire))
     }
 
-    fn call<O: Operation>(
-        &self,
-        session: &Session,
-        path: &str,
-        body: &str,
-        key: Option<&str>,
-    ) -> O::Output {
+    fn anonymous(&self) -> Session {
+        let address = "127.0.0.1".to_owned();
+        self.session(Authority::Anonymous { address })
+    }
+
+    fn call<O: Operation>(&self, session: &Session, path: &str, body: &str) -> O::Output {
+        let path = Some(path.to_owned()).filter(|part| !part.is_empty());
         let request = Request {
-            path: (!path.is_empty())
-                .then(|| path.to_owned())
-                .into_iter()
-                .collect(),
+            path: path.into_iter().collect(),
             body: body.as_bytes().to_vec(),
-            idempotency_key: key.map(str::to_owned),
             ..Request::default()
         };
         self.run::<O>(session, &request)
@@ -113,9 +110,7 @@ impl Fixture {
     }
 
     fn tell<R: Send + 'static>(&self, command: impl Command<Reply = R>) {
-        let command = Envelope::new(self.now(), command);
-        let outcome = self.service.submit(command).unwrap().blocking_recv();
-        assert!(outcome.unwrap().is_ok());
+        self.answer(Envelope::new(self.now(), command));
     }
 
     /// Has the latest checkpoint stamped.
@@ -150,19 +145,23 @@ impl Fixture {
     }
 
     fn partner(&self) -> Session {
-        let anonymous = self.session(Authority::Anonymous {
-            address: "127.0.0.1".to_owned(),
-        });
-        let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
+        self.registered("Acme").0
+    }
+
+    fn registered(&self, name: &str) -> (Session, Registration) {
+        let name = serde_json::Value::from(name);
+        let body =
+            format!(r#"{{"name":{name},"businessType":"venue","contactEmail":"a@example.com"}}"#);
         let registered: Registration =
-            self.call::<features::partners::RegisterPartner>(&anonymous, "", body, None);
-        self.session(Authority::Partner {
+            self.call::<features::partners::RegisterPartner>(&self.anonymous(), "", &body);
+        let session = self.session(Authority::Partner {
             partner_id: registered.partner_id,
             api_key_id: registered.api_key_id.unwrap(),
             scopes: Scopes::all(),
             suspended: false,
             signed_in: None,
-        })
+        });
+        (session, registered)
     }
 
     fn book(&self, session: &Session, more: &str) -> BookingId {
@@ -170,44 +169,40 @@ impl Fixture {
             r#"{{"talent":{{"id":"t1","name":"The Night Owls"}},"organizer":{{"id":"o1","name":"Acme Events"}},
                 "eventType":"concert","eventDate":"2027-06-20T19:00:00-04:00","bookingValue":1200.50{more}}}"#
         );
-        let created: BookingCreated = self.call::<features::bookings::CreateBooking>(
-            session,
-            "",
-            &body,
-            Some(&format!("{}", self.now())),
-        );
+        let request = Request {
+            body: body.into_bytes(),
+            idempotency_key: Some(self.now().to_string()),
+            ..Request::default()
+        };
+        let created: BookingCreated =
+            self.run::<features::bookings::CreateBooking>(session, &request);
         created.booking_id
     }
 
     fn put(&self, session: &Session, id: &str, late: u32) {
         let body = format!(r#"{{"organizer":{{"late":{{"refundBps":{late}}}}}}}"#);
-        self.call::<features::policies::PutPolicy>(session, id, &body, None);
+        self.call::<features::policies::PutPolicy>(session, id, &body);
     }
 
     fn protect(&self, session: &Session, id: &BookingId) {
-        self.call::<features::bookings::ProtectBooking>(session, &id.to_string(), "", None);
+        self.call::<features::bookings::ProtectBooking>(session, &id.to_string(), "");
     }
 
     fn accept(&self, session: &Session, id: &BookingId, party: &str, more: &str) {
         let id = id.to_string();
-        let told = self.call::<features::acceptances::GetDisclosure>(session, &id, "", None);
+        let told = self.call::<features::acceptances::GetDisclosure>(session, &id, "");
         let (at, hash) = (self.now(), told.current.disclosure_hash);
         let body = format!(
             r#"{{"party":"{party}","method":"checkbox","at":"{at}","disclosureHash":"{hash}"{more}}}"#
         );
-        self.call::<features::acceptances::AcceptTerms>(session, &id, &body, None);
+        self.call::<features::acceptances::AcceptTerms>(session, &id, &body);
     }
 
     fn reschedule(&self, session: &Session, id: &BookingId, date: &str) {
         let body = format!(
             r#"{{"eventDate":"{date}","agreedBy":["talent","organizer"],"timeZone":"Europe/Berlin"}}"#
         );
-        self.call::<features::reschedules::RescheduleBooking>(
-            session,
-            &id.to_string(),
-            &body,
-            None,
-        );
+        self.call::<features::reschedules::RescheduleBooking>(session, &id.to_string(), &body);
     }
 
     /// A booking that was protected, rescheduled, canceled, left to a person and decided.
@@ -218,16 +213,12 @@ impl Fixture {
         self.accept(session, &id, "organizer", "");
         self.later(HOUR_MS);
         let body = r#"{"canceledBy":"talent","reason":"force_majeure","note":"no flights"}"#;
-        let pending = self.call::<features::cancellations::CancelBooking>(
-            session,
-            &id.to_string(),
-            body,
-            None,
-        );
+        let pending =
+            self.call::<features::cancellations::CancelBooking>(session, &id.to_string(), body);
         self.later(HOUR_MS);
         let body = r#"{"refund":1000.25,"decidedBy":"disputes","rationale":"A storm indeed."}"#;
         let pending_id = pending.resolution_id.to_string();
-        self.call::<features::cancellations::DecideResolution>(session, &pending_id, body, None);
+        self.call::<features::cancellations::DecideResolution>(session, &pending_id, body);
     }
 
     /// Makes a booking that the endpoint never hears of, so that the last of ten attempts suspends it.
@@ -238,7 +229,7 @@ impl Fixture {
             assert_eq!(self.attempt(endpoint, Some(FailureClass::Http5xx)), 1);
         }
         let id = endpoint.endpoint_id.to_string();
-        let now = self.call::<features::endpoints::GetEndpoint>(session, &id, "", None);
+        let now = self.call::<features::endpoints::GetEndpoint>(session, &id, "");
         assert_eq!(now.status, crate::model::EndpointStatus::Suspended);
     }
 
@@ -249,11 +240,7 @@ impl Fixture {
             due.iter().map(|(_, id, _)| *id).collect::<Vec<_>>(),
             [api_key_id]
         );
-        let told = features::key_notices::tell(&self.service, due[0]);
-        (self.service.submit(told).unwrap())
-            .blocking_recv()
-            .unwrap()
-            .unwrap();
+        self.answer(features::key_notices::tell(&self.service, due[0]));
     }
 
     /// Delivers everything again that was not received, and counts what is at an endpoint, with attempts before and
@@ -262,7 +249,7 @@ impl Fixture {
         assert_eq!(self.attempt(narrow, Some(FailureClass::Http5xx)), 2);
         self.later(HOUR_MS);
         let body = format!(r#"{{"since":"{}"}}"#, Timestamp::from_ms(START_MS));
-        let real = self.call::<features::recoveries::RecoverEvents>(session, "", &body, None);
+        let real = self.call::<features::recoveries::RecoverEvents>(session, "", &body);
         assert_eq!((real.recovered, real.deliveries), (3, 3), "{real:?}");
         self.later(HOUR_MS);
         assert!(self.attempt(wide, Some(FailureClass::Http5xx)) > 1);
@@ -271,7 +258,7 @@ impl Fixture {
             r#"{{"since":"{since}","statuses":["failed"],"endpointId":"{}","dryRun":true}}"#,
             narrow.endpoint_id
         );
-        let counted = self.call::<features::recoveries::RecoverEvents>(session, "", &body, None);
+        let counted = self.call::<features::recoveries::RecoverEvents>(session, "", &body);
         assert_eq!(
             (counted.recovered, counted.dry_run),
             (2, true),
@@ -288,7 +275,7 @@ impl Fixture {
             digest_of(&file)
         );
         let id = id.to_string();
-        let added = self.call::<features::items::AddEvidenceItem>(session, &id, &body, None);
+        let added = self.call::<features::items::AddEvidenceItem>(session, &id, &body);
         let request = Request {
             path: vec![id, added.item.item_id.to_string()],
             file: Arc::new(file.as_slice().into()),
@@ -301,14 +288,14 @@ impl Fixture {
     fn share(&self, session: &Session, id: &BookingId) {
         use features::shares::{CreateShare, RecordView, RevokeShare};
         let body = r#"{"withhold":["ip"],"note":"the bank"}"#;
-        let viewed = self.call::<CreateShare>(session, &id.to_string(), body, None);
+        let viewed = self.call::<CreateShare>(session, &id.to_string(), body);
         for form in [ViewForm::Page, ViewForm::Pdf] {
             self.tell(RecordView {
                 share_id: viewed.share_id,
                 form,
             });
         }
-        let revoked = self.call::<CreateShare>(session, &id.to_string(), "", None);
+        let revoked = self.call::<CreateShare>(session, &id.to_string(), "");
         self.tell(RevokeShare {
             booking_id: *id,
             share_id: revoked.share_id,
@@ -319,8 +306,8 @@ impl Fixture {
     fn hold(&self, session: &Session, id: &BookingId) {
         use features::holds::{PlaceHold, ReleaseHold};
         let body = r#"{"reason":"Chargeback","reference":"CB-1"}"#;
-        self.call::<PlaceHold>(session, &id.to_string(), body, None);
-        let over = self.call::<PlaceHold>(session, &id.to_string(), body, None);
+        self.call::<PlaceHold>(session, &id.to_string(), body);
+        let over = self.call::<PlaceHold>(session, &id.to_string(), body);
         let request = Request {
             path: vec![id.to_string(), over.hold_id.to_string()],
             ..Request::default()
@@ -365,18 +352,15 @@ impl Fixture {
     /// Begins a console session by a link and one with the key, which ends; leaves a link unopened.
     fn console(&self, session: &Session) {
         use features::console::{CreateConsoleLink, OpenConsoleLink, StartConsoleSession, find};
-        let link = |body| self.call::<CreateConsoleLink>(session, "", body, None).url;
+        let link = |body| self.call::<CreateConsoleLink>(session, "", body).url;
         let opened = link(r#"{"person":"Żółć 😀","scopes":["bookings:read"]}"#);
         let (_, token) = opened.rsplit_once('/').unwrap();
-        let anonymous = self.session(Authority::Anonymous {
-            address: "127.0.0.1".to_owned(),
-        });
         let body = format!(r#"{{"token":"{token}"}}"#);
-        self.call::<OpenConsoleLink>(&anonymous, "", &body, None);
-        let own = self.call::<StartConsoleSession>(session, "", "", None);
+        self.call::<OpenConsoleLink>(&self.anonymous(), "", &body);
+        let own = self.call::<StartConsoleSession>(session, "", "");
         let found = find(&self.service, &own.token).unwrap().unwrap();
         let signed_in = self.session(found.authority);
-        self.call::<features::console::SignOut>(&signed_in, "", "", None);
+        self.call::<features::console::SignOut>(&signed_in, "", "");
         link(r#"{"person":"Bob"}"#);
     }
 
@@ -386,20 +370,16 @@ impl Fixture {
             CreateOperatorLink, OpenOperatorLink, SignOutOperator, StartOperatorSession, find,
         };
         let body = r#"{"name":"people"}"#;
-        let key = self.call::<CreateOperatorKey>(database, "", body, None);
+        let key = self.call::<CreateOperatorKey>(database, "", body);
         let id = key.operator_key_id;
         let link = |person: &str| {
             let body = format!(r#"{{"person":"{person}","operatorKeyId":"{id}"}}"#);
-            self.call::<CreateOperatorLink>(database, "", &body, None)
-                .url
+            self.call::<CreateOperatorLink>(database, "", &body).url
         };
         let opened = link("Żółć 😀");
         let (_, token) = opened.rsplit_once('/').unwrap();
-        let anonymous = self.session(Authority::Anonymous {
-            address: "127.0.0.1".to_owned(),
-        });
         let body = format!(r#"{{"token":"{token}"}}"#);
-        self.call::<OpenOperatorLink>(&anonymous, "", &body, None);
+        self.call::<OpenOperatorLink>(&self.anonymous(), "", &body);
         let holder = self.session(Authority::Administrator {
             by: Operator::Key {
                 operator_key_id: id,
@@ -408,20 +388,20 @@ impl Fixture {
             },
             partner_id: None,
         });
-        let own = self.call::<StartOperatorSession>(&holder, "", "", None);
+        let own = self.call::<StartOperatorSession>(&holder, "", "");
         let signed_in = self.session(find(&self.service, &own.token).unwrap().unwrap());
-        self.call::<SignOutOperator>(&signed_in, "", "", None);
+        self.call::<SignOutOperator>(&signed_in, "", "");
         link("Bob");
     }
 
     fn endpoint(&self, session: &Session, body: &str) -> Endpoint {
-        self.call::<features::endpoints::CreateEndpoint>(session, "", body, None)
+        self.call::<features::endpoints::CreateEndpoint>(session, "", body)
             .endpoint
     }
 
     fn change(&self, session: &Session, endpoint: &Endpoint, body: &str) {
         let id = endpoint.endpoint_id.to_string();
-        self.call::<features::endpoints::update::UpdateEndpoint>(session, &id, body, None);
+        self.call::<features::endpoints::update::UpdateEndpoint>(session, &id, body);
     }
 
     /// Makes the guard remember entries that the database does not hold, and accepts their loss.
@@ -439,9 +419,7 @@ impl Fixture {
         let refused = refused.unwrap().unwrap_err();
         assert_eq!(refused.code, "ledger_rolled_back");
         let rollback = self.service.rollback().unwrap().unwrap();
-        let accept = features::ledger::accept_rollback(&self.service, rollback).unwrap();
-        let accepted = self.service.submit(accept).unwrap().blocking_recv();
-        assert!(accepted.unwrap().is_ok());
+        self.answer(features::ledger::accept_rollback(&self.service, rollback).unwrap());
         assert_eq!(self.service.rollback().unwrap(), None);
     }
 
@@ -573,12 +551,7 @@ fn past(fixture: &Fixture) {
 fn prune(fixture: &Fixture, before: Timestamp) -> u64 {
     let found = features::retention::look(&fixture.service, before, Begin::Next).unwrap();
     assert_eq!((found.waiting, found.next), (1, None));
-    let command = found.command(fixture.now()).unwrap();
-    let answer = fixture.service.submit(command).unwrap();
-    match answer.blocking_recv().unwrap().unwrap() {
-        Written::Fresh(events) => events,
-        other => panic!("{other:?}"),
-    }
+    fixture.answer(found.command(fixture.now()).unwrap())
 }
 
 /// What only those who made an [`everything_and_more`] can know of it.
@@ -598,20 +571,7 @@ pub(in crate::store) fn everything_and_more(db: &Path) -> Known {
     let clock = everything(db);
     let (service, closing) = open(db, &clock).unwrap();
     let fixture = Fixture { service, clock };
-    let anonymous = fixture.session(Authority::Anonymous {
-        address: "127.0.0.1".to_owned(),
-    });
-    let body =
-        r#"{"name":"Żółć & 漢字 😀 'o\"o'","businessType":"venue","contactEmail":"a@example.com"}"#;
-    let registered: Registration =
-        fixture.call::<features::partners::RegisterPartner>(&anonymous, "", body, None);
-    let session = fixture.session(Authority::Partner {
-        partner_id: registered.partner_id,
-        api_key_id: registered.api_key_id.unwrap(),
-        scopes: Scopes::all(),
-        suspended: false,
-        signed_in: None,
-    });
+    let (session, registered) = fixture.registered("Żółć & 漢字 😀 'o\"o'");
     let more = r#","metadata":{"note":"it's \"so\"; -- $1 \\ %s","ref":"αβγ 😀"}"#;
     let first = fixture.book(&session, more);
     fixture.later(HOUR_MS);
@@ -624,7 +584,7 @@ pub(in crate::store) fn everything_and_more(db: &Path) -> Known {
     }
     let is_suspended = || {
         let id = failing.endpoint_id.to_string();
-        let now = fixture.call::<features::endpoints::GetEndpoint>(&session, &id, "", None);
+        let now = fixture.call::<features::endpoints::GetEndpoint>(&session, &id, "");
         now.status == crate::model::EndpointStatus::Suspended
     };
     // Deliveries are given up before that, so there must be new ones.
@@ -655,7 +615,7 @@ pub(in crate::store) fn everything_and_more(db: &Path) -> Known {
         packets: packets.collect(),
         vkey: fixture.service.head().unwrap().vkey,
     };
-    drop((anonymous, session, fixture));
+    drop((session, fixture));
     closing.wait();
     known
 }
@@ -666,6 +626,33 @@ pub(in crate::store) fn everything_and_more(db: &Path) -> Known {
 /// losses; keys that were rotated or will soon expire; a third partner whose events were pruned; and a fourth with an endpoint that was suspended
 /// twice. The steps are hours apart.
 pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
+    let (files, now) = &*MADE;
+    for (end, bytes, permissions) in files {
+        let mut file = db.as_os_str().to_owned();
+        file.push(end);
+        std::fs::write(&file, bytes).unwrap();
+        std::fs::set_permissions(&file, permissions.clone()).unwrap();
+    }
+    Arc::new(AtomicI64::new(*now))
+}
+
+/// The files of the database with everything: how their names end, what is in them, and who may read them; and the time at its end.
+/// It is made once, because that takes longer than many a test that begins with it.
+static MADE: LazyLock<(Vec<(String, Vec<u8>, Permissions)>, i64)> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = make_everything(&folder.path().join("b.db"));
+    let files = std::fs::read_dir(folder.path()).unwrap();
+    let files = files.filter_map(|file| {
+        let file = file.unwrap();
+        let name = file.file_name().into_string().unwrap();
+        let bytes = std::fs::read(file.path()).unwrap();
+        let permissions = file.metadata().unwrap().permissions();
+        Some((name.strip_prefix("b.db")?.to_owned(), bytes, permissions))
+    });
+    (files.collect(), clock.load(Ordering::Acquire))
+});
+
+fn make_everything(db: &Path) -> Arc<AtomicI64> {
     let clock = Arc::new(AtomicI64::new(START_MS));
     let (service, closing) = open(db, &clock).unwrap();
     let fixture = Fixture { service, clock };
@@ -681,12 +668,8 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     fixture.later(HOUR_MS);
     fixture.put(&acme, "house", 2500);
     fixture.put(&acme, "gala", 0);
-    fixture.call::<features::partners::UpdatePartner>(
-        &acme,
-        "",
-        r#"{"defaultPolicies":{"Concert":"house","*":"talent_standard"},"timeZone":"Europe/Vienna"}"#,
-        None,
-    );
+    let settings = r#"{"defaultPolicies":{"Concert":"house","*":"talent_standard"},"timeZone":"Europe/Vienna"}"#;
+    fixture.call::<features::partners::UpdatePartner>(&acme, "", settings);
     fixture.tell(SetQuota {
         partner_id: acme.partner_id().unwrap(),
         changes: QuotaChanges {
@@ -752,33 +735,27 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         lease: 9,
         endpoints: vec![(all.endpoint_id, 1), (theirs.endpoint_id, 1)],
     });
-    let spare =
-        fixture.call::<features::api_keys::CreateApiKey>(&acme, "", r#"{"name":"spare"}"#, None);
-    fixture.call::<features::api_keys::RevokeApiKey>(
-        &acme,
-        &spare.api_key_id.to_string(),
-        "",
-        None,
-    );
+    let spare = fixture.call::<features::api_keys::CreateApiKey>(&acme, "", r#"{"name":"spare"}"#);
+    fixture.call::<features::api_keys::RevokeApiKey>(&acme, &spare.api_key_id.to_string(), "");
     // A key that expires, and the one that it replaced, which was used.
     let body = format!(
         r#"{{"expiresAt":"{}"}}"#,
         fixture.now().plus_ms(90 * DAY_MS)
     );
-    let expiring = fixture.call::<features::api_keys::CreateApiKey>(&acme, "", &body, None);
+    let expiring = fixture.call::<features::api_keys::CreateApiKey>(&acme, "", &body);
     let used = [(expiring.api_key_id, fixture.now())];
     fixture.service.note_key_uses(&used).unwrap();
-    fixture.call::<RotateApiKey>(&acme, &expiring.api_key_id.to_string(), "", None);
+    fixture.call::<RotateApiKey>(&acme, &expiring.api_key_id.to_string(), "");
     let operator = fixture.session(Authority::Administrator {
         by: Operator::Here { user: None },
         partner_id: None,
     });
     for name in ["console", "retired"] {
         let body = format!(r#"{{"name":"{name}"}}"#);
-        let made = fixture.call::<CreateOperatorKey>(&operator, "", &body, None);
+        let made = fixture.call::<CreateOperatorKey>(&operator, "", &body);
         if name == "retired" {
             let id = made.operator_key_id.to_string();
-            fixture.call::<RevokeOperatorKey>(&operator, &id, "", None);
+            fixture.call::<RevokeOperatorKey>(&operator, &id, "");
         }
     }
     fixture.operator_console(&operator);
@@ -788,15 +765,9 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     fixture.hold(&acme, &full);
     fixture.witness(None);
     fixture.add(&acme, &full);
-    let waiting = fixture.call::<features::events::ListBookingEvents>(
-        &other,
-        &{
-            let listed = fixture.call::<features::bookings::ListBookings>(&other, "", "", None);
-            listed.data[0].booking_id.to_string()
-        },
-        "",
-        None,
-    );
+    let listed = fixture.call::<features::bookings::ListBookings>(&other, "", "");
+    let id = listed.data[0].booking_id.to_string();
+    let waiting = fixture.call::<features::events::ListBookingEvents>(&other, &id, "");
     assert_eq!(
         waiting.webhook_events[0].deliveries[0].endpoint_id, theirs.endpoint_id,
         "and to nobody else"
@@ -806,9 +777,9 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let late = fixture.book(&other, "").to_string();
     let too_large = Some(FailureClass::PayloadTooLarge);
     assert_eq!(fixture.attempt(&theirs, too_large), 1);
-    let told = fixture.call::<features::events::ListBookingEvents>(&other, &late, "", None);
+    let told = fixture.call::<features::events::ListBookingEvents>(&other, &late, "");
     let event_id = told.webhook_events[0].event_id.to_string();
-    fixture.call::<features::events::RetryEvent>(&other, &event_id, "", None);
+    fixture.call::<features::events::RetryEvent>(&other, &event_id, "");
     assert_eq!(fixture.attempt(&theirs, None), 1);
     fixture.later(HOUR_MS);
     fixture.recover(&acme, (&all, &narrowed));
@@ -830,12 +801,12 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         r#"{{"expiresAt":"{}"}}"#,
         fixture.now().plus_ms(week + HOUR_MS)
     );
-    let key = fixture.call::<features::api_keys::CreateApiKey>(&failing.0, "", &body, None);
+    let key = fixture.call::<features::api_keys::CreateApiKey>(&failing.0, "", &body);
     fixture.suspend(&failing.0, &failing.1);
     fixture.tell_of(key.api_key_id);
     fixture.change(&failing.0, &failing.1, r#"{"enabled":true}"#);
     let asked = r#"{"party":"everybody","legalBasis":"objection","requestRef":"R-1"}"#;
-    fixture.call::<features::erasures::EraseValues>(&other, &late, asked, None);
+    fixture.call::<features::erasures::EraseValues>(&other, &late, asked);
     fixture.witness(Some("two"));
     fixture.stamp();
     fixture.map();

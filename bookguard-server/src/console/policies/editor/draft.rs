@@ -288,74 +288,26 @@ mod tests {
 
     #[test]
     fn every_fault_is_moved_to_a_field_in_its_words() {
-        for (pointer, code, expected, words) in [
-            (
-                "/organizer/late/refundBps",
-                "wrong_type",
-                "/organizer/late/figure",
-                "percentage",
-            ),
-            (
-                "/organizer/tiers/3/outcome/refundBps",
-                "out_of_range",
-                "/organizer/tiers/3/outcome/figure",
-                "percentage",
-            ),
-            (
-                "/organizer/tiers/3/outcome/penaltyAmount",
-                "bad_amount",
-                "/organizer/tiers/3/outcome/figure",
-                "amount",
-            ),
-            (
-                "/organizer/tiers/3/outcome/penaltyAmount",
-                "amount_precision",
-                "/organizer/tiers/3/outcome/figure",
-                "said",
-            ),
-            (
-                "/organizer/tiers/3/outcome",
-                "missing_field",
-                "/organizer/tiers/3/outcome/kind",
-                "said",
-            ),
-            (
-                "/organizer/tiers/3/before",
-                "bad_duration",
-                "/organizer/tiers/3/before",
-                "whole number",
-            ),
-            (
-                "/organizer/tiers/3/before",
-                "tiers_not_ordered",
-                "/organizer/tiers/3/before",
-                "said",
-            ),
-            (
-                "/organizer/tiers/3",
-                "tier_unreachable",
-                "/organizer/tiers/3/before",
-                "said",
-            ),
-            (
-                "/organizer/late",
-                "refund_rises",
-                "/organizer/late/kind",
-                "said",
-            ),
-            (
-                "/deposit/bps",
-                "deposit_over_half",
-                "/deposit/figure",
-                "said",
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            ("/organizer/late/refundBps", "wrong_type", "/organizer/late/figure", "percentage"),
+            ("/organizer/tiers/3/outcome/refundBps", "out_of_range", "/organizer/tiers/3/outcome/figure", "percentage"),
+            ("/organizer/tiers/3/outcome/penaltyAmount", "bad_amount", "/organizer/tiers/3/outcome/figure", "amount"),
+            ("/organizer/tiers/3/outcome/penaltyAmount", "amount_precision", "/organizer/tiers/3/outcome/figure", "said"),
+            ("/organizer/tiers/3/outcome", "missing_field", "/organizer/tiers/3/outcome/kind", "said"),
+            ("/organizer/tiers/3/before", "bad_duration", "/organizer/tiers/3/before", "whole number"),
+            ("/organizer/tiers/3/before", "tiers_not_ordered", "/organizer/tiers/3/before", "said"),
+            ("/organizer/tiers/3", "tier_unreachable", "/organizer/tiers/3/before", "said"),
+            ("/organizer/late", "refund_rises", "/organizer/late/kind", "said"),
+            ("/deposit/bps", "deposit_over_half", "/deposit/figure", "said"),
             ("/deposit/amount", "wrong_type", "/deposit/figure", "amount"),
             ("/deposit", "bad_deposit", "/deposit/kind", "said"),
             ("/grace", "no_grace", "/grace/within", "is missing"),
             ("/policyId", "bad_policy_id", "/policyId", "said"),
             ("/organizer", "missing_field", "/organizer", "said"),
             ("", "wrong_type", "", "said"),
-        ] {
+        ];
+        for (pointer, code, expected, words) in cases {
             let mut fault = FieldError::new(pointer, code, "said", "fix");
             beside(&mut fault);
             assert_eq!(fault.pointer, expected);

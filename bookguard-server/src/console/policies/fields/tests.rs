@@ -45,13 +45,10 @@ fn the_whole_library_becomes_fields_and_the_same_policies_again() {
 
 #[test]
 fn what_fields_can_say_becomes_them_exactly() {
-    for (pointer, value, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("/version", "3", vec![("/version", "3")]),
-        (
-            "/name",
-            "\"<b>\\\"x\\\" — ü\"",
-            vec![("/name", "<b>\"x\" — ü")],
-        ),
+        ("/name", "\"<b>\\\"x\\\" — ü\"", vec![("/name", "<b>\"x\" — ü")]),
         (
             "/organizer/late",
             r#"{"refundBps": 3333}"#,
@@ -60,34 +57,11 @@ fn what_fields_can_say_becomes_them_exactly() {
                 ("/organizer/late/figure", "33.33"),
             ],
         ),
-        (
-            "/organizer/late",
-            r#"{"refundBps": 5}"#,
-            vec![("/organizer/late/figure", "0.05")],
-        ),
-        (
-            "/organizer/late",
-            r#"{"refundBps": 10000}"#,
-            vec![("/organizer/late/figure", "100")],
-        ),
-        (
-            "/organizer/late",
-            r#"{"refundBps": 99999}"#,
-            vec![("/organizer/late/figure", "999.99")],
-        ),
-        (
-            "/organizer/late",
-            r#"{"refundBps": "half"}"#,
-            vec![("/organizer/late/figure", "half")],
-        ),
-        (
-            "/organizer/late",
-            r#"{"refundBps": ""}"#,
-            vec![
-                ("/organizer/late/kind", "refundBps"),
-                ("/organizer/late/figure", ""),
-            ],
-        ),
+        ("/organizer/late", r#"{"refundBps": 5}"#, vec![("/organizer/late/figure", "0.05")]),
+        ("/organizer/late", r#"{"refundBps": 10000}"#, vec![("/organizer/late/figure", "100")]),
+        ("/organizer/late", r#"{"refundBps": 99999}"#, vec![("/organizer/late/figure", "999.99")]),
+        ("/organizer/late", r#"{"refundBps": "half"}"#, vec![("/organizer/late/figure", "half")]),
+        ("/organizer/late", r#"{"refundBps": ""}"#, vec![("/organizer/late/kind", "refundBps"), ("/organizer/late/figure", "")]),
         (
             "/organizer/late",
             r#"{"penaltyAmount": "150.00"}"#,
@@ -96,21 +70,9 @@ fn what_fields_can_say_becomes_them_exactly() {
                 ("/organizer/late/figure", "150.00"),
             ],
         ),
-        (
-            "/organizer/late",
-            r#"{"manual": true}"#,
-            vec![("/organizer/late/kind", "manual")],
-        ),
-        (
-            "/organizer/noShow",
-            r#"{"keepDeposit": true}"#,
-            vec![("/organizer/noShow/kind", "keepDeposit")],
-        ),
-        (
-            "/forceMajeure/requiresEvidence",
-            "false",
-            vec![("/forceMajeure/requiresEvidence", "false")],
-        ),
+        ("/organizer/late", r#"{"manual": true}"#, vec![("/organizer/late/kind", "manual")]),
+        ("/organizer/noShow", r#"{"keepDeposit": true}"#, vec![("/organizer/noShow/kind", "keepDeposit")]),
+        ("/forceMajeure/requiresEvidence", "false", vec![("/forceMajeure/requiresEvidence", "false")]),
         (
             "/deposit",
             r#"{"amount": "25.00", "nonRefundable": true}"#,
@@ -120,31 +82,11 @@ fn what_fields_can_say_becomes_them_exactly() {
                 ("/deposit/nonRefundable", "true"),
             ],
         ),
-        (
-            "/deposit",
-            r#"{"bps": 2500}"#,
-            vec![("/deposit/kind", "bps"), ("/deposit/figure", "25")],
-        ),
-        (
-            "/claimWindow",
-            "\"P007D\"",
-            vec![("/claimWindow", "007"), ("/claimWindow/unit", "days")],
-        ),
-        (
-            "/claimWindow",
-            "\"P2W\"",
-            vec![("/claimWindow", "2"), ("/claimWindow/unit", "weeks")],
-        ),
-        (
-            "/claimWindow",
-            "\"PT48H\"",
-            vec![("/claimWindow", "48"), ("/claimWindow/unit", "hours")],
-        ),
-        (
-            "/claimWindow",
-            "\"PT90M\"",
-            vec![("/claimWindow", "90"), ("/claimWindow/unit", "minutes")],
-        ),
+        ("/deposit", r#"{"bps": 2500}"#, vec![("/deposit/kind", "bps"), ("/deposit/figure", "25")]),
+        ("/claimWindow", "\"P007D\"", vec![("/claimWindow", "007"), ("/claimWindow/unit", "days")]),
+        ("/claimWindow", "\"P2W\"", vec![("/claimWindow", "2"), ("/claimWindow/unit", "weeks")]),
+        ("/claimWindow", "\"PT48H\"", vec![("/claimWindow", "48"), ("/claimWindow/unit", "hours")]),
+        ("/claimWindow", "\"PT90M\"", vec![("/claimWindow", "90"), ("/claimWindow/unit", "minutes")]),
         ("/claimWindow", "\"PsoonD\"", vec![("/claimWindow", "soon")]),
         (
             "/organizer/tiers/0/cutoffTime",
@@ -154,7 +96,8 @@ fn what_fields_can_say_becomes_them_exactly() {
                 ("/organizer/tiers/0/before", "7"),
             ],
         ),
-    ] {
+    ];
+    for (pointer, value, expected) in cases {
         let policy = house(pointer, value);
         let fields = fields(&policy).unwrap_or_else(|left| panic!("{value}: {left:?}"));
         for (name, text) in expected {
@@ -170,48 +113,17 @@ fn what_fields_can_say_becomes_them_exactly() {
 
 #[test]
 fn what_fields_cannot_say_is_named_and_becomes_none() {
-    for (pointer, value, left) in [
-        (
-            "/organizer/late",
-            r#"{"lesserOf": [{"refundBps": 0}, {"keepDeposit": true}]}"#,
-            "/organizer/late",
-        ),
-        (
-            "/organizer/late",
-            r#"{"refundBps": 5000, "compensationBps": 100}"#,
-            "/organizer/late",
-        ),
-        (
-            "/organizer/late",
-            r#"{"refundBps": "50"}"#,
-            "/organizer/late",
-        ),
-        (
-            "/organizer/late",
-            r#"{"refundBps": 50.5}"#,
-            "/organizer/late",
-        ),
-        (
-            "/organizer/late",
-            r#"{"refundBps": 12345678901234567890123}"#,
-            "/organizer/late",
-        ),
-        (
-            "/organizer/late",
-            r#"{"penaltyAmount": 150}"#,
-            "/organizer/late",
-        ),
-        (
-            "/organizer/late",
-            r#"{"keepDeposit": false}"#,
-            "/organizer/late",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("/organizer/late", r#"{"lesserOf": [{"refundBps": 0}, {"keepDeposit": true}]}"#, "/organizer/late"),
+        ("/organizer/late", r#"{"refundBps": 5000, "compensationBps": 100}"#, "/organizer/late"),
+        ("/organizer/late", r#"{"refundBps": "50"}"#, "/organizer/late"),
+        ("/organizer/late", r#"{"refundBps": 50.5}"#, "/organizer/late"),
+        ("/organizer/late", r#"{"refundBps": 12345678901234567890123}"#, "/organizer/late"),
+        ("/organizer/late", r#"{"penaltyAmount": 150}"#, "/organizer/late"),
+        ("/organizer/late", r#"{"keepDeposit": false}"#, "/organizer/late"),
         ("/organizer/late", "{}", "/organizer/late"),
-        (
-            "/organizer/tiers/0/outcome",
-            r#"{"refundBps": 1, "more": 1}"#,
-            "/organizer/tiers/0/outcome",
-        ),
+        ("/organizer/tiers/0/outcome", r#"{"refundBps": 1, "more": 1}"#, "/organizer/tiers/0/outcome"),
         ("/organizer/tiers/0/note", "1", "/organizer/tiers/0/note"),
         ("/organizer/tiers", "[{}]", "/organizer/tiers/0"),
         ("/organizer/tiers", "[]", ""),
@@ -223,16 +135,13 @@ fn what_fields_cannot_say_is_named_and_becomes_none() {
         ("/name", "\" x\"", "/name"),
         ("/name", "\"\"", "/name"),
         ("/name", "\"a\\nb\"", "/name"),
-        (
-            "/deposit",
-            r#"{"bps": 1, "amount": "1"}"#,
-            "/deposit/amount",
-        ),
+        ("/deposit", r#"{"bps": 1, "amount": "1"}"#, "/deposit/amount"),
         ("/deposit", "null", "/deposit"),
         ("/deposit", r#"{"nonRefundable": true}"#, "/deposit"),
         ("/talent", "{}", "/talent"),
         ("/graec", "{\"a/b\": {}}", "/graec/a~1b"),
-    ] {
+    ];
+    for (pointer, value, left) in cases {
         match fields(&house(pointer, value)) {
             Ok(_) => assert_eq!(left, "", "{value}"),
             Err(found) => assert_eq!(found[0], left, "{value}: {found:?}"),
