@@ -419,6 +419,20 @@ impl Partner {
         self.get(&path).await.ok(200).list("webhookEvents").clone()
     }
 
+    /// Every event of the partner, oldest first.
+    pub async fn all_events(&self) -> Vec<Value> {
+        let (mut events, mut after) = (Vec::new(), 0);
+        loop {
+            let path = format!("/v1/webhook-events?limit=100&after={after}");
+            let page = self.get(&path).await.ok(200);
+            events.extend(page.list("data").iter().cloned());
+            after = page.number("nextAfter");
+            if page["hasMore"] == false {
+                return events;
+            }
+        }
+    }
+
     /// Waits until the first event of a booking has this status, and returns it.
     pub async fn event_that_is(&self, booking_id: &str, status: &str) -> Value {
         until(&format!("an event that is {status}"), async || {
