@@ -49,7 +49,7 @@ pub(crate) fn documented() -> Vec<Documented> {
 /// The bytes of every evidence item's file.
 const FILE: &str = "what was agreed\n";
 /// The query parameters that an operation requires, each with the first of its words.
-pub(crate) fn required(document: &Value, operation: &Value) -> String {
+fn required(document: &Value, operation: &Value) -> String {
     let parameters = operation["parameters"].as_array().into_iter().flatten();
     let required =
         parameters.filter(|parameter| parameter["in"] == "query" && parameter["required"] == true);
