@@ -16,7 +16,7 @@ use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
-use crate::wire::world::{Documented, ask, documented};
+use crate::wire::world::{Documented, ask, documented, fill};
 
 const AT_ONCE: usize = 50;
 
@@ -312,7 +312,8 @@ async fn simultaneous_changes_of_a_booking_have_one_order_that_anybody_can_recom
         }
         let other_date =
             json!({"eventDate": "2031-12-20T19:00:00-05:00", "agreedBy": ["talent", "organizer"]});
-        for round in 0..(if is_long() { 12 } else { 4 }) {
+        let rounds = if is_long() { 12 } else { 4 };
+        for round in 0..rounds {
             let id = acme.book().await;
             let path = format!("/v1/bookings/{id}");
             let told = acme.get(&format!("{path}/disclosure")).await;
@@ -566,16 +567,6 @@ async fn takes_the_same_name(owner: &Partner, other: &Partner, belongings: &Belo
     );
     assert_eq!(theirs["policy"]["organizer"]["late"]["refundBps"], 4321);
     assert_eq!(its["policy"]["organizer"]["late"]["refundBps"], 1);
-}
-
-fn fill(path: &str, value: impl Fn(&str) -> String) -> String {
-    let parts = path.split('/').map(|part| {
-        let name = part
-            .strip_prefix('{')
-            .and_then(|part| part.strip_suffix('}'));
-        name.map_or_else(|| part.to_owned(), &value)
-    });
-    parts.collect::<Vec<_>>().join("/")
 }
 
 /// Returns everything of the owner's, as the owner sees it.

@@ -279,3 +279,14 @@ pub(crate) async fn ask(
     }
     caller.send(request).await
 }
+
+/// Returns the path with a value for each of its parameters.
+pub(crate) fn fill(path: &str, value: impl Fn(&str) -> String) -> String {
+    let parts = path.split('/').map(|part| {
+        let name = part
+            .strip_prefix('{')
+            .and_then(|part| part.strip_suffix('}'));
+        name.map_or_else(|| part.to_owned(), &value)
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
