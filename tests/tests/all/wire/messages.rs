@@ -80,6 +80,8 @@ async fn a_head_is_the_get_without_its_body() {
             "/v1/health".to_owned(),
             format!("/v1/bookings/{booking}"),
             "/openapi.json".to_owned(),
+            // A megabyte.
+            "/docs/swagger-ui-bundle.js".to_owned(),
             "/v1/bookings/x".to_owned(),
         ] {
             let get = fixture.ask(&format!("GET {path}"), "", "").await;
