@@ -125,11 +125,8 @@ async fn the_health_check_is_answered_under_full_load() {
     }
     let mut raw = Raw::connect_from([127, 0, 0, 30].into(), addr).await;
     let refused = ask(&mut raw, "/v1/bookings").await;
-    assert_eq!(
-        (refused.status, refused.json()["code"].as_str()),
-        (503, Some("too_many_connections"))
-    );
-    assert!(refused.header("retry-after").is_some() && refused.header("x-request-id").is_some());
+    refused.refused(503, "too_many_connections");
+    assert!(refused.header("retry-after").is_some());
     assert!(raw.closed().await);
     // Silent connections in the reserve are closed to make room there.
     let mut silent = Vec::new();
