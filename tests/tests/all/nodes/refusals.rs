@@ -109,6 +109,8 @@ async fn users_without_access_or_rights_are_told_what_they_lack() {
         (url.replace(":p%40ss", ""), &[let_in]),
         (postgres.url("nowhere"), &["nowhere", "createdb"]),
         (stranger.clone(), &rights),
+        // The server has no TLS, so it is not spoken to at all.
+        (format!("{url}?sslmode=verify-full"), &["TLS"]),
     ] {
         refuses(serve(&url, &folder), words).await;
     }
