@@ -70,6 +70,9 @@ pub(crate) struct World {
     pub(crate) server: TestServer,
     pub(crate) acme: Partner,
     pub(crate) other: Partner,
+    /// The tables of the database. Every writer locks the head first, so it comes first where all are changed: then no other table is held
+    /// while that waits.
+    pub(crate) tables: Vec<String>,
     receiver: Receiver,
     /// Counter that makes names unique.
     numbers: AtomicUsize,
@@ -80,8 +83,12 @@ impl World {
         let server = TestServer::open(engine).await;
         let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let receiver = Receiver::start().await;
+        let mut tables = server.database().tables();
+        tables.sort_by_key(|name| name != "head");
+        assert!(tables.len() > 10);
         Self {
             server,
+            tables,
             acme,
             other,
             receiver,
