@@ -80,42 +80,48 @@ pub struct Confirmed {
 
 /// Running clients.
 pub struct Load {
-    told: Arc<Mutex<Confirmed>>,
-    /// How many bookings the test waits for.
-    enough: Arc<AtomicUsize>,
-    stop: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     clients: JoinSet<()>,
+}
+
+/// What the clients and the test know of each other.
+#[derive(Default)]
+struct Shared {
+    told: Mutex<Confirmed>,
+    /// How many bookings the test waits for.
+    enough: AtomicUsize,
+    stop: AtomicBool,
+}
+
+impl Shared {
+    fn told(&self) -> MutexGuard<'_, Confirmed> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Load {
     /// Starts clients with the caller's key, spread over the nodes.
     pub fn start(clients: usize, caller: &Caller, addresses: &Addresses) -> Self {
-        let told = Arc::new(Mutex::new(Confirmed::default()));
-        let enough = Arc::new(AtomicUsize::new(0));
-        let stop = Arc::new(AtomicBool::new(false));
+        let shared = Arc::<Shared>::default();
         let mut set = JoinSet::new();
         for number in 0..clients {
             let client = Client {
                 number,
                 caller: caller.clone(),
                 addresses: addresses.clone(),
-                told: Arc::clone(&told),
-                enough: Arc::clone(&enough),
-                stop: Arc::clone(&stop),
+                shared: Arc::clone(&shared),
             };
             set.spawn(client.work());
         }
         Self {
-            told,
-            enough,
-            stop,
+            shared,
             clients: set,
         }
     }
 
     /// The answers so far.
     pub fn told(&self) -> Confirmed {
-        lock(&self.told).clone()
+        self.shared.told().clone()
     }
 
     /// Waits until this many more bookings were answered.
@@ -123,13 +129,13 @@ impl Load {
     /// Panics if that takes too long, or a client failed.
     pub async fn answers(&mut self, more: usize) {
         let enough = self.told().bookings.len() + more;
-        self.enough.store(enough, Ordering::Release);
-        let (told, clients) = (Arc::clone(&self.told), &mut self.clients);
+        let Self { shared, clients } = self;
+        shared.enough.store(enough, Ordering::Release);
         until_within(PATIENCE, "enough answers", async || {
             if let Some(ended) = clients.try_join_next() {
                 ended.expect("a client goes on until it is stopped");
             }
-            (lock(&told).bookings.len() >= enough).then_some(())
+            (shared.told().bookings.len() >= enough).then_some(())
         })
         .await;
     }
@@ -145,10 +151,10 @@ impl Load {
 
     /// Waits until every client has its answer, and stops them.
     pub async fn finish(self) -> Confirmed {
-        self.stop.store(true, Ordering::Release);
+        self.shared.stop.store(true, Ordering::Release);
         // Panics if a client did.
         self.clients.join_all().await;
-        lock(&self.told).clone()
+        self.shared.told().clone()
     }
 }
 
@@ -191,17 +197,17 @@ struct Client {
     number: usize,
     caller: Caller,
     addresses: Addresses,
-    told: Arc<Mutex<Confirmed>>,
-    enough: Arc<AtomicUsize>,
-    stop: Arc<AtomicBool>,
+    shared: Arc<Shared>,
 }
 
 impl Client {
     /// Records bookings, protects every second one and cancels every third, until it is stopped.
     async fn work(self) {
         let mut count = 0;
-        while !self.stop.load(Ordering::Acquire) {
-            if lock(&self.told).bookings.len() >= self.enough.load(Ordering::Acquire) + AHEAD {
+        while !self.shared.stop.load(Ordering::Acquire) {
+            if self.shared.told().bookings.len()
+                >= self.shared.enough.load(Ordering::Acquire) + AHEAD
+            {
                 sleep(PAUSE).await;
                 continue;
             }
@@ -209,13 +215,13 @@ impl Client {
             let booking = samples::booking();
             let reply = self.persist("/v1/bookings", &key, &booking, 201).await;
             let id = reply.string("bookingId");
-            lock(&self.told).bookings.insert(key.clone(), id.clone());
+            self.shared.told().bookings.insert(key.clone(), id.clone());
             if count % 2 == 0 {
                 let path = format!("/v1/bookings/{id}/protect");
                 let key = format!("{key}-protect");
                 let protected = self.persist(&path, &key, &Value::Null, 200).await;
                 assert_eq!(protected.json()["protected"], true);
-                lock(&self.told).protected.insert(id.clone());
+                self.shared.told().protected.insert(id.clone());
             }
             if count % 3 == 0 {
                 let path = format!("/v1/bookings/{id}/cancel");
@@ -223,7 +229,7 @@ impl Client {
                 let body = samples::cancellation();
                 let canceled = self.persist(&path, &key, &body, 201).await;
                 let resolution = canceled.string("resolutionId");
-                lock(&self.told).canceled.insert(id, resolution);
+                self.shared.told().canceled.insert(id, resolution);
             }
             count += 1;
         }
@@ -253,12 +259,12 @@ impl Client {
                         reply.status,
                         reply.text()
                     );
-                    lock(&self.told).unavailable += 1;
+                    self.shared.told().unavailable += 1;
                     reply.text()
                 }
                 Err(error) => {
                     // A request that was never sent was not in flight.
-                    lock(&self.told).broken += usize::from(!error.is_connect());
+                    self.shared.told().broken += usize::from(!error.is_connect());
                     error.to_string()
                 }
             };
@@ -270,8 +276,4 @@ impl Client {
         }
         unreachable!("attempts are not counted to an end")
     }
-}
-
-fn lock(told: &Mutex<Confirmed>) -> MutexGuard<'_, Confirmed> {
-    told.lock().unwrap_or_else(PoisonError::into_inner)
 }
