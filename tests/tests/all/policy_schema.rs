@@ -13,15 +13,8 @@ use serde_json::{Value, json};
 const SPOILED: usize = 8_000;
 
 /// Codes of faults that no schema can express.
-const BEYOND_SCHEMAS: [&str; 7] = [
-    "time_zone_unknown",
-    "currency_unknown",
-    "currency_has_no_minor_unit",
-    "policy_currency_missing",
-    "amount_precision",
-    "amount_too_large",
-    "tiers_not_ordered",
-];
+const BEYOND_SCHEMAS: &str = "time_zone_unknown currency_unknown currency_has_no_minor_unit policy_currency_missing \
+    amount_precision amount_too_large tiers_not_ordered";
 
 /// Texts of every kind that a policy has, and what only looks like them, with `|` between.
 const WORDS: &str = "| |a|A|a-b_c|-a|a.b|half_up|HALF_UP|down|reset|keep_reached_tier|USD|usd|JPY|KWD|XAU|USDD|UTC|Europe/Berlin|\
@@ -225,11 +218,8 @@ fn the_library_and_its_normal_forms_pass() {
 #[test]
 fn the_schema_and_the_reader_refuse_the_same_but_for_what_no_schema_can_know() {
     let judge = Judge::new();
-    let mut good: Vec<Value> = Policy::templates()
-        .iter()
-        .map(|policy| json!(policy))
-        .collect();
-    good.extend(vec![whole(); 10]);
+    let good = Policy::templates().iter().map(|policy| json!(policy));
+    let good: Vec<Value> = good.chain(vec![whole(); 10]).collect();
     let mut dice = Dice(0x2026_1121_1111_0042);
     let (mut used, mut refused, mut beyond) = (0, 0, BTreeMap::new());
     for _ in 0..SPOILED {
@@ -250,7 +240,7 @@ fn the_schema_and_the_reader_refuse_the_same_but_for_what_no_schema_can_know() {
             Err(_) if !passes => refused += 1,
             Err(error) => {
                 for detail in &error.details {
-                    let known = BEYOND_SCHEMAS.iter().any(|code| detail.code == *code);
+                    let known = BEYOND_SCHEMAS.split(' ').any(|code| detail.code == code);
                     assert!(known, "only the reader refuses {policy}: {detail:?}");
                     *beyond.entry(detail.code.clone()).or_insert(0) += 1;
                 }

@@ -216,14 +216,8 @@ async fn what_names_addresses_names_them_under_the_public_one() {
             let server = published(engine, base, true).await;
             let caller = server.caller();
             let own = server.running().url();
-            for path in [
-                "/",
-                "/llms.txt",
-                "/llms-full.txt",
-                "/.well-known/mcp.json",
-                "/.well-known/ai-catalog.json",
-                "/.well-known/api-catalog",
-            ] {
+            let paths = "/ /llms.txt /llms-full.txt /.well-known/mcp.json /.well-known/ai-catalog.json /.well-known/api-catalog";
+            for path in paths.split(' ') {
                 let text = caller.get(path).await.text();
                 assert!(text.contains(&format!("{base}/")), "{path}");
                 assert!(
