@@ -149,20 +149,13 @@ fn soon(bench: &Bench, report: &mut Report) -> Fallible<()> {
         asked.push(sample(&paced::timing(&receiver, noted(), From::Asked)?));
     }
     let pace = format!("{CALM} a second");
-    report.rate(
-        &format!("bare client's request, there and back, {pace}"),
-        &bare,
-        None,
-    );
+    let what = format!("bare client's request, there and back, {pace}");
+    report.rate(&what, &bare, None);
     report.rate(&format!("created until received, {pace}"), &asked, None);
     report.rate(&format!("answered until received, {pace}"), &answered, None);
     let p50 = median(answered.iter().map(|sample| sample.p50).collect());
-    report.value(
-        &format!("half of them, answered until received, {pace}"),
-        p50,
-        "ms",
-        Some(SOON_MS),
-    );
+    let what = format!("half of them, answered until received, {pace}");
+    report.value(&what, p50, "ms", Some(SOON_MS));
     Ok(())
 }
 

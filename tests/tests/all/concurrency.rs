@@ -122,10 +122,8 @@ async fn two_keys_that_end_each_other_leave_one() {
         let (mut last, mut last_id) = (acme.caller.clone(), acme.key_id.clone());
         for _ in 0..20 {
             let made = last.post("/v1/api-keys", &json!({})).await;
-            let (other, other_id) = (
-                last.with_key(&made.string("apiKey")),
-                made.string("apiKeyId"),
-            );
+            let other = last.with_key(&made.string("apiKey"));
+            let other_id = made.string("apiKeyId");
             let paths = [&other_id, &last_id].map(|id| format!("/v1/api-keys/{id}"));
             let (one, two) = (nodes.at(0, &last), nodes.at(1, &other));
             let (one, two) = tokio::join!(one.delete(&paths[0]), two.delete(&paths[1]));
@@ -488,10 +486,8 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
 async fn no_operation_shows_or_changes_what_is_another_partner_s() {
     on_every_engine(async |engine| {
         let nodes = Nodes::open(engine).await;
-        let (owner, mut other) = (
-            nodes.server.partner("Secret Owner").await,
-            nodes.server.partner("Other").await,
-        );
+        let owner = nodes.server.partner("Secret Owner").await;
+        let mut other = nodes.server.partner("Other").await;
         other.caller = nodes.at(1, &other.caller);
         let receiver = Receiver::start().await;
         let belongings = belongings(&owner, &receiver).await;
@@ -561,10 +557,8 @@ async fn takes_the_same_name(owner: &Partner, other: &Partner, belongings: &Belo
     refused.faulty(&[("/defaultPolicies/*", "policy_unknown")]);
     assert_eq!(other.put_policy(policy_id, &samples::policy(1)).await, 1);
     let path = format!("/v1/policies/{policy_id}");
-    let (theirs, its) = (
-        owner.get(&path).await.ok(200),
-        other.get(&path).await.ok(200),
-    );
+    let theirs = owner.get(&path).await.ok(200);
+    let its = other.get(&path).await.ok(200);
     assert_eq!(theirs["policy"]["organizer"]["late"]["refundBps"], 4321);
     assert_eq!(its["policy"]["organizer"]["late"]["refundBps"], 1);
 }

@@ -622,10 +622,8 @@ async fn a_guard_that_is_taken_away_under_a_server_is_there_again() {
         let server = with_guard(&database, &seen).await;
         let acme = server.partner("Acme").await;
         let kept = acme.book().await;
-        let (old, aside) = (
-            Backup::take(&database, "old"),
-            database.folder().join("aside"),
-        );
+        let old = Backup::take(&database, "old");
+        let aside = database.folder().join("aside");
         std::fs::copy(&seen, &aside).unwrap();
         // With the next answer it is there again, long before anything is flushed.
         for replaced in [true, false] {

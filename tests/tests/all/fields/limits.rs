@@ -149,10 +149,8 @@ fn strings(schema: &Value, name: &str) -> Vec<(Value, Says)> {
 /// Returns probes for objects with free names.
 fn pairs(schema: &Value) -> Vec<(Value, Says)> {
     let names = &schema["propertyNames"];
-    let (max, chars) = (
-        number(schema, "maxProperties").unwrap(),
-        number(names, "maxLength").unwrap(),
-    );
+    let max = number(schema, "maxProperties").unwrap();
+    let chars = number(names, "maxLength").unwrap();
     let many = |count: usize| {
         let pairs = (0..count).map(|n| (format!("k{n}"), json!("firm")));
         Value::Object(pairs.collect())

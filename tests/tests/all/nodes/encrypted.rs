@@ -35,11 +35,9 @@ fn certificates(folder: &Path) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_speaks_tls_with_the_server_it_was_told_to_trust_and_with_no_other() {
-    let (folder, known, other) = (
-        TempDir::new().unwrap(),
-        TempDir::new().unwrap(),
-        TempDir::new().unwrap(),
-    );
+    let folder = TempDir::new().unwrap();
+    let known = TempDir::new().unwrap();
+    let other = TempDir::new().unwrap();
     certificates(known.path());
     certificates(other.path());
     let read = |name: &str| std::fs::read(known.path().join(name)).unwrap();

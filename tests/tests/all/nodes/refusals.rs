@@ -149,11 +149,8 @@ async fn a_server_that_may_lose_what_it_confirmed_is_refused() {
     let all = "RESET default_transaction_read_only";
     refused_after(&whole, only_read, all, &["only read", "allow writing"]).await;
     let standby = block_in_place(|| postgres.standby());
-    refuses(
-        serve(&standby.url(database), &folder),
-        &["standby", "name the primary"],
-    )
-    .await;
+    let words = ["standby", "name the primary"];
+    refuses(serve(&standby.url(database), &folder), &words).await;
     nothing_was_made(&folder);
     drop(standby);
     let fast = Options::default().setting("fsync = off");
@@ -199,21 +196,15 @@ async fn a_node_without_the_log_s_key_or_with_another_s_does_not_start() {
         let node = Serving::start(&database, &[]).await;
         let folder = TempDir::new().unwrap();
         let url = database.url();
-        refuses(
-            serve(&url, &folder),
-            &["bookguard.key is missing", "--ledger-key"],
-        )
-        .await;
+        let words = ["bookguard.key is missing", "--ledger-key"];
+        refuses(serve(&url, &folder), &words).await;
         nothing_was_made(&folder);
         let other = TestDatabase::new(Engine::Sqlite);
         Serving::start(&other, &[]).await.terminate().await;
         let foreign = other.folder().join("bookguard.db.key");
         std::fs::copy(foreign, folder.path().join("bookguard.key")).unwrap();
-        refuses(
-            serve(&url, &folder),
-            &["signed with another key", "--ledger-key"],
-        )
-        .await;
+        let words = ["signed with another key", "--ledger-key"];
+        refuses(serve(&url, &folder), &words).await;
         node.caller().get("/v1/health").await.ok(200);
         node.stop().await;
     })
@@ -225,11 +216,8 @@ async fn a_database_newer_than_the_program_is_left_alone() {
     on_postgres(async |engine| {
         let database = TestServer::open(engine).await.close().await;
         database.tamper("INSERT INTO schema_version (version) VALUES (99)");
-        refuses(
-            database.command("serve --listen 127.0.0.1:0"),
-            &["newer", "99"],
-        )
-        .await;
+        let words = ["newer", "99"];
+        refuses(database.command("serve --listen 127.0.0.1:0"), &words).await;
         refuses(database.command("partners list"), &["newer"]).await;
     })
     .await;

@@ -214,10 +214,8 @@ async fn a_node_that_finds_a_log_begun_in_the_same_moment_finds_the_key_it_was_b
         Serving::of(line.in_folder(folder.path()))
     };
     assert_eq!(serve().await.terminate().await.0, Some(0));
-    let (key, aside) = (
-        folder.path().join("bookguard.key"),
-        folder.path().join("aside"),
-    );
+    let key = folder.path().join("bookguard.key");
+    let aside = folder.path().join("aside");
     std::fs::rename(&key, &aside).unwrap();
 
     // The node gets as far as asking whether there is a log. The key appears first, and the answer after it.

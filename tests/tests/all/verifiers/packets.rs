@@ -180,12 +180,10 @@ impl Verifier {
             &key,
         ];
         self.gives(2, "a key is no policy", &wrong).await;
-        let (own, pss, limited, others) = (
-            file("timestamp-roots.pem"),
-            file("pss-roots.pem"),
-            file("limited-roots.pem"),
-            folder.path().join("others.pem"),
-        );
+        let own = file("timestamp-roots.pem");
+        let pss = file("pss-roots.pem");
+        let limited = file("limited-roots.pem");
+        let others = folder.path().join("others.pem");
         let other = bookguard_test_authority::Authority::new(&Chain::default());
         std::fs::write(&others, other.root_pem()).unwrap();
         let bad = cases().into_iter().filter_map(|case| {
