@@ -242,6 +242,14 @@ impl Reply {
         self.json()
     }
 
+    /// Asserts that the answer has this status, and this value of a header.
+    #[track_caller]
+    pub fn headed(&self, status: u16, name: &str, value: &str) -> &Self {
+        let said = (self.status, self.header(name));
+        assert_eq!(said, (status, Some(value)), "{name} of {}", self.told());
+        self
+    }
+
     /// Asserts that the answer is a refusal with this status and code.
     #[track_caller]
     pub fn refused(&self, status: u16, code: &str) -> &Self {

@@ -171,10 +171,8 @@ impl Confirmed {
             let booking = shown.get(id);
             let booking =
                 booking.unwrap_or_else(|| panic!("{id} ({key}) was answered and is gone"));
-            assert!(
-                booking["protected"] == true || !self.protected.contains(id),
-                "{id} was answered as protected"
-            );
+            let is_so = booking["protected"] == true || !self.protected.contains(id);
+            assert!(is_so, "{id} was answered as protected");
             if let Some(resolution) = self.canceled.get(id) {
                 assert_eq!(booking["status"], "canceled", "{id} was answered so");
                 assert_eq!(booking["resolutionId"], **resolution, "{id}");

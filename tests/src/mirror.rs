@@ -141,10 +141,8 @@ impl Mirror {
     /// Panics unless this log extends `earlier`.
     pub fn extends(&self, earlier: &Self) {
         assert!(self.size >= earlier.size, "a log never shrinks");
-        assert!(
-            self.entries.starts_with(&earlier.entries),
-            "a log never changes"
-        );
+        let is_kept = self.entries.starts_with(&earlier.entries);
+        assert!(is_kept, "a log never changes");
         if earlier.size > 0 {
             let proof = prove_tree(self.size, earlier.size, &self.reader()).expect("a proof");
             check_tree(&proof, self.size, self.root, earlier.size, earlier.root)

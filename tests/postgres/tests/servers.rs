@@ -179,10 +179,8 @@ fn a_variable_that_means_nothing_is_refused() {
         .expect("the owner can be run");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
-    assert!(
-        said.contains("BOOKGUARD_TEST_POSTGRES is \"yes\""),
-        "{said}"
-    );
+    let told = said.contains("BOOKGUARD_TEST_POSTGRES is \"yes\"");
+    assert!(told, "{said}");
 }
 
 /// The directory that holds the data directory.

@@ -130,10 +130,8 @@ fn accepted(ran: &Ran, words: &[&str]) -> String {
         assert!(ran.stderr.contains(word), "{word}: {ran:?}");
     }
     let origin = ran.string("origin");
-    assert!(
-        ran.string("vkey").starts_with(&format!("{origin}+")),
-        "{ran:?}"
-    );
+    let is_named = ran.string("vkey").starts_with(&format!("{origin}+"));
+    assert!(is_named, "{ran:?}");
     origin
 }
 
@@ -154,10 +152,8 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
         only_reads(&acme, &kept).await;
         only_reads(&acme, &kept).await;
         let said = said_once(&server, "the ledger is rolled back").await;
-        assert!(
-            said.contains("holds 2 entries") && said.contains("5 were published"),
-            "{said}"
-        );
+        let told = said.contains("holds 2 entries") && said.contains("5 were published");
+        assert!(told, "{said}");
         noted(&database).await;
         server.stop().await;
 
@@ -185,10 +181,8 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
             .await
             .json();
         let said = backup["guard"].text("said");
-        assert!(
-            backup["verified"] == true && said.contains("5 were published"),
-            "{backup}"
-        );
+        let told = backup["verified"] == true && said.contains("5 were published");
+        assert!(told, "{backup}");
         let none = database.folder().join("none.seen");
         let alone = database
             .command("ledger verify")
@@ -196,10 +190,8 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
             .arg(none);
         let alone = alone.run().await;
         alone.ended(6, &["ledger_rolled_back"]);
-        assert!(
-            alone.stdout.contains("according to a note in the database"),
-            "{alone:?}"
-        );
+        let told = alone.stdout.contains("according to a note in the database");
+        assert!(told, "{alone:?}");
 
         // A server that starts now reports it before any request.
         let server = Serving::start(&database, &[]).await;
@@ -509,10 +501,8 @@ async fn whoever_has_not_seen_a_loss_learns_of_it_from_the_database() {
         let there = acme.on(node.url());
         only_reads(&there, &kept).await;
         let said = node.until_said("the ledger is rolled back").await;
-        assert!(
-            said.contains("according to a note in the database"),
-            "{said}"
-        );
+        let told = said.contains("according to a note in the database");
+        assert!(told, "{said}");
         let line = database
             .command("ledger accept-rollback --yes")
             .arg("--guard-file");

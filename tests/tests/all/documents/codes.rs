@@ -151,10 +151,8 @@ fn every_event_and_every_failure_of_a_delivery_is_explained() {
         .collect();
     for word in types.iter().chain(&statuses).chain(&failures) {
         let row = format!("\n| `{word}` | ");
-        assert!(
-            page.contains(&row),
-            "docs/reference/events.md has no row for {word}"
-        );
+        let has_row = page.contains(&row);
+        assert!(has_row, "docs/reference/events.md has no row for {word}");
     }
     // A verifier is written from this page alone.
     let page = std::fs::read_to_string(repository().join("docs/evidence-format.md")).unwrap();

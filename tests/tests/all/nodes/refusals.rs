@@ -19,10 +19,8 @@ pub(crate) async fn ends(line: CommandLine, code: i32, word: &str, words: &[&str
     ran.refused(code, &[]);
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 1, "one sentence: {ran:?}");
-    assert!(
-        lines[0].starts_with("error: ") && lines[0].ends_with(&format!(" ({word})")),
-        "{ran:?}"
-    );
+    let told = lines[0].starts_with("error: ") && lines[0].ends_with(&format!(" ({word})"));
+    assert!(told, "{ran:?}");
     for word in words {
         assert!(lines[0].contains(word), "{word:?} in {ran:?}");
     }

@@ -92,10 +92,8 @@ async fn an_endpoint_made_or_deleted_on_one_node_counts_for_bookings_on_the_othe
         let endpoint = json!({"url": receiver.url()});
         let made = acme.post("/v1/webhook-endpoints", &endpoint).await;
         let taken = book().await;
-        assert!(
-            ["pending", "delivered"].map(Value::from).contains(&taken),
-            "{taken}"
-        );
+        let is_sent = ["pending", "delivered"].map(Value::from).contains(&taken);
+        assert!(is_sent, "{taken}");
         receiver.wait_for(1).await;
         let path = format!("/v1/webhook-endpoints/{}", made.string("endpointId"));
         acme.delete(&path).await;
@@ -119,10 +117,8 @@ async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_anot
         let (first, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let one = Serving::of(serve(&first)).await;
         let said = one.until_said("began the ledger").await;
-        assert!(
-            said.contains("made its key bookguard.key") && said.contains("every other node"),
-            "{said}"
-        );
+        let told = said.contains("made its key bookguard.key") && said.contains("every other node");
+        assert!(told, "{said}");
         let told = &["bookguard.key is missing", "BOOKGUARD_LEDGER_KEY"];
         refuses(serve(&second), told).await;
         nothing_was_made(&second);

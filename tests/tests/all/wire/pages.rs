@@ -76,16 +76,10 @@ async fn every_document_has_its_type_its_tag_and_a_policy_that_lets_nothing_in()
         let caller = server.caller();
         for (path, media_type) in DOCUMENTS {
             let first = caller.get(path).await;
-            assert_eq!(
-                (first.status, first.header("content-type")),
-                (200, Some(media_type)),
-                "{path}"
-            );
+            first.headed(200, "content-type", media_type);
             let policy = first.header("content-security-policy").unwrap();
-            assert!(
-                policy.starts_with("default-src 'self';"),
-                "{path}: {policy}"
-            );
+            let is_strict = policy.starts_with("default-src 'self';");
+            assert!(is_strict, "{path}: {policy}");
             assert!(!policy.contains("unsafe"), "{path}: {policy}");
             for (name, value) in [
                 ("x-content-type-options", "nosniff"),
@@ -124,10 +118,7 @@ async fn people_get_a_page_at_the_root_and_programs_json() {
         let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
         let page = asked(&caller, "GET", "/", &[("accept", browser)]).await;
         let json = caller.get("/").await;
-        assert_eq!(
-            (page.status, page.header("content-type")),
-            (200, Some(HTML))
-        );
+        page.headed(200, "content-type", HTML);
         assert_ne!(page.header("etag"), json.header("etag"));
         for reply in [&page, &json] {
             assert_eq!(reply.header("vary"), Some("accept"));
@@ -140,10 +131,8 @@ async fn people_get_a_page_at_the_root_and_programs_json() {
                 ("/.well-known/ai-catalog.json", "ai-catalog"),
                 ("/v1/health", "status"),
             ] {
-                assert!(
-                    links.contains(&format!("<{PUBLIC}{path}>; rel=\"{relation}\"")),
-                    "{links}"
-                );
+                let is_linked = links.contains(&format!("<{PUBLIC}{path}>; rel=\"{relation}\""));
+                assert!(is_linked, "{links}");
             }
         }
         // The page and the JSON at the same path have different tags.
@@ -152,7 +141,7 @@ async fn people_get_a_page_at_the_root_and_programs_json() {
         assert_eq!(other.status, 200);
         let headers = [("accept", browser), ("if-none-match", tag)];
         let same = asked(&caller, "GET", "/", &headers).await;
-        assert_eq!((same.status, same.header("vary")), (304, Some("accept")));
+        same.headed(304, "vary", "accept");
 
         let index = json.json();
         assert_eq!(index["name"], "Bookguard");
@@ -198,12 +187,7 @@ async fn whatever_the_accept_header_holds_there_is_an_answer() {
             let asked = [head, accept, b"\r\n\r\n"].concat();
             let reply = exchange(server.running().addr(), asked).await;
             let wanted = if page { HTML } else { "application/json" };
-            assert_eq!(
-                (reply.status, reply.header("content-type")),
-                (200, Some(wanted)),
-                "{}",
-                String::from_utf8_lossy(accept)
-            );
+            reply.headed(200, "content-type", wanted);
         }
     })
     .await;
@@ -220,10 +204,8 @@ async fn what_names_addresses_names_them_under_the_public_one() {
             for path in paths.split(' ') {
                 let text = caller.get(path).await.text();
                 assert!(text.contains(&format!("{base}/")), "{path}");
-                assert!(
-                    !text.contains(&own) && !text.contains(&format!("{base}//")),
-                    "{path}"
-                );
+                let is_public = !text.contains(&own) && !text.contains(&format!("{base}//"));
+                assert!(is_public, "{path}");
             }
             let llms = caller.get("/llms.txt").await.text();
             for link in llms.split("](").skip(1) {
@@ -307,7 +289,7 @@ async fn security_txt_says_what_is_configured_and_expires_in_half_a_year() {
         let caller = server.caller();
         let path = "/.well-known/security.txt";
         let first = caller.get(path).await;
-        assert_eq!((first.status, first.header("content-type")), (200, Some(TEXT)));
+        first.headed(200, "content-type", TEXT);
         assert_eq!(
             first.text(),
             "Contact: mailto:security@example.com\nExpires: 2027-03-20T00:00:00.000Z\nPreferred-Languages: en\n\
