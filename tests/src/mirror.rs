@@ -174,11 +174,6 @@ impl Mirror {
         &self.entries
     }
 
-    /// The root, as the interface writes it.
-    pub fn root_hex(&self) -> String {
-        hex(&self.root.0)
-    }
-
     /// The root of the log when it had this many entries.
     pub fn root_hex_at(&self, size: u64) -> String {
         let root = tree_hash(size, &self.reader()).expect("tiles of the whole tree");

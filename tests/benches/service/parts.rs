@@ -245,12 +245,8 @@ fn growth(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let mut held = 0;
     let mut small: Option<Vec<f64>> = None;
     for size in sizes {
-        cases::create(
-            &[addr],
-            &keys,
-            4 * bench.concurrency,
-            Limit::turns(size - held),
-        )?;
+        let more = Limit::turns(size - held);
+        cases::create(&[addr], &keys, 4 * bench.concurrency, more)?;
         held = size;
         let (mut floors, mut results) = (Vec::new(), Vec::new());
         for _ in 0..bench.repeat {

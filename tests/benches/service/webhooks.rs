@@ -57,12 +57,8 @@ fn at_full_speed(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let mut results: [Vec<Sample>; 3] = Default::default();
     for _ in 0..bench.repeat {
         for case in 0..3 {
-            floors[case].push(bare_client(
-                &receiver,
-                concurrency,
-                bench.seconds / 2,
-                &body,
-            )?);
+            let time = bench.seconds / 2;
+            floors[case].push(bare_client(&receiver, concurrency, time, &body)?);
             let limit = bench.limit();
             let result = match case {
                 0 => {
@@ -105,12 +101,8 @@ fn to_endpoints(bench: &Bench, report: &mut Report, endpoints: usize) -> Fallibl
     let clients = bench.concurrency.max(endpoints);
     let (mut floors, mut results) = (Vec::new(), Vec::new());
     for _ in 0..bench.repeat {
-        floors.push(bare_client(
-            &receiver,
-            in_flight.min(bench.concurrency),
-            bench.seconds / 2,
-            &body,
-        )?);
+        let (number, time) = (in_flight.min(bench.concurrency), bench.seconds / 2);
+        floors.push(bare_client(&receiver, number, time, &body)?);
         let backlog = cases::pile_up(&server, &keys, clients, &receiver, bench.limit())?;
         results.push(measure(&server.process, || {
             cases::drain(&server, &receiver, backlog)
@@ -185,18 +177,14 @@ fn apart(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let name = format!("created until received, {RECEIVERS} endpoints, {BUSY} a second");
     report.rate(&name, &without, None);
     report.rate("the same, while one of them hangs: the others", &with, None);
-    let slower = without.iter().zip(&with);
+    let pairs = without.iter().zip(&with);
     let slower = median(
-        slower
+        pairs
             .map(|(without, with)| with.p99 / without.p99)
             .collect(),
     );
-    report.value(
-        "their 99th percentile, so many times as long",
-        slower,
-        "×",
-        Some(APART),
-    );
+    let what = "their 99th percentile, so many times as long";
+    report.value(what, slower, "×", Some(APART));
     Ok(())
 }
 

@@ -473,12 +473,8 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
     texts.retain(|text| *text != ids["policyId"]);
     texts.extend(["secret_type", "Asia/Tokyo"].map(str::to_owned));
     texts.extend(["secret-", "Secret ", "of=owner"].map(str::to_owned));
-    texts.extend([
-        owner.id.clone(),
-        owner.key_id.clone(),
-        owner.secret.clone(),
-        owner.key.clone(),
-    ]);
+    let own = [&owner.id, &owner.key_id, &owner.secret, &owner.key];
+    texts.extend(own.map(String::clone));
     Belongings { ids, texts }
 }
 
@@ -528,12 +524,9 @@ async fn isolated(other: &Partner, belongings: &Belongings, operation: &Document
             .clone()
     });
     let reply = ask(other, operation, &foreign, &[]).await;
+    let shown = reply.text();
     for text in &belongings.texts {
-        assert!(
-            !reply.text().contains(text.as_str()),
-            "{place} shows {text}: {}",
-            reply.text()
-        );
+        assert!(!shown.contains(text), "{place} shows {text}: {shown}");
     }
     if foreign != *path {
         // The same bytes as the answer for an id that does not exist.

@@ -162,19 +162,11 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
         found.ended(6, &["ledger_rolled_back"]);
         let report: Value = serde_json::from_str(&found.stdout).unwrap();
         let (guard, finding) = (&report["guard"], &report["findings"][0]);
-        assert_eq!(
-            (
-                &guard["code"],
-                &guard["seen"]["size"],
-                &guard["found"]["size"]
-            ),
-            (&"ledger_rolled_back".into(), &5.into(), &2.into()),
-            "{report}"
-        );
-        assert_eq!(
-            (&report["verified"], &finding["what"]),
-            (&false.into(), &guard["code"])
-        );
+        assert_eq!(guard["code"], "ledger_rolled_back", "{report}");
+        let sizes = (&guard["seen"]["size"], &guard["found"]["size"]);
+        assert_eq!(sizes, (&5.into(), &2.into()), "{report}");
+        assert_eq!(report["verified"], false, "{report}");
+        assert_eq!(finding["what"], guard["code"]);
         let backup = database
             .command("ledger verify --backup")
             .run()
@@ -200,15 +192,8 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
         only_reads(&acme, &kept).await;
 
         let unasked = database.command("ledger accept-rollback").run().await;
-        unasked.refused(
-            2,
-            &[
-                "5 entries",
-                "2 entries",
-                "3 published entries are lost",
-                "--yes",
-            ],
-        );
+        let lost = "3 published entries are lost";
+        unasked.refused(2, &["5 entries", "2 entries", lost, "--yes"]);
         only_reads(&acme, &kept).await;
 
         let origin = accepted(&accept(&database).await, &["3 published entries are lost"]);

@@ -80,21 +80,14 @@ async fn follow(steps: &[Step]) -> Result<(), String> {
     let cargo = bin.join("cargo");
     // Another process writes the file. Otherwise a program that a parallel test starts could inherit the open file, and a file
     // that is open for writing cannot be run.
+    let write = "printf %s \"$1\" >\"$2\" && chmod 755 \"$2\"";
     let made = std::process::Command::new("sh")
-        .args([
-            "-c",
-            "printf %s \"$1\" >\"$2\" && chmod 755 \"$2\"",
-            "sh",
-            CARGO,
-        ])
+        .args(["-c", write, "sh", CARGO])
         .arg(&cargo)
         .status();
     assert!(made.unwrap().success());
-    let mut path = format!(
-        "{}:{}",
-        bin.display(),
-        std::env::var("PATH").unwrap_or_default()
-    );
+    let inherited = std::env::var("PATH").unwrap_or_default();
+    let mut path = format!("{}:{inherited}", bin.display());
     let builds = steps.iter().any(|step| step.commands.contains("cargo "));
     if !builds {
         path = format!("{}:{path}", program().parent().unwrap().display());

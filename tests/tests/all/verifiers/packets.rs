@@ -440,19 +440,13 @@ impl Verifier {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("packet.json");
         let hash = "+".repeat(42) + "A=";
+        let long = || json!("x".repeat(1_000_000));
+        let hashes = json!(vec![hash; 20_000]);
         for (packet, member, value) in [
-            ("names", "/partnerName", json!("x".repeat(1_000_000))),
-            ("names", "/stream", json!("x".repeat(1_000_000))),
-            (
-                "renewed",
-                "/timestamps/0/response",
-                json!("x".repeat(1_000_000)),
-            ),
-            (
-                "renewed",
-                "/timestamps/0/consistency",
-                json!(vec![hash; 20_000]),
-            ),
+            ("names", "/partnerName", long()),
+            ("names", "/stream", long()),
+            ("renewed", "/timestamps/0/response", long()),
+            ("renewed", "/timestamps/0/consistency", hashes),
         ] {
             let genuine = std::fs::read(vectors().join(format!("good/{packet}.json"))).unwrap();
             let mut long: Value = serde_json::from_slice(&genuine).unwrap();

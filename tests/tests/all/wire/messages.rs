@@ -293,43 +293,33 @@ async fn lengths_that_contradict_each_other_smuggle_nothing() {
 async fn what_is_no_http_is_refused_and_the_server_goes_on() {
     on_every_engine(async |engine| {
         let fixture = Fixture::open(engine).await;
-        let key = &fixture.acme.key;
         let many: String = (0..200).map(|n| format!("x-{n}: y\r\n")).collect();
-        let garbage: Vec<Vec<u8>> = vec![
-            b"hello\r\n\r\n".to_vec(),
-            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec(),
-            b"GET\r\n\r\n".to_vec(),
-            b"GET / HTTP/9.9\r\n\r\n".to_vec(),
-            b"GET /v1/a b HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
-            b"GET /v1/health\x00 HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
-            b"GET /v1/health HTTP/1.1\r\nhost x\r\n\r\n".to_vec(),
-            b"POST /v1/health HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n".to_vec(),
-            b"GET /v1/health HTTP/1.1\r\nx: a\x00b\r\n\r\n".to_vec(),
-            b"GET /v1/health HTTP/1.1\r\n: empty\r\n\r\n".to_vec(),
-            b"GET /v1/health HTTP/1.1\r\nx : y\r\n\r\n".to_vec(),
-            format!("GET /v1/health HTTP/1.1\r\n{many}\r\n").into_bytes(),
-            format!(
-                "GET /v1/health HTTP/1.1\r\nx: {}\r\n\r\n",
-                "y".repeat(70_000)
-            )
-            .into_bytes(),
-            format!("GET /{} HTTP/1.1\r\n\r\n", "y".repeat(70_000)).into_bytes(),
-            format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "y".repeat(8_192)).into_bytes(),
-            format!(
-                "GET /v1/health HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n",
-                "y".repeat(32 * 1024)
-            )
-            .into_bytes(),
+        let y = |length: usize| "y".repeat(length);
+        let heads = [
+            "hello",
+            "GET",
+            "GET / HTTP/9.9",
+            "GET /v1/a b HTTP/1.1\r\nhost: x",
+            "GET /v1/health\x00 HTTP/1.1\r\nhost: x",
+            "GET /v1/health HTTP/1.1\r\nhost x",
+            "POST /v1/health HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0",
+            "GET /v1/health HTTP/1.1\r\nx: a\x00b",
+            "GET /v1/health HTTP/1.1\r\n: empty",
+            "GET /v1/health HTTP/1.1\r\nx : y",
+            &format!("GET /v1/health HTTP/1.1\r\n{many}x: y"),
+            &format!("GET /v1/health HTTP/1.1\r\nx: {}", y(70_000)),
+            &format!("GET /{} HTTP/1.1", y(70_000)),
+            &format!("GET /{} HTTP/1.1\r\nhost: x", y(8_192)),
+            &format!("GET /v1/health HTTP/1.1\r\nhost: x\r\nx: {}", y(32 * 1024)),
         ];
-        for bytes in garbage {
+        let texts = heads.map(|head| format!("{head}\r\n\r\n").into_bytes());
+        let tls = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec();
+        for bytes in texts.into_iter().chain([tls]) {
             let mut raw = Raw::sending(fixture.addr, &bytes).await;
             let reply = raw.reply(false).await;
             let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(50)]).into_owned();
-            assert!(
-                [400, 414, 431, 505].contains(&reply.status),
-                "{shown:?}: {}",
-                reply.status
-            );
+            let is_refused = [400, 414, 431, 505].contains(&reply.status);
+            assert!(is_refused, "{shown:?}: {reply:?}");
             let expected = match reply.status {
                 414 => "path_too_long",
                 431 => "headers_too_large",
@@ -355,11 +345,8 @@ async fn what_is_no_http_is_refused_and_the_server_goes_on() {
         // HTTP/2 is left to the proxy in front: a connection that begins with it is closed.
         let mut raw = Raw::sending(fixture.addr, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
         assert!(raw.closed().await);
-        let long = format!(
-            "GET /v1/bookings/{} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n",
-            "y".repeat(8000)
-        );
-        let reply = exchange(fixture.addr, long).await;
+        let long = format!("GET /v1/bookings/{}", y(8_000));
+        let reply = fixture.ask(&long, "", "").await;
         reply.refused(404, "not_found");
         fixture.server.caller().get("/v1/health").await.ok(200);
     })
@@ -580,31 +567,14 @@ async fn a_name_the_client_made_up_is_not_repeated_whole() {
 async fn refusals_are_problems_for_whom_asks_for_problems() {
     on_every_engine(async |engine| {
         let fixture = Fixture::open(engine).await;
+        let problem = "application/problem+json";
+        let either = "application/json, application/problem+json";
+        let rather = "application/problem+json, */*;q=0.1";
         for (line, accept, status, code) in [
-            (
-                "GET /nowhere",
-                "application/problem+json",
-                404,
-                "path_not_found",
-            ),
-            (
-                "GET /v1/bookings/x",
-                "application/json, application/problem+json",
-                404,
-                "not_found",
-            ),
-            (
-                "PUT /v1/health",
-                "application/problem+json, */*;q=0.1",
-                405,
-                "method_not_allowed",
-            ),
-            (
-                "GET /v1/bookings?x=1",
-                "application/problem+json",
-                400,
-                "invalid_parameter",
-            ),
+            ("GET /nowhere", problem, 404, "path_not_found"),
+            ("GET /v1/bookings/x", either, 404, "not_found"),
+            ("PUT /v1/health", rather, 405, "method_not_allowed"),
+            ("GET /v1/bookings?x=1", problem, 400, "invalid_parameter"),
         ] {
             let headers = format!("accept: {accept}\r\nx-request-id: a<b\r\n");
             let reply = fixture.ask(line, &headers, "").await;

@@ -26,16 +26,8 @@ const TOO_LARGE: usize = 64 * 1024 + 1;
 
 /// Documented statuses that this test cannot cause from outside, with the reason.
 const OUT_OF_REACH: [(&str, u16, &str); 8] = [
-    (
-        "getCosignedCheckpoint",
-        200,
-        "asked for where there are witnesses",
-    ),
-    (
-        "getCosignedCheckpoint",
-        503,
-        "without witnesses nothing is read",
-    ),
+    ("getCosignedCheckpoint", 200, "there are no witnesses"),
+    ("getCosignedCheckpoint", 503, "so nothing is read"),
     ("*", 500, "a fault of ours"),
     ("*", 408, "a body that takes longer than 45 s"),
     ("getLedgerKey", 503, "the key is in memory"),
