@@ -558,24 +558,16 @@ async fn takes_the_same_name(owner: &Partner, other: &Partner, belongings: &Belo
 
 /// Returns everything of the owner's, as the owner sees it.
 async fn owned(owner: &Partner, belongings: &Belongings) -> Vec<Value> {
-    let booking = &belongings.ids["bookingId"];
+    let [booking, event, policy, resolution] =
+        ["bookingId", "eventId", "policyId", "resolutionId"].map(|name| &belongings.ids[name]);
+    let paths = format!(
+        "partners/me api-keys bookings webhook-endpoints policies policies/{policy} policies/{policy}/versions \
+         bookings/{booking} bookings/{booking}/disclosure bookings/{booking}/evidence/items \
+         bookings/{booking}/webhook-events webhook-events/{event} resolutions/{resolution}"
+    );
     let mut seen = Vec::new();
-    for path in [
-        "/v1/partners/me".to_owned(),
-        "/v1/api-keys".to_owned(),
-        "/v1/bookings".to_owned(),
-        "/v1/webhook-endpoints".to_owned(),
-        format!("/v1/bookings/{booking}"),
-        format!("/v1/bookings/{booking}/disclosure"),
-        format!("/v1/bookings/{booking}/evidence/items"),
-        format!("/v1/bookings/{booking}/webhook-events"),
-        format!("/v1/webhook-events/{}", belongings.ids["eventId"]),
-        "/v1/policies".to_owned(),
-        format!("/v1/policies/{}", belongings.ids["policyId"]),
-        format!("/v1/policies/{}/versions", belongings.ids["policyId"]),
-        format!("/v1/resolutions/{}", belongings.ids["resolutionId"]),
-    ] {
-        seen.push(owner.get(&path).await.ok(200));
+    for path in paths.split(' ') {
+        seen.push(owner.get(&format!("/v1/{path}")).await.ok(200));
     }
     seen
 }

@@ -36,11 +36,7 @@ async fn a_key_revoked_on_one_node_dies_on_the_others_within_five_seconds() {
         assert!(revoked.status < 300, "{}", revoked.text());
         assert_eq!(status(&here).await, 401, "where it was revoked, at once");
         server.advance(KEY_CACHE_MS - 1);
-        assert_eq!(
-            status(&there).await,
-            200,
-            "elsewhere it is still remembered"
-        );
+        assert_eq!(status(&there).await, 200, "still remembered elsewhere");
         server.advance(1);
         assert_eq!(status(&there).await, 401);
         second.stop().await;
@@ -107,13 +103,12 @@ async fn an_endpoint_made_or_deleted_on_one_node_counts_for_bookings_on_the_othe
 async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_another() {
     on_postgres(async |engine| {
         let database = TestDatabase::new(engine);
-        let serve = |folder: &TempDir| {
-            bookguard(format!(
-                "serve --listen 127.0.0.1:0 --db {}",
-                database.url()
-            ))
-            .in_folder(folder.path())
+        let on = |database: &TestDatabase, folder: &TempDir| {
+            let url = database.url();
+            let line = bookguard(format!("serve --listen 127.0.0.1:0 --db {url}"));
+            line.in_folder(folder.path())
         };
+        let serve = |folder: &TempDir| on(&database, folder);
         let (first, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let one = Serving::of(serve(&first)).await;
         let said = one.until_said("began the ledger").await;
@@ -132,14 +127,8 @@ async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_anot
         // An intact key of another log, and a key file that was truncated.
         let other = TempDir::new().unwrap();
         let other_database = TestDatabase::new(engine);
-        let third = bookguard(format!(
-            "serve --listen 127.0.0.1:0 --db {}",
-            other_database.url()
-        ));
-        Serving::of(third.in_folder(other.path()))
-            .await
-            .kill()
-            .await;
+        let third = Serving::of(on(&other_database, &other)).await;
+        third.kill().await;
         let foreign = std::fs::read_to_string(other.path().join("bookguard.key")).unwrap();
         let cut = &text[..text.len() - 9];
         for (value, words) in [

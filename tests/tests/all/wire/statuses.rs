@@ -235,21 +235,10 @@ async fn unknown(world: &World, seen: &mut Seen<'_>) {
     let (prefix, digits) = id.split_once('_').unwrap();
     let unknown = format!("{prefix}_{}", digits.chars().rev().collect::<String>());
     let mut answers = BTreeSet::new();
-    for id in [
-        id,
-        &unknown,
-        &id.to_uppercase(),
-        &format!("{id}0"),
-        &id[..id.len() - 1],
-        digits,
-        "x",
-        "%00",
-        "%zz",
-        "%ff",
-        "%F0%9F%8E%B8",
-        "ptn_00000000000000000000000000000000",
-        "bkg_00000000000000000000000000000000",
-    ] {
+    let (upper, longer) = (id.to_uppercase(), format!("{id}0"));
+    let like_it = [id, &unknown, &upper, &longer, &id[..id.len() - 1], digits];
+    let odd = "x %00 %zz %ff %F0%9F%8E%B8 ptn_00000000000000000000000000000000 bkg_00000000000000000000000000000000";
+    for id in like_it.into_iter().chain(odd.split(' ')) {
         let path = format!("{before}{id}{after}");
         let reply = ask(&world.acme.caller, operation, &path, &[]).await;
         seen.see(&reply, 404);
