@@ -25,14 +25,13 @@ const UNAUTHORIZED: &str = r#"{"error":"Unauthorized","message":"Missing or inva
 const TOO_LARGE: usize = 64 * 1024 + 1;
 
 /// Documented statuses that this test cannot cause from outside, with the reason.
-const OUT_OF_REACH: [(&str, u16, &str); 8] = [
+const OUT_OF_REACH: [(&str, u16, &str); 7] = [
     ("getCosignedCheckpoint", 200, "there are no witnesses"),
     ("getCosignedCheckpoint", 503, "so nothing is read"),
     ("*", 500, "a fault of ours"),
     ("*", 408, "a body that takes longer than 45 s"),
     ("getLedgerKey", 503, "the key is in memory"),
     ("evaluatePolicy", 409, "evaluating refuses nothing by state"),
-    ("protectBooking", 409, "asked for on its own below"),
     ("createConsoleLink", 404, "only the operator names a key"),
 ];
 
@@ -367,7 +366,7 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             let body = json!({"since": "2020-01-01T00:00:00Z", "endpointId": endpoint});
             (filler.post(path, &body).await, "endpoint_disabled")
         }
-        "rescheduleBooking" => {
+        "protectBooking" | "rescheduleBooking" => {
             let booking = filler.book().await;
             filler.cancel(&booking, &samples::cancellation()).await;
             let reply = ask(full, operation, &named(&booking), &[]).await;
@@ -530,23 +529,6 @@ async fn a_closed_registration_is_403() {
             .post("/v1/partners/register", &samples::partner("Late"))
             .await;
         reply.refused(403, "registration_closed");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_canceled_booking_is_not_protected() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
-        let booking = acme.book().await;
-        acme.cancel(&booking, &samples::cancellation()).await;
-        let path = format!("/v1/bookings/{booking}");
-        let shown = acme.get(&path).await.ok(200);
-        assert_eq!(shown["status"], "canceled");
-        let reply = acme.post_nothing(&format!("{path}/protect")).await;
-        reply.refused(409, "booking_canceled");
-        assert_eq!(acme.get(&path).await.ok(200), shown);
-        assert_eq!(acme.events(&booking).await.len(), 2);
     })
     .await;
 }
