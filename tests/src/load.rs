@@ -248,15 +248,9 @@ impl Client {
             let why = match caller.try_send(request).await {
                 Ok(reply) if reply.status == status => return reply,
                 Ok(reply) => {
-                    let told = (reply.status, reply.code());
-                    let known =
-                        told == (503, "unavailable".to_owned()) || told == (503, "busy".to_owned());
-                    assert!(
-                        known && reply.header("retry-after").is_some(),
-                        "{}: {}",
-                        reply.status,
-                        reply.text()
-                    );
+                    let known = ["unavailable", "busy"].contains(&reply.code().as_str());
+                    let later = reply.header("retry-after").is_some();
+                    assert!(reply.status == 503 && known && later, "{reply:?}");
                     self.shared.told().unavailable += 1;
                     reply.text()
                 }

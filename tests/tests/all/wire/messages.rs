@@ -94,10 +94,8 @@ async fn a_head_is_the_get_without_its_body() {
             // The next answer on the connection follows directly, where a body would have been.
             raw.send(fixture.request("GET /v1/partners/me", "", ""))
                 .await;
-            assert_eq!(
-                raw.reply(false).await.json()["partnerId"],
-                fixture.acme.id.as_str()
-            );
+            let me = raw.reply(false).await.json();
+            assert_eq!(me["partnerId"], fixture.acme.id.as_str());
         }
     })
     .await;
@@ -161,11 +159,8 @@ async fn a_client_that_waits_to_continue_is_told_to_or_refused_at_once() {
         let mut raw = fixture
             .opened("POST /v1/bookings", &expect(70_000), "")
             .await;
-        assert_eq!(
-            raw.reply(false).await.status,
-            413,
-            "without asking for the body"
-        );
+        // Without asking for the body.
+        assert_eq!(raw.reply(false).await.status, 413);
         let stranger = format!(
             "POST /v1/bookings HTTP/1.1\r\nhost: x\r\n{}\r\n",
             expect(body.len())

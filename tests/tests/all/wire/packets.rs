@@ -151,10 +151,8 @@ async fn a_packet_is_a_page_or_a_pdf_for_who_asks_for_one() {
                 told.starts_with(&begins.to_lowercase()),
                 "{accept}: {told:.80}"
             );
-            assert_eq!(
-                reply.header("vary").map(str::to_lowercase).as_deref(),
-                Some("accept")
-            );
+            let vary = reply.header("vary").map(str::to_lowercase);
+            assert_eq!(vary.as_deref(), Some("accept"));
             let kept = ask(accept, query, &tag(&reply)).await;
             assert_eq!((kept.status, kept.body.len()), (304, 0), "{accept}{query}");
             if let Some(named) = reply.header("content-disposition") {
