@@ -81,16 +81,16 @@ async fn killed_again_and_again(engine: Engine, count: usize) {
     })
     .await;
     let told = load.finish().await;
-    let done = [
-        told.bookings.len(),
-        told.protected.len(),
-        told.canceled.len(),
-    ]
-    .map(|n| n / kills());
-    assert!(
-        done[0] >= 12 && done[1] >= 4 && done[2] >= 2,
-        "{done:?} for each kill"
-    );
+    for (done, least) in [
+        (told.bookings.len(), 12),
+        (told.protected.len(), 4),
+        (told.canceled.len(), 2),
+    ] {
+        assert!(
+            done > least * kills(),
+            "{done} is not {least} for each kill"
+        );
+    }
     let broken = told.broken;
     assert!(
         broken > kills() / count,

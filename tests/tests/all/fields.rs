@@ -42,13 +42,8 @@ use serde_json::Value;
 /// Policies have a schema of their own, tested in `policy_schema`.
 const POLICIES: [&str; 2] = ["NewPolicy", "PolicyDraft"];
 /// Sent only by the operator, so they are not in the interface document of partners.
-const OF_OPERATOR: [&str; 5] = [
-    "EndOfContract",
-    "QuotaChanges",
-    "PartnerEdit",
-    "OperatorKeyRequest",
-    "OperatorLinkRequest",
-];
+const OF_OPERATOR: &str =
+    "EndOfContract QuotaChanges PartnerEdit OperatorKeyRequest OperatorLinkRequest";
 
 /// Codes of faults that no schema can express: they depend on stored rows, the calendar, or a currency's digits.
 const BEYOND_SCHEMAS: &str = "policy_unknown time_zone_unknown currency_unknown currency_has_no_minor_unit \
@@ -98,7 +93,7 @@ fn bodies() -> [&'static Declaration; 23] {
 fn every_body_of_the_interface_is_asked_here() {
     let mut named = BTreeSet::from(POLICIES);
     named.extend(bodies().map(|body| body.name));
-    assert!(OF_OPERATOR.iter().all(|name| named.remove(name)));
+    assert!(OF_OPERATOR.split(' ').all(|name| named.remove(name)));
     let document = bookguard_server::openapi();
     let operations = document["paths"].as_object().unwrap().values();
     let operations = operations.flat_map(|methods| methods.as_object().unwrap().values());
@@ -172,7 +167,7 @@ fn schema_agrees(body: &Declaration, text: &str, faults: &[(String, String)]) {
         // A lone surrogate, or a number that no program can hold.
         return;
     };
-    if OF_OPERATOR.contains(&body.name) || value["canceledBy"] == "mutual" {
+    if OF_OPERATOR.split(' ').any(|of| of == body.name) || value["canceledBy"] == "mutual" {
         return;
     }
     let name = body.name;

@@ -94,11 +94,8 @@ fn made() -> BTreeMap<String, PathBuf> {
 #[test]
 fn every_code_is_explained() {
     let made = made();
-    assert!(
-        made.len() > 100,
-        "only {} codes were found: {made:?}",
-        made.len()
-    );
+    let count = made.len();
+    assert!(count > 100, "only {count} codes were found: {made:?}");
     let missing: Vec<_> = made
         .iter()
         .filter(|(code, _)| !EXPLAINED.contains_key(*code))

@@ -45,12 +45,8 @@ fn the_first_pages_are_short() {
         let count = page.lines().count();
         assert!(count <= lines, "{name} has {count} lines");
         for (index, line) in page.lines().enumerate() {
-            let width = line.chars().count();
-            assert!(
-                width <= columns,
-                "{name}, line {}: {width} columns",
-                index + 1
-            );
+            let (width, number) = (line.chars().count(), index + 1);
+            assert!(width <= columns, "{name}, line {number}: {width} columns");
         }
     }
 }

@@ -127,21 +127,16 @@ fn compare(steps: &[Step], out: &Path, succeeded: bool) -> Result<(), String> {
     let at = printed("at").trim().parse::<usize>().unwrap_or(0);
     let port = printed("port");
     for (index, step) in steps.iter().enumerate() {
-        let output = printed(&index.to_string());
+        let (line, output) = (step.line, printed(&index.to_string()));
         if index == at && !succeeded {
-            return Err(format!(
-                "line {} fails:\n{}\n{output}",
-                step.line, step.commands
-            ));
+            let commands = &step.commands;
+            return Err(format!("line {line} fails:\n{commands}\n{output}"));
         }
         let shown = step.shown.as_deref();
         let shown = shown.map(|shown| shown.replace(":8080", &format!(":{port}")));
         if shown.as_ref().is_some_and(|shown| !fits(shown, &output)) {
             let shown = shown.unwrap_or_default();
-            return Err(format!(
-                "line {} shows\n{shown}\nand prints\n{output}",
-                step.line
-            ));
+            return Err(format!("line {line} shows\n{shown}\nand prints\n{output}"));
         }
     }
     Ok(())
