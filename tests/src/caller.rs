@@ -236,24 +236,31 @@ impl Reply {
         self.headers.get(name)?.to_str().ok()
     }
 
+    /// The request and the answer, for whoever reads a failure.
+    fn told(&self) -> String {
+        format!("{}: {}", self.asked, self.text())
+    }
+
     /// The body, if the answer has the expected status.
     #[track_caller]
     pub fn ok(&self, status: u16) -> Value {
-        assert_eq!(self.status, status, "{}: {}", self.asked, self.text());
+        assert_eq!(self.status, status, "{}", self.told());
         self.json()
+    }
+
+    /// Asserts that the answer has this status, and this value of a header.
+    #[track_caller]
+    pub fn headed(&self, status: u16, name: &str, value: &str) -> &Self {
+        let said = (self.status, self.header(name));
+        assert_eq!(said, (status, Some(value)), "{name} of {}", self.told());
+        self
     }
 
     /// Asserts that the answer is a refusal with this status and code.
     #[track_caller]
     pub fn refused(&self, status: u16, code: &str) -> &Self {
         let said = (self.status, self.code());
-        assert_eq!(
-            said,
-            (status, code.to_owned()),
-            "{}: {}",
-            self.asked,
-            self.text()
-        );
+        assert_eq!(said, (status, code.to_owned()), "{}", self.told());
         self
     }
 
@@ -262,25 +269,19 @@ impl Reply {
     #[track_caller]
     pub fn faulty(&self, faults: &[(&str, &str)]) -> &Self {
         let details = self.details();
-        let said: Vec<_> = details
-            .iter()
-            .map(|(pointer, code)| (&**pointer, &**code))
-            .collect();
+        let said = details.iter().map(|(at, code)| (&**at, &**code));
+        let said: Vec<_> = said.collect();
         assert_eq!(
             (self.status, said.as_slice()),
             (400, faults),
-            "{}: {}",
-            self.asked,
-            self.text()
+            "{}",
+            self.told()
         );
         for detail in self.json()["details"].as_array().into_iter().flatten() {
-            let words =
-                ["message", "fix"].map(|name| detail[name].as_str().unwrap_or_default().len());
-            assert!(
-                words.iter().all(|length| *length > 5),
-                "{}: {detail}",
-                self.asked
-            );
+            for name in ["message", "fix"] {
+                let length = detail[name].as_str().unwrap_or_default().len();
+                assert!(length > 5, "{name} of {detail}: {}", self.asked);
+            }
         }
         self
     }
@@ -298,18 +299,10 @@ impl Reply {
     /// Asserts that the answer is the remembered answer, byte for byte.
     #[track_caller]
     pub fn replays(&self, first: &Self) {
-        assert_eq!(
-            (self.status, self.text()),
-            (first.status, first.text()),
-            "{}",
-            self.asked
-        );
-        assert_eq!(
-            self.header("idempotent-replayed"),
-            Some("true"),
-            "{}",
-            self.asked
-        );
+        let (own, other) = ((self.status, self.text()), (first.status, first.text()));
+        assert_eq!(own, other, "{}", self.asked);
+        let replayed = self.header("idempotent-replayed");
+        assert_eq!(replayed, Some("true"), "{}", self.asked);
     }
 
     /// A string member of the body.

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::caller::{Caller, Reply};
+use crate::json::Members as _;
 use crate::samples;
 use crate::waiting::until_within;
 
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(50);
 /// How many bookings clients may make beyond those a test waits for. The more there are, the longer the final check takes;
 /// without a bound, clients would make more during that check than before it.
-const AHEAD: usize = 1_000;
+const AHEAD: usize = 100;
 
 /// Runs all of `tasks` at the same time.
 pub async fn at_once<T: Send + 'static>(
@@ -79,42 +80,48 @@ pub struct Confirmed {
 
 /// Running clients.
 pub struct Load {
-    told: Arc<Mutex<Confirmed>>,
-    /// How many bookings the test waits for.
-    enough: Arc<AtomicUsize>,
-    stop: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     clients: JoinSet<()>,
+}
+
+/// What the clients and the test know of each other.
+#[derive(Default)]
+struct Shared {
+    told: Mutex<Confirmed>,
+    /// How many bookings the test waits for.
+    enough: AtomicUsize,
+    stop: AtomicBool,
+}
+
+impl Shared {
+    fn told(&self) -> MutexGuard<'_, Confirmed> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Load {
     /// Starts clients with the caller's key, spread over the nodes.
     pub fn start(clients: usize, caller: &Caller, addresses: &Addresses) -> Self {
-        let told = Arc::new(Mutex::new(Confirmed::default()));
-        let enough = Arc::new(AtomicUsize::new(0));
-        let stop = Arc::new(AtomicBool::new(false));
+        let shared = Arc::<Shared>::default();
         let mut set = JoinSet::new();
         for number in 0..clients {
             let client = Client {
                 number,
                 caller: caller.clone(),
                 addresses: addresses.clone(),
-                told: Arc::clone(&told),
-                enough: Arc::clone(&enough),
-                stop: Arc::clone(&stop),
+                shared: Arc::clone(&shared),
             };
             set.spawn(client.work());
         }
         Self {
-            told,
-            enough,
-            stop,
+            shared,
             clients: set,
         }
     }
 
     /// The answers so far.
     pub fn told(&self) -> Confirmed {
-        lock(&self.told).clone()
+        self.shared.told().clone()
     }
 
     /// Waits until this many more bookings were answered.
@@ -122,13 +129,13 @@ impl Load {
     /// Panics if that takes too long, or a client failed.
     pub async fn answers(&mut self, more: usize) {
         let enough = self.told().bookings.len() + more;
-        self.enough.store(enough, Ordering::Release);
-        let (told, clients) = (Arc::clone(&self.told), &mut self.clients);
+        let Self { shared, clients } = self;
+        shared.enough.store(enough, Ordering::Release);
         until_within(PATIENCE, "enough answers", async || {
             if let Some(ended) = clients.try_join_next() {
                 ended.expect("a client goes on until it is stopped");
             }
-            (lock(&told).bookings.len() >= enough).then_some(())
+            (shared.told().bookings.len() >= enough).then_some(())
         })
         .await;
     }
@@ -144,10 +151,10 @@ impl Load {
 
     /// Waits until every client has its answer, and stops them.
     pub async fn finish(self) -> Confirmed {
-        self.stop.store(true, Ordering::Release);
+        self.shared.stop.store(true, Ordering::Release);
         // Panics if a client did.
         self.clients.join_all().await;
-        lock(&self.told).clone()
+        self.shared.told().clone()
     }
 }
 
@@ -155,15 +162,17 @@ impl Confirmed {
     /// Checks that every answered booking exists, and is protected and canceled if that was answered. Returns all bookings
     /// that exist, by id.
     pub async fn check(&self, caller: &Caller) -> BTreeMap<String, Value> {
-        let shown = all_bookings(caller).await;
+        let shown = caller.rows("/v1/bookings?limit=100").await;
+        let by_id = shown
+            .into_iter()
+            .map(|booking| (booking.text("bookingId").to_owned(), booking));
+        let shown: BTreeMap<String, Value> = by_id.collect();
         for (key, id) in &self.bookings {
             let booking = shown.get(id);
             let booking =
                 booking.unwrap_or_else(|| panic!("{id} ({key}) was answered and is gone"));
-            assert!(
-                booking["protected"] == true || !self.protected.contains(id),
-                "{id} was answered as protected"
-            );
+            let is_so = booking["protected"] == true || !self.protected.contains(id);
+            assert!(is_so, "{id} was answered as protected");
             if let Some(resolution) = self.canceled.get(id) {
                 assert_eq!(booking["status"], "canceled", "{id} was answered so");
                 assert_eq!(booking["resolutionId"], **resolution, "{id}");
@@ -186,17 +195,17 @@ struct Client {
     number: usize,
     caller: Caller,
     addresses: Addresses,
-    told: Arc<Mutex<Confirmed>>,
-    enough: Arc<AtomicUsize>,
-    stop: Arc<AtomicBool>,
+    shared: Arc<Shared>,
 }
 
 impl Client {
     /// Records bookings, protects every second one and cancels every third, until it is stopped.
     async fn work(self) {
         let mut count = 0;
-        while !self.stop.load(Ordering::Acquire) {
-            if lock(&self.told).bookings.len() >= self.enough.load(Ordering::Acquire) + AHEAD {
+        while !self.shared.stop.load(Ordering::Acquire) {
+            if self.shared.told().bookings.len()
+                >= self.shared.enough.load(Ordering::Acquire) + AHEAD
+            {
                 sleep(PAUSE).await;
                 continue;
             }
@@ -204,13 +213,13 @@ impl Client {
             let booking = samples::booking();
             let reply = self.persist("/v1/bookings", &key, &booking, 201).await;
             let id = reply.string("bookingId");
-            lock(&self.told).bookings.insert(key.clone(), id.clone());
+            self.shared.told().bookings.insert(key.clone(), id.clone());
             if count % 2 == 0 {
                 let path = format!("/v1/bookings/{id}/protect");
                 let key = format!("{key}-protect");
                 let protected = self.persist(&path, &key, &Value::Null, 200).await;
                 assert_eq!(protected.json()["protected"], true);
-                lock(&self.told).protected.insert(id.clone());
+                self.shared.told().protected.insert(id.clone());
             }
             if count % 3 == 0 {
                 let path = format!("/v1/bookings/{id}/cancel");
@@ -218,7 +227,7 @@ impl Client {
                 let body = samples::cancellation();
                 let canceled = self.persist(&path, &key, &body, 201).await;
                 let resolution = canceled.string("resolutionId");
-                lock(&self.told).canceled.insert(id, resolution);
+                self.shared.told().canceled.insert(id, resolution);
             }
             count += 1;
         }
@@ -239,21 +248,15 @@ impl Client {
             let why = match caller.try_send(request).await {
                 Ok(reply) if reply.status == status => return reply,
                 Ok(reply) => {
-                    let told = (reply.status, reply.code());
-                    let known =
-                        told == (503, "unavailable".to_owned()) || told == (503, "busy".to_owned());
-                    assert!(
-                        known && reply.header("retry-after").is_some(),
-                        "{}: {}",
-                        reply.status,
-                        reply.text()
-                    );
-                    lock(&self.told).unavailable += 1;
+                    let known = ["unavailable", "busy"].contains(&reply.code().as_str());
+                    let later = reply.header("retry-after").is_some();
+                    assert!(reply.status == 503 && known && later, "{reply:?}");
+                    self.shared.told().unavailable += 1;
                     reply.text()
                 }
                 Err(error) => {
                     // A request that was never sent was not in flight.
-                    lock(&self.told).broken += usize::from(!error.is_connect());
+                    self.shared.told().broken += usize::from(!error.is_connect());
                     error.to_string()
                 }
             };
@@ -265,26 +268,4 @@ impl Client {
         }
         unreachable!("attempts are not counted to an end")
     }
-}
-
-/// Every booking of the partner, by id.
-pub async fn all_bookings(caller: &Caller) -> BTreeMap<String, Value> {
-    let mut shown = BTreeMap::new();
-    let mut cursor = String::new();
-    loop {
-        let path = format!("/v1/bookings?limit=100{cursor}");
-        let page = caller.get(&path).await.ok(200);
-        for booking in page["data"].as_array().expect("an array of bookings") {
-            let id = booking["bookingId"].as_str().expect("a booking's id");
-            shown.insert(id.to_owned(), booking.clone());
-        }
-        match page["nextCursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => return shown,
-        }
-    }
-}
-
-fn lock(told: &Mutex<Confirmed>) -> MutexGuard<'_, Confirmed> {
-    told.lock().unwrap_or_else(PoisonError::into_inner)
 }

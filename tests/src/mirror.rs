@@ -83,12 +83,7 @@ impl Mirror {
         }
         for index in 0..self.size.div_ceil(WIDTH) {
             let width = (self.size - index * WIDTH).min(WIDTH);
-            let partial = if width < WIDTH {
-                format!(".p/{width}")
-            } else {
-                String::new()
-            };
-            let path = format!("/v1/ledger/tile/entries/{index:03}{partial}");
+            let path = format!("/v1/ledger/{}", bundle_path(index, width));
             let bundle = bytes(caller, &path).await;
             self.entries.extend(unpack(&bundle));
         }
@@ -113,13 +108,7 @@ impl Mirror {
                 bundle.extend(length.to_be_bytes());
                 bundle.extend(entry);
             }
-            let width = entries.len();
-            let partial = if width < 256 {
-                format!(".p/{width}")
-            } else {
-                String::new()
-            };
-            write(format!("tile/entries/{index:03}{partial}"), &bundle);
+            write(bundle_path(index as u64, entries.len() as u64), &bundle);
         }
     }
 
@@ -152,10 +141,8 @@ impl Mirror {
     /// Panics unless this log extends `earlier`.
     pub fn extends(&self, earlier: &Self) {
         assert!(self.size >= earlier.size, "a log never shrinks");
-        assert!(
-            self.entries.starts_with(&earlier.entries),
-            "a log never changes"
-        );
+        let is_kept = self.entries.starts_with(&earlier.entries);
+        assert!(is_kept, "a log never changes");
         if earlier.size > 0 {
             let proof = prove_tree(self.size, earlier.size, &self.reader()).expect("a proof");
             check_tree(&proof, self.size, self.root, earlier.size, earlier.root)
@@ -187,11 +174,6 @@ impl Mirror {
         &self.entries
     }
 
-    /// The root, as the interface writes it.
-    pub fn root_hex(&self) -> String {
-        hex(&self.root.0)
-    }
-
     /// The root of the log when it had this many entries.
     pub fn root_hex_at(&self, size: u64) -> String {
         let root = tree_hash(size, &self.reader()).expect("tiles of the whole tree");
@@ -220,6 +202,15 @@ async fn bytes(caller: &Caller, path: &str) -> Vec<u8> {
     let reply = caller.get(path).await;
     assert_eq!(reply.status, 200, "{path}: {}", reply.text());
     reply.body
+}
+
+/// Where a bundle of this many entries is.
+fn bundle_path(index: u64, width: u64) -> String {
+    let path = format!("tile/entries/{index:03}");
+    if width < WIDTH {
+        return format!("{path}.p/{width}");
+    }
+    path
 }
 
 /// Splits a bundle: each entry follows its length in two big-endian bytes (C2SP tlog-tiles, "Log entries").

@@ -180,19 +180,20 @@ impl CommandLine {
 
     /// Limits the size of every file; a write beyond the limit fails and does not kill the process.
     #[must_use]
-    pub fn limited_to_kib(mut self, kib: u32) -> Self {
+    pub fn limited_to_kib(self, kib: u32) -> Self {
         // The unit of ulimit is 512 bytes in POSIX, and in the shells that follow it.
-        let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", kib * 2);
-        let program = std::mem::replace(&mut self.program, PathBuf::from("sh"));
-        self.args
-            .splice(..0, ["-c".into(), script.into(), program.into_os_string()]);
-        self
+        self.through(&format!("trap '' XFSZ; ulimit -f {}", kib * 2))
     }
 
     /// Sets its umask.
     #[must_use]
-    pub fn with_umask(mut self, umask: &str) -> Self {
-        let script = format!("umask {umask}; exec \"$0\" \"$@\"");
+    pub fn with_umask(self, umask: &str) -> Self {
+        self.through(&format!("umask {umask}"))
+    }
+
+    /// Runs it through a shell that runs this first.
+    fn through(mut self, first: &str) -> Self {
+        let script = format!("{first}; exec \"$0\" \"$@\"");
         let program = std::mem::replace(&mut self.program, PathBuf::from("sh"));
         self.args
             .splice(..0, ["-c".into(), script.into(), program.into_os_string()]);

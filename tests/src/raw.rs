@@ -30,9 +30,7 @@ pub struct RawReply {
 
 /// Sends bytes on a new connection and reads one response.
 pub async fn exchange(addr: SocketAddr, request: impl AsRef<[u8]>) -> RawReply {
-    let mut raw = Raw::connect(addr).await;
-    raw.send(request).await;
-    raw.reply(false).await
+    Raw::sending(addr, request).await.reply(false).await
 }
 
 impl Raw {
@@ -47,11 +45,17 @@ impl Raw {
         }
     }
 
+    /// Connects and sends bytes.
+    pub async fn sending(addr: SocketAddr, bytes: impl AsRef<[u8]>) -> Self {
+        let mut raw = Self::connect(addr).await;
+        raw.send(bytes).await;
+        raw
+    }
+
     /// Sends the head of a request (its first line and headers), and waits until the server asks for the body.
     pub async fn with_head(addr: SocketAddr, head: &str) -> Self {
-        let mut raw = Self::connect(addr).await;
         let head = format!("{head}\r\nhost: h\r\nexpect: 100-continue\r\n\r\n");
-        raw.send(head).await;
+        let mut raw = Self::sending(addr, head).await;
         let asked = raw.reply(false).await;
         assert_eq!(asked.status, 100, "{asked:?}");
         raw
@@ -176,6 +180,30 @@ impl RawReply {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    /// An error's code; empty if the body has none. Every answer names its request.
+    #[track_caller]
+    pub fn code(&self) -> String {
+        assert!(self.header("x-request-id").is_some(), "{self:?}");
+        let code = &self.json()["code"];
+        code.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Asserts that the answer has this status, and this value of a header.
+    #[track_caller]
+    pub fn headed(&self, status: u16, name: &str, value: &str) -> &Self {
+        let said = (self.status, self.header(name));
+        assert_eq!(said, (status, Some(value)), "{name} of {self:?}");
+        self
+    }
+
+    /// Asserts that the answer is a refusal with this status and code.
+    #[track_caller]
+    pub fn refused(&self, status: u16, code: &str) -> &Self {
+        let said = (self.status, self.code());
+        assert_eq!(said, (status, code.to_owned()), "{self:?}");
+        self
     }
 }
 

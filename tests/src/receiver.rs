@@ -317,7 +317,7 @@ async fn give(stream: &mut BufStream<TcpStream>, answer: Answer) -> Option<()> {
     }
 }
 
-async fn told(
+pub(crate) async fn told(
     stream: &mut BufStream<TcpStream>,
     status: u16,
     headers: &str,
@@ -333,7 +333,7 @@ async fn send(stream: &mut BufStream<TcpStream>, bytes: &[u8]) -> Option<()> {
     stream.flush().await.ok()
 }
 
-async fn read(stream: &mut BufStream<TcpStream>) -> Option<Received> {
+pub(crate) async fn read(stream: &mut BufStream<TcpStream>) -> Option<Received> {
     let mut line = String::new();
     stream.read_line(&mut line).await.ok()?;
     let path = line.split(' ').nth(1)?.to_owned();

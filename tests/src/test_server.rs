@@ -43,13 +43,8 @@ fn logged() -> MutexGuard<'static, Vec<String>> {
 
 /// Waits until a server of this process has logged a line with these words.
 pub async fn until_logged(words: &str) {
-    let has = async || {
-        logged()
-            .iter()
-            .any(|line| line.contains(words))
-            .then_some(())
-    };
-    until(words, has).await;
+    let has = || logged().iter().any(|line| line.contains(words));
+    until(words, async || has().then_some(())).await;
 }
 
 /// A running server with its database and clock.
@@ -131,9 +126,8 @@ impl TestServer {
             ledger_key: database.ledger_key().map(LedgerKeySource::File),
             ..Config::of(database.db().clone())
         });
-        let server = Server::start(config.clone()).await;
         Self {
-            server: Some(server.unwrap_or_else(|why| panic!("{why}"))),
+            server: Some(started(config.clone()).await),
             database,
             clock,
             config,
@@ -147,8 +141,7 @@ impl TestServer {
 
     /// A second server on the same database, key and clock, with a changed configuration.
     pub async fn second_node_with(&self, adjust: impl FnOnce(Config) -> Config) -> Server {
-        let server = Server::start(adjust(self.config.clone())).await;
-        server.unwrap_or_else(|why| panic!("{why}"))
+        started(adjust(self.config.clone())).await
     }
 
     /// The server.
@@ -214,8 +207,7 @@ impl TestServer {
         if let Some(server) = self.server.take() {
             server.stop().await;
         }
-        let server = Server::start(self.config.clone()).await;
-        self.server = Some(server.unwrap_or_else(|why| panic!("{why}")));
+        self.server = Some(started(self.config.clone()).await);
     }
 
     /// Stops the server gracefully and returns its database.
@@ -225,6 +217,11 @@ impl TestServer {
         }
         self.database
     }
+}
+
+async fn started(config: Config) -> Server {
+    let server = Server::start(config).await;
+    server.unwrap_or_else(|why| panic!("{why}"))
 }
 
 /// A partner calls with its first key.
@@ -321,9 +318,8 @@ impl Partner {
 
     /// Reads a booking.
     pub async fn booking(&self, booking_id: &str) -> Value {
-        self.get(&format!("/v1/bookings/{booking_id}"))
-            .await
-            .ok(200)
+        let path = format!("/v1/bookings/{booking_id}");
+        self.get(&path).await.ok(200)
     }
 
     /// Evaluates a booking's policy with this query.
@@ -417,6 +413,20 @@ impl Partner {
     pub async fn events(&self, booking_id: &str) -> Vec<Value> {
         let path = format!("/v1/bookings/{booking_id}/webhook-events");
         self.get(&path).await.ok(200).list("webhookEvents").clone()
+    }
+
+    /// Every event of the partner, oldest first.
+    pub async fn all_events(&self) -> Vec<Value> {
+        let (mut events, mut after) = (Vec::new(), 0);
+        loop {
+            let path = format!("/v1/webhook-events?limit=100&after={after}");
+            let page = self.get(&path).await.ok(200);
+            events.extend(page.list("data").iter().cloned());
+            after = page.number("nextAfter");
+            if page["hasMore"] == false {
+                return events;
+            }
+        }
     }
 
     /// Waits until the first event of a booking has this status, and returns it.

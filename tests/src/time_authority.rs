@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bookguard_core::clock::Clock;
 use bookguard_test_authority::{Authority, Chain};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufStream};
+use tokio::io::BufStream;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
+
+use crate::receiver::{read, told};
 
 /// An authority that answers every request rightly, at the time of the server that it follows. It ends when dropped.
 pub struct TimeAuthority {
@@ -80,36 +82,18 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 async fn serve(listener: TcpListener, state: Arc<State>) {
     while let Ok((stream, _)) = listener.accept().await {
         let state = Arc::clone(&state);
-        tokio::spawn(async move { drop(answer(stream, &state).await) });
+        tokio::spawn(async move { answer(stream, &state).await });
     }
 }
 
-async fn answer(stream: TcpStream, state: &State) -> std::io::Result<()> {
+async fn answer(stream: TcpStream, state: &State) -> Option<()> {
     let mut stream = BufStream::new(stream);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line).await?;
-        let line = line.trim().to_ascii_lowercase();
-        if line.is_empty() {
-            break;
-        }
-        if let Some(value) = line.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-    }
-    let mut request = vec![0; length];
-    stream.read_exact(&mut request).await?;
+    let request = read(&mut stream).await?;
     let now = lock(&state.clock)
         .as_ref()
         .map_or(0, |clock| clock.now().ms());
-    let response = lock(&state.authority).answer(&request, now);
+    let response = lock(&state.authority).answer(&request.body, now);
     state.asked.fetch_add(1, Ordering::AcqRel);
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/timestamp-reply\r\ncontent-length: {}\r\n\r\n",
-        response.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(&response).await?;
-    stream.flush().await
+    let head = "content-type: application/timestamp-reply\r\n";
+    told(&mut stream, 200, head, &response).await
 }

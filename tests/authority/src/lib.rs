@@ -26,11 +26,9 @@ pub struct Authority {
 impl Authority {
     /// With fresh keys.
     pub fn new(chain: &Chain) -> Self {
-        let (root_key, intermediate_key, key) = (
-            Key::new(Kind::P256),
-            Key::new(Kind::P384),
-            Key::new(chain.kind),
-        );
+        let root_key = Key::new(Kind::P256);
+        let intermediate_key = Key::new(Kind::P384);
+        let key = Key::new(chain.kind);
         let root = certificate::issuer("Test Root", &root_key, "Test Root", &root_key, &chain.root);
         let intermediate = certificate::issuer(
             "Test Authority",

@@ -86,13 +86,8 @@ pub fn partners(
         let key = made["apiKey"].as_str().ok_or("no key")?.to_owned();
         if let Some(receiver) = endpoint {
             let body = format!(r#"{{"url":"http://{receiver}/hook"}}"#);
-            http::call(
-                server,
-                "POST",
-                "/v1/webhook-endpoints",
-                Some(&key),
-                Some(&body),
-            )?;
+            let path = "/v1/webhook-endpoints";
+            http::call(server, "POST", path, Some(&key), Some(&body))?;
         }
         Ok(key)
     };
@@ -157,10 +152,8 @@ pub fn create(
     limit: Limit,
 ) -> Fallible<(Timing, Vec<Made>)> {
     let (timing, clients) = load::run(servers, limit, creators(count, keys))?;
-    Ok((
-        timing,
-        clients.into_iter().map(|client| client.made).collect(),
-    ))
+    let made = clients.into_iter().map(|client| client.made);
+    Ok((timing, made.collect()))
 }
 
 /// Sends the same requests to a handler that does nothing.
@@ -216,10 +209,8 @@ fn visit(
         request: String::new(),
     };
     let (timing, clients) = load::run(servers, limit, made.into_iter().map(visitor).collect())?;
-    Ok((
-        timing,
-        clients.into_iter().map(|client| client.made).collect(),
-    ))
+    let made = clients.into_iter().map(|client| client.made);
+    Ok((timing, made.collect()))
 }
 
 /// Protects the created bookings, until the limit or until all are protected.

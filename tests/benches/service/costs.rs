@@ -193,18 +193,10 @@ fn plain(bench: &Bench, report: &mut Report) -> Fallible<()> {
         hundredths.push(timing.percentile(99));
     }
     let pace = format!("{CALM} a second");
-    report.value(
-        &format!("answered at {pace}, p50"),
-        median(halves),
-        "ms",
-        None,
-    );
-    report.value(
-        &format!("answered at {pace}, p99"),
-        median(hundredths),
-        "ms",
-        None,
-    );
+    let what = format!("answered at {pace}, p50");
+    report.value(&what, median(halves), "ms", None);
+    let what = format!("answered at {pace}, p99");
+    report.value(&what, median(hundredths), "ms", None);
     let bytes = || -> Fallible<f64> {
         let size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
         Ok(rows::open(&server.db)?.query_row(size, [], |row| row.get(0))?)

@@ -117,8 +117,8 @@ async fn serve(db: &Path, delay_ms: u64) -> Fallible<()> {
     Ok(())
 }
 
-/// Posts the body as fast as it is answered, with the courier's headers and client but none of its other work.
-async fn bare_client(url: &str, concurrency: usize, time: Duration, body: &str) -> Fallible<()> {
+/// The courier's client, with this many connections.
+fn client(idle: usize) -> Fallible<reqwest::Client> {
     #[expect(
         clippy::disallowed_methods,
         reason = "it is given TLS on the next line"
@@ -127,20 +127,18 @@ async fn bare_client(url: &str, concurrency: usize, time: Duration, body: &str) 
         .tls_backend_preconfigured(bookguard_server::tls::system_trust()?)
         .no_proxy()
         .http1_only()
-        .pool_max_idle_per_host(concurrency)
-        .build()?;
+        .pool_max_idle_per_host(idle);
+    Ok(client.build()?)
+}
+
+/// Posts the body as fast as it is answered, with the courier's headers and client but none of its other work.
+async fn bare_client(url: &str, concurrency: usize, time: Duration, body: &str) -> Fallible<()> {
+    let client = client(concurrency)?;
     let body = bytes::Bytes::from(body.to_owned());
     let headers = headers();
     // Connections are made before the clock starts.
-    exchange(
-        &client,
-        url,
-        &headers,
-        &body,
-        concurrency,
-        Duration::from_millis(100),
-    )
-    .await?;
+    let first = Duration::from_millis(100);
+    exchange(&client, url, &headers, &body, concurrency, first).await?;
     let (elapsed, latencies) = exchange(&client, url, &headers, &body, concurrency, time).await?;
     say(&Timing::of(elapsed, latencies));
     Ok(())
@@ -157,15 +155,7 @@ fn say(timing: &Timing) {
 
 /// Posts the body at a steady rate; each turn is a round trip.
 async fn paced_client(url: &str, per_second: u32, time: Duration, body: &str) -> Fallible<()> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "it is given TLS on the next line"
-    )]
-    let client = reqwest::Client::builder()
-        .tls_backend_preconfigured(bookguard_server::tls::system_trust()?)
-        .no_proxy()
-        .http1_only()
-        .build()?;
+    let client = client(1)?;
     let (body, headers) = (bytes::Bytes::from(body.to_owned()), headers());
     let mut pace = tokio::time::interval(Duration::from_secs(1) / per_second);
     let began = Instant::now();

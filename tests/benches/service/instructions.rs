@@ -39,16 +39,9 @@ pub fn per_operation(
     time: Duration,
     work: impl FnOnce() -> Fallible<u64>,
 ) -> Fallible<f64> {
+    let pid = process.pid().to_string();
     let perf = Command::new("perf")
-        .args([
-            "stat",
-            "-x",
-            ",",
-            "-e",
-            event,
-            "-p",
-            &process.pid().to_string(),
-        ])
+        .args(["stat", "-x", ",", "-e", event, "-p", &pid])
         .args(["--", "sleep", &(time + ATTACH).as_secs_f64().to_string()])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -201,10 +201,8 @@ fn audit(bench: &Bench, server: &Server) -> Fallible<Vec<f64>> {
     let key = ledger(&["key".as_ref(), "--db".as_ref(), server.db.as_ref()])?;
     let key = key.trim();
     let folder = server.folder.path();
-    let (log, mirror) = (
-        format!("http://{}", server.process.addr),
-        folder.join("mirror"),
-    );
+    let log = format!("http://{}", server.process.addr);
+    let mirror = folder.join("mirror");
     let follow = |how: &str, log: &OsStr, to: &Path| {
         ledger(&[
             how.as_ref(),
@@ -247,12 +245,8 @@ fn growth(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let mut held = 0;
     let mut small: Option<Vec<f64>> = None;
     for size in sizes {
-        cases::create(
-            &[addr],
-            &keys,
-            4 * bench.concurrency,
-            Limit::turns(size - held),
-        )?;
+        let more = Limit::turns(size - held);
+        cases::create(&[addr], &keys, 4 * bench.concurrency, more)?;
         held = size;
         let (mut floors, mut results) = (Vec::new(), Vec::new());
         for _ in 0..bench.repeat {
@@ -311,32 +305,20 @@ fn instructions(bench: &Bench, report: &mut Report) -> Fallible<()> {
         let empty = count(&bench.empty, &|| {
             Ok(cases::nothing(bench.empty.addr, concurrency, limit)?.turns)
         })?;
-        report.value(
-            &format!("empty handler, {concurrency} clients"),
-            empty,
-            "k",
-            None,
-        );
+        let what = format!("empty handler, {concurrency} clients");
+        report.value(&what, empty, "k", None);
         let keys = cases::partners(addr, concurrency, None)?;
         let created = count(&server.process, &|| {
             Ok(cases::create(&[addr], &keys, concurrency, limit)?.0.turns)
         })?;
-        report.value(
-            &format!("created, {concurrency} clients"),
-            created,
-            "k",
-            aim(180.0),
-        );
+        let what = format!("created, {concurrency} clients");
+        report.value(&what, created, "k", aim(180.0));
         let keys = cases::partners(addr, concurrency, Some(receiver.addr))?;
         let delivered = count(&server.process, &|| {
             Ok(cases::deliver_all(&server, &keys, concurrency, &receiver, limit)?.turns)
         })?;
-        report.value(
-            &format!("created and delivered, {concurrency} clients"),
-            delivered,
-            "k",
-            aim(400.0),
-        );
+        let what = format!("created and delivered, {concurrency} clients");
+        report.value(&what, delivered, "k", aim(400.0));
     }
     Ok(())
 }

@@ -120,17 +120,11 @@ fn bookings(
         let aims = if created { aims } else { [None, None] };
         report.rate(&format!("{name}, SQLite"), &sqlite.samples[case], None);
         let beside = floor("SQLite", &sqlite.samples[case], aims[0]);
-        report.rate(
-            &format!("{name}, one node"),
-            &one.samples[case],
-            Some(&beside),
-        );
+        let what = format!("{name}, one node");
+        report.rate(&what, &one.samples[case], Some(&beside));
         let beside = floor("one node", &one.samples[case], aims[1]);
-        report.rate(
-            &format!("{name}, two nodes"),
-            &two.samples[case],
-            Some(&beside),
-        );
+        let what = format!("{name}, two nodes");
+        report.rate(&what, &two.samples[case], Some(&beside));
     }
     floors.report(report, &one.samples[0]);
     Ok(())
@@ -255,18 +249,10 @@ fn turns(bench: &Bench, report: &mut Report, nodes: [&Nodes; 2]) -> Fallible<()>
         let more = middle(many, |t| t.bookings) - middle(few, |t| t.bookings);
         let each = ((middle(many, |t| t.micros) - least) / more.max(1.0)).max(0.0);
         let limit = BATCH * 1e6 / (least + each * (BATCH - 1.0));
-        report.value(
-            &format!("each booking more in a turn, {name}"),
-            each,
-            "µs",
-            None,
-        );
-        report.value(
-            &format!("bookings per second in full turns, {name}"),
-            limit,
-            "",
-            None,
-        );
+        let what = format!("each booking more in a turn, {name}");
+        report.value(&what, each, "µs", None);
+        let what = format!("bookings per second in full turns, {name}");
+        report.value(&what, limit, "", None);
     }
     Ok(())
 }

@@ -57,12 +57,8 @@ fn at_full_speed(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let mut results: [Vec<Sample>; 3] = Default::default();
     for _ in 0..bench.repeat {
         for case in 0..3 {
-            floors[case].push(bare_client(
-                &receiver,
-                concurrency,
-                bench.seconds / 2,
-                &body,
-            )?);
+            let time = bench.seconds / 2;
+            floors[case].push(bare_client(&receiver, concurrency, time, &body)?);
             let limit = bench.limit();
             let result = match case {
                 0 => {
@@ -105,12 +101,8 @@ fn to_endpoints(bench: &Bench, report: &mut Report, endpoints: usize) -> Fallibl
     let clients = bench.concurrency.max(endpoints);
     let (mut floors, mut results) = (Vec::new(), Vec::new());
     for _ in 0..bench.repeat {
-        floors.push(bare_client(
-            &receiver,
-            in_flight.min(bench.concurrency),
-            bench.seconds / 2,
-            &body,
-        )?);
+        let (number, time) = (in_flight.min(bench.concurrency), bench.seconds / 2);
+        floors.push(bare_client(&receiver, number, time, &body)?);
         let backlog = cases::pile_up(&server, &keys, clients, &receiver, bench.limit())?;
         results.push(measure(&server.process, || {
             cases::drain(&server, &receiver, backlog)
@@ -149,20 +141,13 @@ fn soon(bench: &Bench, report: &mut Report) -> Fallible<()> {
         asked.push(sample(&paced::timing(&receiver, noted(), From::Asked)?));
     }
     let pace = format!("{CALM} a second");
-    report.rate(
-        &format!("bare client's request, there and back, {pace}"),
-        &bare,
-        None,
-    );
+    let what = format!("bare client's request, there and back, {pace}");
+    report.rate(&what, &bare, None);
     report.rate(&format!("created until received, {pace}"), &asked, None);
     report.rate(&format!("answered until received, {pace}"), &answered, None);
     let p50 = median(answered.iter().map(|sample| sample.p50).collect());
-    report.value(
-        &format!("half of them, answered until received, {pace}"),
-        p50,
-        "ms",
-        Some(SOON_MS),
-    );
+    let what = format!("half of them, answered until received, {pace}");
+    report.value(&what, p50, "ms", Some(SOON_MS));
     Ok(())
 }
 
@@ -192,18 +177,14 @@ fn apart(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let name = format!("created until received, {RECEIVERS} endpoints, {BUSY} a second");
     report.rate(&name, &without, None);
     report.rate("the same, while one of them hangs: the others", &with, None);
-    let slower = without.iter().zip(&with);
+    let pairs = without.iter().zip(&with);
     let slower = median(
-        slower
+        pairs
             .map(|(without, with)| with.p99 / without.p99)
             .collect(),
     );
-    report.value(
-        "their 99th percentile, so many times as long",
-        slower,
-        "×",
-        Some(APART),
-    );
+    let what = "their 99th percentile, so many times as long";
+    report.value(what, slower, "×", Some(APART));
     Ok(())
 }
 

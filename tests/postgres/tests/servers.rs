@@ -36,46 +36,16 @@ fn a_transaction_is_held_open_until_it_is_dropped() {
     };
     let url = postgres.fresh_database();
     let name = database_of(&url);
-    postgres.sql(
-        name,
-        "CREATE TABLE one (n INTEGER); INSERT INTO one VALUES (1)",
-    );
+    let one = "CREATE TABLE one (n INTEGER); INSERT INTO one VALUES (1)";
+    postgres.sql(name, one);
     let held = postgres.hold(name, "UPDATE one SET n = 2");
     let free = "SELECT count(*) FROM (SELECT n FROM one FOR UPDATE SKIP LOCKED) AS free";
     assert_eq!(postgres.sql(name, free), "0");
     drop(held);
     assert_eq!(postgres.sql(name, free), "1");
-    assert_eq!(
-        postgres.sql(name, "SELECT n FROM one"),
-        "1",
-        "and is undone"
-    );
+    let left = postgres.sql(name, "SELECT n FROM one");
+    assert_eq!(left, "1", "and is undone");
     postgres.drop_database(&url);
-}
-
-#[test]
-fn a_server_is_durable_bytewise_and_on_this_machine_only() {
-    let Some(postgres) = Postgres::start(&Options::default()) else {
-        return;
-    };
-    for (setting, expected) in [
-        ("fsync", "on"),
-        ("synchronous_commit", "on"),
-        ("lc_collate", "C"),
-        ("server_encoding", "UTF8"),
-        ("listen_addresses", "127.0.0.1"),
-    ] {
-        assert_eq!(
-            postgres.sql("postgres", &format!("SHOW {setting}")),
-            expected
-        );
-    }
-    let url = postgres.url("postgres");
-    let expected = format!(
-        "postgres://bookguard@127.0.0.1:{}/postgres",
-        postgres.port()
-    );
-    assert_eq!(url, expected);
 }
 
 #[test]
@@ -104,11 +74,23 @@ fn options_reach_the_server_and_a_password_is_asked_for() {
 }
 
 #[test]
-fn after_a_crash_and_a_restart_what_was_committed_is_there_on_the_same_port() {
+fn a_server_is_durable_and_has_what_was_committed_on_the_same_port_after_a_crash_and_a_restart() {
     let Some(postgres) = Postgres::start(&Options::default()) else {
         return;
     };
+    for (setting, expected) in [
+        ("fsync", "on"),
+        ("synchronous_commit", "on"),
+        ("lc_collate", "C"),
+        ("server_encoding", "UTF8"),
+        ("listen_addresses", "127.0.0.1"),
+    ] {
+        let shown = postgres.sql("postgres", &format!("SHOW {setting}"));
+        assert_eq!(shown, expected);
+    }
     let port = postgres.port();
+    let url = format!("postgres://bookguard@127.0.0.1:{port}/postgres");
+    assert_eq!(postgres.url("postgres"), url);
     postgres.sql("postgres", "CREATE TABLE kept (n INTEGER)");
     for (n, end) in ["crash", "stop", "restart"].iter().enumerate() {
         postgres.sql("postgres", &format!("INSERT INTO kept VALUES ({n})"));
@@ -146,22 +128,16 @@ fn a_promoted_standby_has_all_that_its_primary_committed_before_it_crashed() {
 }
 
 #[test]
-fn a_dropped_server_is_gone_with_its_directory() {
+fn a_server_is_gone_with_its_directory_when_it_is_dropped_and_soon_after_its_owner_was_killed() {
     let Some(postgres) = Postgres::start(&Options::default()) else {
         return;
     };
-    let directory = directory(&postgres.sql("postgres", "SHOW data_directory"));
+    let dropped = directory(&postgres.sql("postgres", "SHOW data_directory"));
     let port = postgres.port();
-    assert!(directory.exists() && listens(port));
+    assert!(dropped.exists() && listens(port));
     drop(postgres);
-    assert!(!directory.exists() && !listens(port));
-}
+    assert!(!dropped.exists() && !listens(port));
 
-#[test]
-fn a_server_and_its_directory_are_gone_soon_after_their_owner_was_killed() {
-    if Postgres::start(&Options::default()).is_none() {
-        return;
-    }
     let mut owner = Command::new(env!("CARGO_BIN_EXE_bookguard-test-postgres"))
         // The test needs its own server, even if the tests were given one.
         .env_remove(VARIABLE)
@@ -175,33 +151,21 @@ fn a_server_and_its_directory_are_gone_soon_after_their_owner_was_killed() {
         .read_line(&mut url)
         .expect("the owner says the URL");
     let output = Command::new("psql")
-        .args([
-            "-X",
-            "-A",
-            "-t",
-            "-d",
-            url.trim(),
-            "-c",
-            "SHOW data_directory",
-        ])
+        .args("-X -A -t -c".split(' '))
+        .args(["SHOW data_directory", "-d", url.trim()])
         .output()
         .expect("psql can be run");
-    let directory = directory(String::from_utf8_lossy(&output.stdout).trim());
-    let port = url
-        .split([':', '/'])
-        .nth(4)
-        .and_then(|port| port.parse().ok());
+    let orphaned = directory(String::from_utf8_lossy(&output.stdout).trim());
+    let port = url.split([':', '/']).nth(4);
+    let port = port.and_then(|port| port.parse().ok());
     let port = port.unwrap_or_else(|| panic!("no port in {url}"));
-    assert!(directory.exists() && listens(port));
+    assert!(orphaned.exists() && listens(port));
     owner.kill().expect("a child can be killed");
     owner.wait().expect("a child can be awaited");
     let end = Instant::now() + BOUND;
-    while directory.exists() || listens(port) {
-        assert!(
-            Instant::now() < end,
-            "{} is still there",
-            directory.display()
-        );
+    while orphaned.exists() || listens(port) {
+        let place = orphaned.display();
+        assert!(Instant::now() < end, "{place} is still there");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -215,10 +179,8 @@ fn a_variable_that_means_nothing_is_refused() {
         .expect("the owner can be run");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
-    assert!(
-        said.contains("BOOKGUARD_TEST_POSTGRES is \"yes\""),
-        "{said}"
-    );
+    let told = said.contains("BOOKGUARD_TEST_POSTGRES is \"yes\"");
+    assert!(told, "{said}");
 }
 
 /// The directory that holds the data directory.

@@ -13,7 +13,7 @@ use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-type Object = BTreeMap<String, Box<RawValue>>;
+use crate::policy_vectors::{Object, object, same, text};
 
 /// Cases with a date without a time zone: HTTP refuses them, the pure function can be told to assume one.
 const WITHOUT_A_ZONE: [&str; 2] = ["C25", "C26"];
@@ -27,11 +27,9 @@ async fn every_case_comes_out_over_http_as_it_does_in_the_pure_function() {
             library_policies: false,
             ..config
         });
-        let fixture = Fixture {
-            server: server.await,
-            partner: None,
-        };
-        let fixture = fixture.with_partner().await;
+        let server = server.await;
+        let partner = server.partner("Acme").await;
+        let fixture = Fixture { server, partner };
         let cases: Vec<Object> =
             serde_json::from_str(include_str!("../../vectors/policy.json")).unwrap();
         let (mut asked, mut moved, mut verified, mut faults) = (0, 0, 0, Vec::new());
@@ -56,27 +54,18 @@ async fn every_case_comes_out_over_http_as_it_does_in_the_pure_function() {
 
 struct Fixture {
     server: TestServer,
-    partner: Option<Partner>,
+    partner: Partner,
 }
 
 impl Fixture {
-    async fn with_partner(mut self) -> Self {
-        self.partner = Some(self.server.partner("Acme").await);
-        self
-    }
-
-    fn partner(&self) -> &Partner {
-        self.partner.as_ref().unwrap()
-    }
-
     fn set_clock(&self, to: &str) {
         let to = Timestamp::parse(to).unwrap_or_else(|| panic!("{to} is not an instant"));
-        self.server.advance(to.ms() - self.server.now_ms());
+        self.server.set_clock(to.ms());
     }
 
     /// Plays a case and returns the booking's id, once there is one, and the last answer.
     async fn play(&self, case: &Object) -> (Option<String>, Reply) {
-        let caller = &self.partner().caller;
+        let caller = &self.partner.caller;
         let booking = object(&case["booking"]);
         self.set_clock(&text(&booking, "createdAt"));
         let made = caller
@@ -89,9 +78,9 @@ impl Fixture {
         let path = format!("/v1/bookings/{id}");
         match text(&booking, "state").as_str() {
             "created" => {}
-            "protected" => drop(self.partner().protect(&id).await),
+            "protected" => drop(self.partner.protect(&id).await),
             "canceled" => {
-                self.partner().protect(&id).await;
+                self.partner.protect(&id).await;
                 self.set_clock(CANCELED_AT);
                 let recorded = object(&booking["resolution"]);
                 let request = recorded["request"].get().to_owned();
@@ -134,11 +123,9 @@ impl Fixture {
 
     /// Asserts that a canceled booking's packet verifies.
     async fn verify(&self, booking: &str) {
-        let caller = &self.partner().caller;
-        let key = self.server.vkey().await;
-        let path = format!("/v1/bookings/{booking}/evidence");
-        let packet = caller.get(&path).await;
+        let packet = self.partner.packet(booking).await;
         assert_eq!(packet.status, 200, "{}", packet.text());
+        let key = self.server.vkey().await;
         let report = evidence::verify(&packet.body, &key);
         assert!(report.verified(), "{report}");
         let shown = report.to_string();
@@ -160,14 +147,8 @@ fn new_booking(case: &Object, booking: &Object) -> String {
         ("talent", party("talent")),
         ("organizer", party("organizer")),
     ]);
-    for name in [
-        "eventType",
-        "eventDate",
-        "timeZone",
-        "bookingValue",
-        "amountPaid",
-        "currency",
-    ] {
+    let names = "eventType eventDate timeZone bookingValue amountPaid currency";
+    for name in names.split(' ') {
         if let Some(value) = booking.get(name) {
             body.insert(name, value.clone());
         }
@@ -229,12 +210,7 @@ fn differences(id: &str, case: &Object, reply: &Reply) -> Vec<String> {
             "policyHash" => &evaluation["policy"]["policyHash"],
             name => &evaluation[name],
         };
-        let instant = |value: &Value| value.as_str().and_then(Timestamp::parse);
-        let same = match name.ends_with("Utc") {
-            true => instant(wanted).is_some() && instant(wanted) == instant(got),
-            false => wanted == got,
-        };
-        (!same).then(|| (name, wanted.clone(), got.clone()))
+        (!same(name, wanted, got)).then(|| (name, wanted.clone(), got.clone()))
     });
     wrong
         .map(|(name, wanted, got)| {
@@ -244,13 +220,4 @@ fn differences(id: &str, case: &Object, reply: &Reply) -> Vec<String> {
             )
         })
         .collect()
-}
-
-fn object(raw: &RawValue) -> Object {
-    serde_json::from_str(raw.get()).unwrap()
-}
-
-fn text(object: &Object, name: &str) -> String {
-    let raw = object.get(name).unwrap_or_else(|| panic!("no {name}"));
-    serde_json::from_str(raw.get()).unwrap()
 }

@@ -13,15 +13,21 @@ use serde_json::{Value, json};
 const SPOILED: usize = 8_000;
 
 /// Codes of faults that no schema can express.
-const BEYOND_SCHEMAS: [&str; 7] = [
-    "time_zone_unknown",
-    "currency_unknown",
-    "currency_has_no_minor_unit",
-    "policy_currency_missing",
-    "amount_precision",
-    "amount_too_large",
-    "tiers_not_ordered",
-];
+const BEYOND_SCHEMAS: &str = "time_zone_unknown currency_unknown currency_has_no_minor_unit policy_currency_missing \
+    amount_precision amount_too_large tiers_not_ordered";
+
+/// Texts of every kind that a policy has, and what only looks like them, with `|` between.
+const WORDS: &str = "| |a|A|a-b_c|-a|a.b|half_up|HALF_UP|down|reset|keep_reached_tier|USD|usd|JPY|KWD|XAU|USDD|UTC|Europe/Berlin|\
+    Europe/Berlln|00:00|23:59|24:00|9:00|09:60|P7D|P07D|P|PT|P1DT|P1W|P999W|P1000W|P9999D|P10000D|PT1H|PT90M|PT99999H|\
+    PT100000H|PT10000M|P1W1DT1H1M|PT1M1H|P1M|p1d|P1D\n| P1D|-P1D|P1.5D|PT1S|0|0.0|01|1.|.5|-1|+1|1e3|1.2345|1.23456|\
+    12.345|999999999999999|1000000000000000|x\u{0}|x\u{7f}|x\u{85}|\u{202e}";
+/// Numbers as they may be written.
+const NUMBERS: &str = "0 -0 -0.0 1 -1 5000 5000.0 5e3 9999.5 10000 1e4 10001 4294967295 4294967296 9223372036854775808 1e300";
+/// Names of members, and two that are none.
+const NAMES: &str = "policyId version name timeZone currency anchorTime rounding claimWindow backdateTolerance grace within minNotice \
+    deposit bps amount nonRefundable organizer tiers before cutoffTime outcome late noShow talent cancel partner \
+    forceMajeure requiresEvidence reschedule floor refundBps compensationBps penaltyAmount keepDeposit lesserOf greaterOf \
+    manual policyid ";
 
 struct Judge(Schemas, SchemaIndex);
 
@@ -84,75 +90,7 @@ impl Dice {
     }
 
     fn text(&mut self) -> String {
-        let words = [
-            "",
-            " ",
-            "a",
-            "A",
-            "a-b_c",
-            "-a",
-            "a.b",
-            "half_up",
-            "HALF_UP",
-            "down",
-            "reset",
-            "keep_reached_tier",
-            "USD",
-            "usd",
-            "JPY",
-            "KWD",
-            "XAU",
-            "USDD",
-            "UTC",
-            "Europe/Berlin",
-            "Europe/Berlln",
-            "00:00",
-            "23:59",
-            "24:00",
-            "9:00",
-            "09:60",
-            "P7D",
-            "P07D",
-            "P",
-            "PT",
-            "P1DT",
-            "P1W",
-            "P999W",
-            "P1000W",
-            "P9999D",
-            "P10000D",
-            "PT1H",
-            "PT90M",
-            "PT99999H",
-            "PT100000H",
-            "PT10000M",
-            "P1W1DT1H1M",
-            "PT1M1H",
-            "P1M",
-            "p1d",
-            "P1D\n",
-            " P1D",
-            "-P1D",
-            "P1.5D",
-            "PT1S",
-            "0",
-            "0.0",
-            "01",
-            "1.",
-            ".5",
-            "-1",
-            "+1",
-            "1e3",
-            "1.2345",
-            "1.23456",
-            "12.345",
-            "999999999999999",
-            "1000000000000000",
-            "x\u{0}",
-            "x\u{7f}",
-            "x\u{85}",
-            "\u{202e}",
-        ];
+        let words: Vec<&str> = WORDS.split('|').collect();
         match self.below(20) {
             0 => "a".repeat(64 + self.below(2)),
             1 => "ü".repeat(120 + self.below(2)),
@@ -173,69 +111,12 @@ impl Dice {
     }
 
     fn number(&mut self) -> Value {
-        let texts = [
-            "0",
-            "-0",
-            "-0.0",
-            "1",
-            "-1",
-            "5000",
-            "5000.0",
-            "5e3",
-            "9999.5",
-            "10000",
-            "1e4",
-            "10001",
-            "4294967295",
-            "4294967296",
-            "9223372036854775808",
-            "1e300",
-        ];
+        let texts: Vec<&str> = NUMBERS.split(' ').collect();
         serde_json::from_str(self.of(&texts)).expect("all are numbers")
     }
 
     fn name(&mut self) -> String {
-        let names = [
-            "policyId",
-            "version",
-            "name",
-            "timeZone",
-            "currency",
-            "anchorTime",
-            "rounding",
-            "claimWindow",
-            "backdateTolerance",
-            "grace",
-            "within",
-            "minNotice",
-            "deposit",
-            "bps",
-            "amount",
-            "nonRefundable",
-            "organizer",
-            "tiers",
-            "before",
-            "cutoffTime",
-            "outcome",
-            "late",
-            "noShow",
-            "talent",
-            "cancel",
-            "partner",
-            "forceMajeure",
-            "requiresEvidence",
-            "reschedule",
-            "floor",
-            "refundBps",
-            "compensationBps",
-            "penaltyAmount",
-            "keepDeposit",
-            "lesserOf",
-            "greaterOf",
-            "manual",
-            "policyid",
-            "",
-        ];
+        let names: Vec<&str> = NAMES.split(' ').collect();
         self.of(&names).to_owned()
     }
 
@@ -337,11 +218,8 @@ fn the_library_and_its_normal_forms_pass() {
 #[test]
 fn the_schema_and_the_reader_refuse_the_same_but_for_what_no_schema_can_know() {
     let judge = Judge::new();
-    let mut good: Vec<Value> = Policy::templates()
-        .iter()
-        .map(|policy| json!(policy))
-        .collect();
-    good.extend(vec![whole(); 10]);
+    let good = Policy::templates().iter().map(|policy| json!(policy));
+    let good: Vec<Value> = good.chain(vec![whole(); 10]).collect();
     let mut dice = Dice(0x2026_1121_1111_0042);
     let (mut used, mut refused, mut beyond) = (0, 0, BTreeMap::new());
     for _ in 0..SPOILED {
@@ -362,7 +240,7 @@ fn the_schema_and_the_reader_refuse_the_same_but_for_what_no_schema_can_know() {
             Err(_) if !passes => refused += 1,
             Err(error) => {
                 for detail in &error.details {
-                    let known = BEYOND_SCHEMAS.iter().any(|code| detail.code == *code);
+                    let known = BEYOND_SCHEMAS.split(' ').any(|code| detail.code == code);
                     assert!(known, "only the reader refuses {policy}: {detail:?}");
                     *beyond.entry(detail.code.clone()).or_insert(0) += 1;
                 }

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 /// A policy and its source.
 type Adopted = (Policy, PolicySource);
-type Object = BTreeMap<String, Box<RawValue>>;
+pub(crate) type Object = BTreeMap<String, Box<RawValue>>;
 
 const CASES: usize = 60;
 
@@ -32,13 +32,8 @@ fn policy_vectors() {
         assert_eq!(cases.len(), CASES);
     }
     let faults: Vec<String> = cases.iter().flat_map(|case| run(&object(case))).collect();
-    assert!(
-        faults.is_empty(),
-        "{} differences in {} cases:\n{}",
-        faults.len(),
-        cases.len(),
-        faults.join("\n")
-    );
+    let (count, all, told) = (faults.len(), cases.len(), faults.join("\n"));
+    assert_eq!(count, 0, "differences in {all} cases:\n{told}");
 }
 
 /// Runs one case and returns a line for each difference.
@@ -63,7 +58,7 @@ fn run(case: &Object) -> Vec<String> {
 }
 
 /// Compares a field. Instants may be written differently; everything else must be identical.
-fn same(field: &str, expected: &Value, actual: &Value) -> bool {
+pub(crate) fn same(field: &str, expected: &Value, actual: &Value) -> bool {
     if field.ends_with("Utc") {
         let instant = |value: &Value| value.as_str().and_then(Timestamp::parse);
         return instant(expected).is_some() && instant(expected) == instant(actual);
@@ -226,7 +221,7 @@ fn booking_id() -> BookingId {
     BookingId::parse("bkg_0198f2a4c8d07e3fa1b2c3d4e5f60718").expect("a booking id")
 }
 
-fn object(raw: &RawValue) -> Object {
+pub(crate) fn object(raw: &RawValue) -> Object {
     serde_json::from_str(raw.get()).expect("an object")
 }
 
@@ -234,7 +229,7 @@ fn json<T: serde::de::DeserializeOwned>(object: &Object, field: &str) -> T {
     serde_json::from_str(object[field].get()).unwrap_or_else(|e| panic!("{field}: {e}"))
 }
 
-fn text(object: &Object, field: &str) -> String {
+pub(crate) fn text(object: &Object, field: &str) -> String {
     optional_text(object, field).unwrap_or_else(|| panic!("{field} is missing"))
 }
 

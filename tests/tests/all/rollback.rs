@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bookguard_core::evidence;
 use bookguard_core::guard::Guard;
-use bookguard_tests::caller::{Caller, Reply};
+use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine, on_postgres};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::mirror::Mirror;
@@ -50,33 +50,38 @@ impl<'a> Backup<'a> {
     }
 }
 
-async fn text(caller: &Caller, path: &str) -> String {
-    let reply = caller.get(path).await;
-    assert_eq!(reply.status, 200, "{path}: {}", reply.text());
-    reply.text()
+async fn vkey(acme: &Partner) -> String {
+    acme.get("/v1/ledger/key").await.text()
 }
 
-async fn vkey(caller: &Caller) -> String {
-    text(caller, "/v1/ledger/key").await
-}
-
-async fn packet(acme: &Partner, booking: &str) -> String {
-    text(&acme.caller, &format!("/v1/bookings/{booking}/evidence")).await
-}
-
-fn verifies(packet: &str, vkey: &str) -> bool {
-    evidence::verify(packet.as_bytes(), vkey).verified()
+fn verifies(packet: &Reply, vkey: &str) -> bool {
+    assert_eq!(packet.status, 200, "{}", packet.text());
+    evidence::verify(&packet.body, vkey).verified()
 }
 
 async fn book(acme: &Partner) -> Reply {
     acme.post("/v1/bookings", &samples::booking()).await
 }
 
+/// A server on an empty database, a partner, and its first booking.
+async fn begun(database: &TestDatabase) -> (Serving, Partner, String) {
+    let server = Serving::start(database, &[]).await;
+    let acme = server.partner("Acme").await;
+    let kept = acme.book().await;
+    (server, acme, kept)
+}
+
+/// A server that remembers the head in this guard.
+async fn with_guard(database: &TestDatabase, guard: &Path) -> Serving {
+    let guard = guard.to_str().unwrap();
+    Serving::start(database, &["--guard-file", guard]).await
+}
+
 /// Asserts that a server on a restored database answers reads and refuses everything else.
 async fn only_reads(acme: &Partner, kept: &str) {
     takes_no_writes(acme, kept).await;
-    let key = vkey(&acme.caller).await;
-    assert!(verifies(&packet(acme, kept).await, &key));
+    let key = vkey(acme).await;
+    assert!(verifies(&acme.packet(kept).await, &key));
 }
 
 async fn takes_no_writes(acme: &Partner, kept: &str) {
@@ -108,6 +113,13 @@ fn times(said: &str, words: &str) -> usize {
     said.matches(words).count()
 }
 
+/// What a server said, once that has these words, which it must not have twice.
+async fn said_once(server: &Serving, words: &str) -> String {
+    let said = server.until_said(words).await;
+    assert_eq!(times(&said, words), 1, "{said}");
+    said
+}
+
 async fn accept(database: &TestDatabase) -> Ran {
     database.command("ledger accept-rollback --yes").run().await
 }
@@ -118,26 +130,18 @@ fn accepted(ran: &Ran, words: &[&str]) -> String {
         assert!(ran.stderr.contains(word), "{word}: {ran:?}");
     }
     let origin = ran.string("origin");
-    assert!(
-        ran.string("vkey").starts_with(&format!("{origin}+")),
-        "{ran:?}"
-    );
+    let is_named = ran.string("vkey").starts_with(&format!("{origin}+"));
+    assert!(is_named, "{ran:?}");
     origin
-}
-
-fn stop_and_code((code, _): (Option<i32>, String)) {
-    assert_eq!(code, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let server = Serving::start(&database, &[]).await;
-        let acme = server.partner("Acme").await;
-        let kept = acme.book().await;
+        let (server, acme, kept) = begun(&database).await;
         acme.protect(&kept).await;
-        let (old_key, old_packet) = (vkey(&acme.caller).await, packet(&acme, &kept).await);
+        let (old_key, old_packet) = (vkey(&acme).await, acme.packet(&kept).await);
         let old = Backup::take(&database, "monday");
         let lost = acme.book().await;
         acme.protect(&lost).await;
@@ -147,109 +151,78 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
         acme.get(&format!("/v1/bookings/{lost}")).await.ok(404);
         only_reads(&acme, &kept).await;
         only_reads(&acme, &kept).await;
-        let said = server.until_said("the ledger is rolled back").await;
-        assert_eq!(times(&said, "the ledger is rolled back"), 1, "{said}");
-        assert!(
-            said.contains("holds 2 entries") && said.contains("5 were published"),
-            "{said}"
-        );
+        let said = said_once(&server, "the ledger is rolled back").await;
+        let told = said.contains("holds 2 entries") && said.contains("5 were published");
+        assert!(told, "{said}");
         noted(&database).await;
-        stop_and_code(server.terminate().await);
+        server.stop().await;
 
         // A check of the database finds the same, unless the database is given as a backup or no guard remembers its head.
         let found = database.command("ledger verify").run().await;
         found.ended(6, &["ledger_rolled_back"]);
         let report: Value = serde_json::from_str(&found.stdout).unwrap();
         let (guard, finding) = (&report["guard"], &report["findings"][0]);
-        assert_eq!(
-            (
-                &guard["code"],
-                &guard["seen"]["size"],
-                &guard["found"]["size"]
-            ),
-            (&"ledger_rolled_back".into(), &5.into(), &2.into()),
-            "{report}"
-        );
-        assert_eq!(
-            (&report["verified"], &finding["what"]),
-            (&false.into(), &guard["code"])
-        );
+        assert_eq!(guard["code"], "ledger_rolled_back", "{report}");
+        let sizes = (&guard["seen"]["size"], &guard["found"]["size"]);
+        assert_eq!(sizes, (&5.into(), &2.into()), "{report}");
+        assert_eq!(report["verified"], false, "{report}");
+        assert_eq!(finding["what"], guard["code"]);
         let backup = database
             .command("ledger verify --backup")
             .run()
             .await
             .json();
         let said = backup["guard"].text("said");
-        assert!(
-            backup["verified"] == true && said.contains("5 were published"),
-            "{backup}"
-        );
+        let told = backup["verified"] == true && said.contains("5 were published");
+        assert!(told, "{backup}");
         let none = database.folder().join("none.seen");
-        let none = none.to_str().unwrap();
-        let alone = database.command(format!("ledger verify --guard-file {none}"));
+        let alone = database
+            .command("ledger verify")
+            .arg("--guard-file")
+            .arg(none);
         let alone = alone.run().await;
         alone.ended(6, &["ledger_rolled_back"]);
-        assert!(
-            alone.stdout.contains("according to a note in the database"),
-            "{alone:?}"
-        );
+        let told = alone.stdout.contains("according to a note in the database");
+        assert!(told, "{alone:?}");
 
         // A server that starts now reports it before any request.
         let server = Serving::start(&database, &[]).await;
-        let said = server.until_said("the ledger is rolled back").await;
-        assert_eq!(times(&said, "the ledger is rolled back"), 1, "{said}");
+        said_once(&server, "the ledger is rolled back").await;
         let acme = acme.on(server.url());
         only_reads(&acme, &kept).await;
 
         let unasked = database.command("ledger accept-rollback").run().await;
-        unasked.refused(
-            2,
-            &[
-                "5 entries",
-                "2 entries",
-                "3 published entries are lost",
-                "--yes",
-            ],
-        );
+        let lost = "3 published entries are lost";
+        unasked.refused(2, &["5 entries", "2 entries", lost, "--yes"]);
         only_reads(&acme, &kept).await;
 
         let origin = accepted(&accept(&database).await, &["3 published entries are lost"]);
         // The running server adopts the new origin by itself.
         acme.get("/v1/health").await.ok(200);
         let new = book(&acme).await.ok(201).text("bookingId").to_owned();
-        let said = server.until_said("is whole again").await;
-        assert_eq!(times(&said, "is whole again"), 1, "{said}");
+        let said = said_once(&server, "is whole again").await;
         assert!(said.contains(&format!("continues as {origin}")), "{said}");
         let receipt = &acme.protect(&new).await["receipt"];
         assert_eq!(receipt["logOrigin"], origin.as_str());
-        assert_eq!(
-            acme.protect(&kept).await["receipt"]["logOrigin"],
-            origin.as_str()
-        );
+        let receipt = &acme.protect(&kept).await["receipt"];
+        assert_eq!(receipt["logOrigin"], origin.as_str());
 
-        let new_key = vkey(&acme.caller).await;
+        let new_key = vkey(&acme).await;
         assert!(new_key.starts_with(&origin));
-        assert!(
-            verifies(&packet(&acme, &kept).await, &new_key),
-            "proven in the new log"
-        );
-        assert!(verifies(&packet(&acme, &new).await, &new_key));
-        assert!(verifies(&old_packet, &old_key), "what was proven stays so");
-        assert!(
-            !verifies(&old_packet, &new_key),
-            "by the log it was proven in"
-        );
+        for booking in [&kept, &new] {
+            assert!(verifies(&acme.packet(booking).await, &new_key));
+        }
+        // What was proven stays so, by the log it was proven in.
+        assert!(verifies(&old_packet, &old_key));
+        assert!(!verifies(&old_packet, &new_key));
         let mirror = Mirror::download(&acme.caller, &new_key).await;
-        assert_eq!(
-            mirror.entries().len(),
-            5,
-            "two kept, one of its own, two new"
-        );
+        let entries = mirror.entries().len();
+        assert_eq!(entries, 5, "two kept, one of its own, two new");
         database.verify(2).await;
 
         let nothing = accept(&database).await;
         nothing.ended(5, &["nothing_to_accept"]);
-        stop_and_code(server.terminate().await);
+        server.stop().await;
         database.verify(2).await;
     })
     .await;
@@ -281,7 +254,7 @@ async fn a_version_of_a_policy_that_was_lost_is_under_no_booking_after_it() {
         let taken = under().await;
         assert_eq!(taken["policyHash"], version["policyHash"]);
         assert_ne!(taken["policyHash"], lost["policyHash"]);
-        stop_and_code(server.terminate().await);
+        server.stop().await;
         database.verify(1).await;
     })
     .await;
@@ -291,9 +264,7 @@ async fn a_version_of_a_policy_that_was_lost_is_under_no_booking_after_it() {
 async fn a_database_that_is_whole_again_is_written_again_by_itself() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let server = Serving::start(&database, &[]).await;
-        let acme = server.partner("Acme").await;
-        let kept = acme.book().await;
+        let (server, acme, kept) = begun(&database).await;
         let (monday, tuesday) = (Backup::take(&database, "monday"), {
             acme.book().await;
             Backup::take(&database, "tuesday")
@@ -317,7 +288,7 @@ async fn a_database_that_is_whole_again_is_written_again_by_itself() {
         assert_eq!(book(&acme).await.code(), "ledger_rolled_back");
         tuesday.put_back();
         book(&acme).await.ok(201);
-        stop_and_code(server.terminate().await);
+        server.stop().await;
         database.verify(3).await;
     })
     .await;
@@ -327,9 +298,7 @@ async fn a_database_that_is_whole_again_is_written_again_by_itself() {
 async fn losses_are_accepted_one_after_another_and_an_older_log_never_comes_back() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let server = Serving::start(&database, &[]).await;
-        let acme = server.partner("Acme").await;
-        let kept = acme.book().await;
+        let (server, acme, kept) = begun(&database).await;
         let first = Backup::take(&database, "first");
         acme.book().await;
         first.put_back();
@@ -351,18 +320,15 @@ async fn losses_are_accepted_one_after_another_and_an_older_log_never_comes_back
         server.until_said("holds another log").await;
         third.put_back();
         book(&acme).await.ok(201);
-        assert!(verifies(
-            &packet(&acme, &kept).await,
-            &vkey(&acme.caller).await
-        ));
+        assert!(verifies(&acme.packet(&kept).await, &vkey(&acme).await));
         database.verify(4).await;
 
         // Unless its return is accepted too.
         first.put_back();
         let fourth = accepted(&accept(&database).await, &[&third_name, "may be lost"]);
         book(&acme).await.ok(201);
-        assert!(vkey(&acme.caller).await.starts_with(&fourth));
-        stop_and_code(server.terminate().await);
+        assert!(vkey(&acme).await.starts_with(&fourth));
+        server.stop().await;
         database.verify(2).await;
     })
     .await;
@@ -373,17 +339,14 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let other = database.folder().join("other.seen");
-        let other = ["--guard-file", other.to_str().unwrap()];
-        let server = Serving::start(&database, &[]).await;
-        let acme = server.partner("Acme").await;
-        let kept = acme.book().await;
+        let (server, acme, kept) = begun(&database).await;
         let old = Backup::take(&database, "old");
         acme.book().await;
-        stop_and_code(server.terminate().await);
+        server.stop().await;
 
         // A server with another guard file, which knows of no later head, continues the old backup.
         old.put_back();
-        let stranger = Serving::start(&database, &other).await;
+        let stranger = with_guard(&database, &other).await;
         let there = acme.on(stranger.url());
         for _ in 0..4 {
             there.book().await;
@@ -419,15 +382,15 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
         );
         let origin = accepted(&accept(&database).await, &["has others in their place"]);
         book(&acme).await.ok(201);
-        stop_and_code(server.terminate().await);
+        server.stop().await;
 
         // A server that followed the other branch learns from the log itself that it continues under a new origin.
-        let stranger = Serving::start(&database, &other).await;
+        let stranger = with_guard(&database, &other).await;
         let learned = format!("continues as {origin}");
         stranger.until_said(&learned).await;
         let there = acme.on(stranger.url());
         book(&there).await.ok(201);
-        stop_and_code(stranger.terminate().await);
+        stranger.stop().await;
         database.verify(7).await;
     })
     .await;
@@ -437,44 +400,46 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
 async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
     on_postgres(async |engine| {
         let database = TestDatabase::new(engine);
-        let guard = |name: &str| database.folder().join(name).to_str().unwrap().to_owned();
+        let guard = |name: &str| database.folder().join(name);
         let (one, two) = (guard("one.seen"), guard("two.seen"));
-        let writer = Serving::start(&database, &["--guard-file", &one]).await;
-        let reader = Serving::start(&database, &["--guard-file", &two]).await;
+        let writer = with_guard(&database, &one).await;
+        let reader = with_guard(&database, &two).await;
         let acme = writer.partner("Acme").await;
         let kept = acme.book().await;
         let there = acme.on(reader.url());
         let old = Backup::take(&database, "old");
         acme.book().await;
         // The second node writes nothing, and shows the head that the first one wrote.
-        text(&there.caller, "/v1/ledger/checkpoint").await;
-        stop_and_code(writer.terminate().await);
+        let shown = there.get("/v1/ledger/checkpoint").await;
+        assert_eq!(shown.status, 200);
+        writer.stop().await;
         old.put_back();
         only_reads(&there, &kept).await;
-        stop_and_code(reader.terminate().await);
+        reader.stop().await;
 
         let nodes = [
-            Serving::start(&database, &["--guard-file", &one]).await,
-            Serving::start(&database, &["--guard-file", &two]).await,
+            with_guard(&database, &one).await,
+            with_guard(&database, &two).await,
         ];
         for node in &nodes {
-            let said = node.until_said("the ledger is rolled back").await;
-            assert_eq!(times(&said, "the ledger is rolled back"), 1, "{said}");
+            said_once(node, "the ledger is rolled back").await;
         }
-        let line = database.command(format!("ledger accept-rollback --yes --guard-file {one}"));
-        let origin = accepted(&line.run().await, &["1 published entry is lost"]);
+        let line = database
+            .command("ledger accept-rollback --yes")
+            .arg("--guard-file");
+        let origin = accepted(&line.arg(&one).run().await, &["1 published entry is lost"]);
         for _ in 0..3 {
             for node in &nodes {
                 let acme = acme.on(node.url());
                 let new = book(&acme).await.ok(201).text("bookingId").to_owned();
-                let key = vkey(&acme.caller).await;
-                assert!(key.starts_with(&origin) && verifies(&packet(&acme, &new).await, &key));
+                let key = vkey(&acme).await;
+                assert!(key.starts_with(&origin) && verifies(&acme.packet(&new).await, &key));
             }
         }
         for node in nodes {
             let said = node.until_said(&format!("continues as {origin}")).await;
             assert_eq!(times(&said, "the ledger is rolled back"), 1, "{said}");
-            stop_and_code(node.terminate().await);
+            node.stop().await;
         }
         database.verify(7).await;
     })
@@ -486,15 +451,18 @@ async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
 async fn whoever_has_not_seen_a_loss_learns_of_it_from_the_database() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let server = Serving::start(&database, &[]).await;
-        let acme = server.partner("Acme").await;
-        let kept = acme.book().await;
+        let (server, acme, kept) = begun(&database).await;
         let old = Backup::take(&database, "old");
         acme.book().await;
-        let unseen = |name: &str| database.folder().join(name).to_str().unwrap().to_owned();
+        let unseen = |name: &str| database.folder().join(name);
         let protect = async |guard: &str| {
-            let line = format!("bookings protect {kept} --guard-file {}", unseen(guard));
-            database.command(line).run().await
+            let line = format!("bookings protect {kept}");
+            database
+                .command(line)
+                .arg("--guard-file")
+                .arg(unseen(guard))
+                .run()
+                .await
         };
         old.put_back();
         // Nobody asks the server that knows of it.
@@ -502,24 +470,21 @@ async fn whoever_has_not_seen_a_loss_learns_of_it_from_the_database() {
         protect("command.seen")
             .await
             .ended(9, &["ledger_rolled_back"]);
-        stop_and_code(server.terminate().await);
+        server.stop().await;
 
         let new = unseen("new.seen");
-        let node = Serving::start(&database, &["--guard-file", &new]).await;
+        let node = with_guard(&database, &new).await;
         let there = acme.on(node.url());
         only_reads(&there, &kept).await;
         let said = node.until_said("the ledger is rolled back").await;
-        assert!(
-            said.contains("according to a note in the database"),
-            "{said}"
-        );
-        let line = format!("ledger accept-rollback --yes --guard-file {new}");
-        let origin = accepted(
-            &database.command(line).run().await,
-            &["1 published entry is lost"],
-        );
+        let told = said.contains("according to a note in the database");
+        assert!(told, "{said}");
+        let line = database
+            .command("ledger accept-rollback --yes")
+            .arg("--guard-file");
+        let origin = accepted(&line.arg(&new).run().await, &["1 published entry is lost"]);
         book(&there).await.ok(201);
-        stop_and_code(node.terminate().await);
+        node.stop().await;
 
         // The node that knew of it takes up the new name. A backup with the old one then lacks that log, and this is noted too.
         let server = Serving::start(&database, &[]).await;
@@ -533,7 +498,7 @@ async fn whoever_has_not_seen_a_loss_learns_of_it_from_the_database() {
         protect("later.seen")
             .await
             .ended(9, &["ledger_rolled_back", &words]);
-        stop_and_code(server.terminate().await);
+        server.stop().await;
         // A server that starts only then knows by the key that its guard is this ledger's.
         old.put_back();
         let server = Serving::start(&database, &[]).await;
@@ -541,7 +506,7 @@ async fn whoever_has_not_seen_a_loss_learns_of_it_from_the_database() {
         protect("last.seen")
             .await
             .ended(9, &["ledger_rolled_back", &words]);
-        stop_and_code(server.terminate().await);
+        server.stop().await;
     })
     .await;
 }
@@ -552,8 +517,8 @@ async fn a_node_that_nobody_asks_misses_what_only_another_one_published_and_eras
         let database = TestDatabase::new(engine);
         let guard = |name: &str| database.folder().join(name);
         let (one, two) = (guard("one.seen"), guard("two.seen"));
-        let writer = Serving::start(&database, &["--guard-file", one.to_str().unwrap()]).await;
-        let silent = Serving::start(&database, &["--guard-file", two.to_str().unwrap()]).await;
+        let writer = with_guard(&database, &one).await;
+        let silent = with_guard(&database, &two).await;
         let acme = writer.partner("Acme").await;
         let kept = acme.book().await;
         let old = Backup::take(&database, "old");
@@ -567,7 +532,7 @@ async fn a_node_that_nobody_asks_misses_what_only_another_one_published_and_eras
             follows.then_some(())
         })
         .await;
-        stop_and_code(writer.terminate().await);
+        writer.stop().await;
 
         old.put_back();
         let said = silent.until_said("the ledger is rolled back").await;
@@ -576,7 +541,7 @@ async fn a_node_that_nobody_asks_misses_what_only_another_one_published_and_eras
         let shown = there.get(&format!("/v1/bookings/{kept}")).await;
         shown.refused(503, "erasures_pending");
         assert_eq!(book(&there).await.status, 503);
-        stop_and_code(silent.terminate().await);
+        silent.stop().await;
     })
     .await;
 }
@@ -588,17 +553,19 @@ async fn the_guard_of_another_service_is_said_to_be_one() {
         let own = TestDatabase::new(engine);
         let server = Serving::start(&own, &[]).await;
         server.partner("Acme").await.book().await;
-        stop_and_code(server.terminate().await);
+        server.stop().await;
         let other = TestDatabase::new(engine);
         let guard = other.folder().join("shared.seen");
-        let guard = ["--guard-file", guard.to_str().unwrap()];
-        let server = Serving::start(&other, &guard).await;
+        let server = with_guard(&other, &guard).await;
         server.partner("Acme").await.book().await;
-        stop_and_code(server.terminate().await);
+        server.stop().await;
 
-        let mistaken = Serving::start(&own, &guard).await;
+        let mistaken = with_guard(&own, &guard).await;
         let said = mistaken.until_said("the ledger is rolled back").await;
-        let refused = own.command(["ledger", "accept-rollback"]).args(&guard[..]);
+        let refused = own
+            .command("ledger accept-rollback")
+            .arg("--guard-file")
+            .arg(guard);
         let refused = refused.run().await;
         refused.refused(2, &["--yes"]);
         for said in [&said, &refused.stderr] {
@@ -607,7 +574,7 @@ async fn the_guard_of_another_service_is_said_to_be_one() {
             assert!(first.contains(doubt), "{said}");
         }
         assert!(said.contains("the guard belongs to log"), "{said}");
-        stop_and_code(mistaken.terminate().await);
+        mistaken.stop().await;
         own.verify(1).await;
     })
     .await;
@@ -618,14 +585,11 @@ async fn a_guard_that_is_taken_away_under_a_server_is_there_again() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let seen = database.folder().join("own.seen");
-        let own = ["--guard-file", seen.to_str().unwrap()];
-        let server = Serving::start(&database, &own).await;
+        let server = with_guard(&database, &seen).await;
         let acme = server.partner("Acme").await;
         let kept = acme.book().await;
-        let (old, aside) = (
-            Backup::take(&database, "old"),
-            database.folder().join("aside"),
-        );
+        let old = Backup::take(&database, "old");
+        let aside = database.folder().join("aside");
         std::fs::copy(&seen, &aside).unwrap();
         // With the next answer it is there again, long before anything is flushed.
         for replaced in [true, false] {
@@ -640,13 +604,13 @@ async fn a_guard_that_is_taken_away_under_a_server_is_there_again() {
         assert!(said.contains("own.seen was removed or replaced"), "{said}");
         server.kill().await;
         old.put_back();
-        let server = Serving::start(&database, &own).await;
+        let server = with_guard(&database, &seen).await;
         let acme = acme.on(server.url());
         only_reads(&acme, &kept).await;
         // Nobody writes, and it comes back all the same.
         std::fs::remove_file(&seen).unwrap();
         until("the guard file", async || seen.exists().then_some(())).await;
-        stop_and_code(server.terminate().await);
+        server.stop().await;
     })
     .await;
 }
@@ -697,9 +661,7 @@ async fn many_who_write_at_once_raise_no_alarm() {
 async fn a_killed_server_remembers_what_it_answered() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
-        let server = Serving::start(&database, &[]).await;
-        let acme = server.partner("Acme").await;
-        let kept = acme.book().await;
+        let (server, acme, kept) = begun(&database).await;
         let old = Backup::take(&database, "old");
         book(&acme).await.ok(201);
         // Killed right after the answer: long before anything is flushed for the guard.
@@ -708,7 +670,7 @@ async fn a_killed_server_remembers_what_it_answered() {
         let server = Serving::start(&database, &[]).await;
         let acme = acme.on(server.url());
         only_reads(&acme, &kept).await;
-        stop_and_code(server.terminate().await);
+        server.stop().await;
     })
     .await;
 }
@@ -716,21 +678,19 @@ async fn a_killed_server_remembers_what_it_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_file_of_yesterday_and_no_file_at_all_are_noticed() {
     let database = TestDatabase::new(Engine::Sqlite);
-    let server = Serving::start(&database, &[]).await;
-    let acme = server.partner("Acme").await;
-    let kept = acme.book().await;
-    stop_and_code(server.terminate().await);
+    let (server, acme, kept) = begun(&database).await;
+    server.stop().await;
     let yesterday = database.folder().join("yesterday.db");
     std::fs::copy(database.file(), &yesterday).unwrap();
     let server = Serving::start(&database, &[]).await;
     let acme = acme.on(server.url());
     acme.book().await;
-    stop_and_code(server.terminate().await);
+    server.stop().await;
     std::fs::copy(&yesterday, database.file()).unwrap();
     let server = Serving::start(&database, &[]).await;
     let acme = acme.on(server.url());
     only_reads(&acme, &kept).await;
-    stop_and_code(server.terminate().await);
+    server.stop().await;
 
     // The key was kept and the database was not: a new log must not begin under the old origin.
     std::fs::remove_file(database.file()).unwrap();
@@ -744,7 +704,7 @@ async fn the_file_of_yesterday_and_no_file_at_all_are_noticed() {
     accepted(&accept(&database).await, &["2 published entries are lost"]);
     let acme = server.partner("Acme").await;
     acme.book().await;
-    stop_and_code(server.terminate().await);
+    server.stop().await;
     let report: Value = database.verify(1).await;
     assert_eq!(report["entries"], 2);
 }
@@ -754,7 +714,7 @@ async fn a_guard_file_that_is_damaged_or_out_of_reach() {
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::start(&database, &[]).await;
     server.partner("Acme").await.book().await;
-    stop_and_code(server.terminate().await);
+    server.stop().await;
     let seen = database.folder().join("bookguard.db.key.seen");
     let good = std::fs::read(&seen).unwrap();
     std::fs::write(&seen, "damaged").unwrap();
@@ -775,7 +735,7 @@ async fn a_guard_file_that_is_damaged_or_out_of_reach() {
     }
     std::fs::write(&seen, good).unwrap();
     let nowhere = database.folder().join("no folder").join("x.seen");
-    let server = Serving::start(&database, &["--guard-file", nowhere.to_str().unwrap()]).await;
+    let server = with_guard(&database, &nowhere).await;
     let acme = server.partner("Acme").await;
     acme.book().await;
     acme.book().await;

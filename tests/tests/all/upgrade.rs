@@ -123,9 +123,11 @@ async fn a_released_database_is_upgraded_by_migrate_with_all_that_is_in_it() {
             released.restore(&database);
             let (from, to) = (released.schema, schema::known());
             if from < to {
-                // Every other command leaves it to the operator.
-                for command in ["partners list", "ledger verify", "health"] {
-                    let refused = database.command(command).run().await;
+                // Every other command leaves it to the operator, whatever the steps are.
+                let commands = ["partners list", "ledger verify", "health"];
+                let all = from == 1 || is_long();
+                for command in &commands[..if all { commands.len() } else { 1 }] {
+                    let refused = database.command(*command).run().await;
                     refused.refused(5, &["schema_older", "bookguard migrate"]);
                 }
             }
@@ -139,7 +141,6 @@ async fn a_released_database_is_upgraded_by_migrate_with_all_that_is_in_it() {
             let again = database.command("migrate --output table").run().await;
             again.said(&[&format!("schema {to} already: nothing to do")]);
             let known = released.known();
-            is_whole(&database, &known).await;
             is_served(&database, &known).await;
             is_whole(&database, &known).await;
         }

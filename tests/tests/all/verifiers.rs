@@ -26,6 +26,11 @@ use sha2::Sha256;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
+use tokio::sync::Mutex;
+
+/// Programs of Go are built one after the other and keep what they built, so that Go's library, which comes as source, is compiled once.
+static GO: Mutex<()> = Mutex::const_new(());
+const GO_CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/go");
 
 /// A delivery as a receiver gets it, and the verdicts it must reach.
 #[derive(Clone)]
@@ -284,15 +289,11 @@ async fn judges_rightly(command: Command, spelled: impl Fn(&Case) -> String) {
     let cases = all_cases().await;
     let verdicts = judged(command, cases.iter().map(spelled)).await;
     let word = |ours| if ours { "ours" } else { "foreign" };
-    let expected: Vec<_> = cases
-        .iter()
-        .map(|case| {
-            (
-                case.what,
-                format!("{} {}", word(case.standard), word(case.short)),
-            )
-        })
-        .collect();
+    let expected = cases.iter().map(|case| {
+        let (standard, short) = (word(case.standard), word(case.short));
+        (case.what, format!("{standard} {short}"))
+    });
+    let expected: Vec<_> = expected.collect();
     let what = cases.iter().map(|case| case.what);
     let found: Vec<_> = what.zip(verdicts).collect();
     assert_eq!(found, expected);
@@ -337,6 +338,7 @@ async fn the_go_we_offer_tells_our_deliveries_from_all_else() {
     if !is_there("go", &["version"]).await {
         return;
     }
+    let _go = GO.lock().await;
     let folder = TempDir::new().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     std::fs::create_dir(folder.path().join("receiver")).unwrap();
@@ -347,7 +349,7 @@ async fn the_go_we_offer_tells_our_deliveries_from_all_else() {
     command
         .args(["run", "."])
         .current_dir(folder.path())
-        .env("GOCACHE", folder.path().join("cache"))
+        .env("GOCACHE", GO_CACHE)
         .env("GOFLAGS", "-mod=mod")
         .env("GOPROXY", "off")
         .env("GOTOOLCHAIN", "local");

@@ -45,12 +45,8 @@ fn the_first_pages_are_short() {
         let count = page.lines().count();
         assert!(count <= lines, "{name} has {count} lines");
         for (index, line) in page.lines().enumerate() {
-            let width = line.chars().count();
-            assert!(
-                width <= columns,
-                "{name}, line {}: {width} columns",
-                index + 1
-            );
+            let (width, number) = (line.chars().count(), index + 1);
+            assert!(width <= columns, "{name}, line {number}: {width} columns");
         }
     }
 }
@@ -119,10 +115,8 @@ fn every_alert_names_its_section_of_the_handbook() {
         let name = rule.lines().next().unwrap();
         let runbook = format!("runbook: docs/operate/alerts.md#{}\n", anchor(name));
         assert!(rule.contains(&runbook), "{name} lacks {runbook}");
-        assert!(
-            handbook.contains(&format!("\n## {name}\n")),
-            "docs/operate/alerts.md has no section {name}"
-        );
+        let has_section = handbook.contains(&format!("\n## {name}\n"));
+        assert!(has_section, "docs/operate/alerts.md has no section {name}");
         alerts += 1;
     }
     assert!(alerts > 5, "only {alerts} alerts were found");

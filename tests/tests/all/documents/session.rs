@@ -80,21 +80,14 @@ async fn follow(steps: &[Step]) -> Result<(), String> {
     let cargo = bin.join("cargo");
     // Another process writes the file. Otherwise a program that a parallel test starts could inherit the open file, and a file
     // that is open for writing cannot be run.
+    let write = "printf %s \"$1\" >\"$2\" && chmod 755 \"$2\"";
     let made = std::process::Command::new("sh")
-        .args([
-            "-c",
-            "printf %s \"$1\" >\"$2\" && chmod 755 \"$2\"",
-            "sh",
-            CARGO,
-        ])
+        .args(["-c", write, "sh", CARGO])
         .arg(&cargo)
         .status();
     assert!(made.unwrap().success());
-    let mut path = format!(
-        "{}:{}",
-        bin.display(),
-        std::env::var("PATH").unwrap_or_default()
-    );
+    let inherited = std::env::var("PATH").unwrap_or_default();
+    let mut path = format!("{}:{inherited}", bin.display());
     let builds = steps.iter().any(|step| step.commands.contains("cargo "));
     if !builds {
         path = format!("{}:{path}", program().parent().unwrap().display());
@@ -134,21 +127,16 @@ fn compare(steps: &[Step], out: &Path, succeeded: bool) -> Result<(), String> {
     let at = printed("at").trim().parse::<usize>().unwrap_or(0);
     let port = printed("port");
     for (index, step) in steps.iter().enumerate() {
-        let output = printed(&index.to_string());
+        let (line, output) = (step.line, printed(&index.to_string()));
         if index == at && !succeeded {
-            return Err(format!(
-                "line {} fails:\n{}\n{output}",
-                step.line, step.commands
-            ));
+            let commands = &step.commands;
+            return Err(format!("line {line} fails:\n{commands}\n{output}"));
         }
         let shown = step.shown.as_deref();
         let shown = shown.map(|shown| shown.replace(":8080", &format!(":{port}")));
         if shown.as_ref().is_some_and(|shown| !fits(shown, &output)) {
             let shown = shown.unwrap_or_default();
-            return Err(format!(
-                "line {} shows\n{shown}\nand prints\n{output}",
-                step.line
-            ));
+            return Err(format!("line {line} shows\n{shown}\nand prints\n{output}"));
         }
     }
     Ok(())

@@ -149,10 +149,8 @@ fn strings(schema: &Value, name: &str) -> Vec<(Value, Says)> {
 /// Returns probes for objects with free names.
 fn pairs(schema: &Value) -> Vec<(Value, Says)> {
     let names = &schema["propertyNames"];
-    let (max, chars) = (
-        number(schema, "maxProperties").unwrap(),
-        number(names, "maxLength").unwrap(),
-    );
+    let max = number(schema, "maxProperties").unwrap();
+    let chars = number(names, "maxLength").unwrap();
     let many = |count: usize| {
         let pairs = (0..count).map(|n| (format!("k{n}"), json!("firm")));
         Value::Object(pairs.collect())
@@ -366,12 +364,8 @@ fn what_a_declaration_says_of_its_members_is_what_its_reader_takes() {
             whole: &whole,
             asked: 0,
         };
-        assert_eq!(
-            faults(|text| body.check(text), body.example),
-            [],
-            "{}",
-            body.name
-        );
+        let found = faults(|text| body.check(text), body.example);
+        assert_eq!(found, [], "{}", body.name);
         probing.object("", &schema);
         asked += probing.asked;
     }
@@ -400,15 +394,11 @@ fn the_pattern_of_a_text_is_what_the_reader_asks_as_far_as_it_goes() {
             continue;
         }
         let among = format!("a{c}b");
-        assert_eq!(
-            matches(&among),
-            !text::is_hidden(c),
-            "U+{:04X}",
-            u32::from(c)
-        );
+        let (fits, number) = (matches(&among), u32::from(c));
+        assert_eq!(fits, !text::is_hidden(c), "U+{number:04X}");
         let alone = c.to_string();
         let reads = !text::is_blank(&alone) && text::misplaced(&alone).is_none();
-        assert!(!reads || matches(&alone), "U+{:04X} alone", u32::from(c));
+        assert!(!reads || matches(&alone), "U+{number:04X} alone");
     }
     for blank in ["", " ", "\u{200d}\u{fe0f}", "\u{2800}", "\u{a0}"] {
         assert!(!matches(blank), "{blank:?}");

@@ -35,11 +35,9 @@ fn certificates(folder: &Path) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_speaks_tls_with_the_server_it_was_told_to_trust_and_with_no_other() {
-    let (folder, known, other) = (
-        TempDir::new().unwrap(),
-        TempDir::new().unwrap(),
-        TempDir::new().unwrap(),
-    );
+    let folder = TempDir::new().unwrap();
+    let known = TempDir::new().unwrap();
+    let other = TempDir::new().unwrap();
     certificates(known.path());
     certificates(other.path());
     let read = |name: &str| std::fs::read(known.path().join(name)).unwrap();
@@ -85,16 +83,4 @@ async fn a_node_speaks_tls_with_the_server_it_was_told_to_trust_and_with_no_othe
     let (all, encrypted) = counted.split_once('|').unwrap();
     assert!(all == encrypted && all != "0", "{counted}");
     node.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_without_tls_is_not_spoken_to_in_the_clear_when_tls_is_asked_for() {
-    let Some(postgres) = block_in_place(|| Postgres::start(&Options::default())) else {
-        return;
-    };
-    let folder = TempDir::new().unwrap();
-    let url = block_in_place(|| postgres.fresh_database());
-    let line = serve(&format!("{url}?sslmode=verify-full"), &folder);
-    refuses(line, &["TLS"]).await;
-    nothing_was_made(&folder);
 }

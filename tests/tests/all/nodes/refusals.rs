@@ -19,10 +19,8 @@ pub(crate) async fn ends(line: CommandLine, code: i32, word: &str, words: &[&str
     ran.refused(code, &[]);
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 1, "one sentence: {ran:?}");
-    assert!(
-        lines[0].starts_with("error: ") && lines[0].ends_with(&format!(" ({word})")),
-        "{ran:?}"
-    );
+    let told = lines[0].starts_with("error: ") && lines[0].ends_with(&format!(" ({word})"));
+    assert!(told, "{ran:?}");
     for word in words {
         assert!(lines[0].contains(word), "{word:?} in {ran:?}");
     }
@@ -64,36 +62,27 @@ async fn an_invalid_address_is_told_apart_from_an_unreachable_server() {
         ),
     ] {
         ends(serve(url, &folder), 2, "usage", words).await;
-        ends(
-            bookguard(format!("partners list --db {url}")),
-            2,
-            "usage",
-            words,
-        )
-        .await;
+        let list = bookguard(format!("partners list --db {url}"));
+        ends(list, 2, "usage", words).await;
     }
+    let address = |receiver: &Receiver| {
+        let url = receiver.url().replace("http://", "");
+        url.replace("/hook", "")
+    };
     // Nothing listens at this address any more.
-    let gone = Receiver::start().await.url();
-    let gone = gone
-        .strip_prefix("http://")
-        .unwrap()
-        .strip_suffix("/hook")
-        .unwrap();
+    let gone = address(&Receiver::start().await);
     let url = format!("postgres://me:s3cret@{gone}/b");
     let unreached = async |url: &str, words: &[&str]| {
         ends(serve(url, &folder), 7, "unreachable", words).await;
         let list = bookguard(format!("partners list --db {url}"));
         ends(list, 7, "unreachable", words).await;
     };
-    unreached(&url, &[gone, "cannot be reached"]).await;
+    unreached(&url, &[&gone, "cannot be reached"]).await;
     let unknown = "postgres://me:s3cret@no-such-host.invalid/b";
     unreached(unknown, &["no-such-host.invalid", "cannot be reached"]).await;
     // A server that speaks another protocol.
     let other = Receiver::start().await;
-    let other = other
-        .url()
-        .replace("http://", "postgres://me:s3cret@")
-        .replace("/hook", "/b");
+    let other = format!("postgres://me:s3cret@{}/b", address(&other));
     unreached(&other, &["127.0.0.1"]).await;
     nothing_was_made(&folder);
 }
@@ -106,48 +95,31 @@ async fn users_without_access_or_rights_are_told_what_they_lack() {
     };
     let folder = TempDir::new().unwrap();
     let url = block_in_place(|| postgres.fresh_database());
-    let wrong = url.replace("p%40ss", "s3cret");
-    refuses(
-        serve(&wrong, &folder),
-        &["does not let this user in", "check user and password"],
-    )
-    .await;
-    refuses(
-        serve(&url.replace(":p%40ss", ""), &folder),
-        &["does not let this user in"],
-    )
-    .await;
-    let nowhere = postgres.url("nowhere");
-    refuses(serve(&nowhere, &folder), &["nowhere", "createdb"]).await;
-    let stranger = url.replace(USER, "stranger");
+    let let_in = "does not let this user in";
+    let rights = ["does not allow this user", "GRANT"];
     block_in_place(|| postgres.sql("postgres", "CREATE ROLE stranger LOGIN PASSWORD 'p@ss'"));
-    refuses(
-        serve(&stranger, &folder),
-        &["does not allow this user", "GRANT"],
-    )
-    .await;
+    let stranger = url.replace(USER, "stranger");
+    for (url, words) in [
+        (
+            url.replace("p%40ss", "s3cret"),
+            &[let_in, "check user and password"][..],
+        ),
+        (url.replace(":p%40ss", ""), &[let_in]),
+        (postgres.url("nowhere"), &["nowhere", "createdb"]),
+        (stranger.clone(), &rights),
+        // The server has no TLS, so it is not spoken to at all.
+        (format!("{url}?sslmode=verify-full"), &["TLS"]),
+    ] {
+        refuses(serve(&url, &folder), words).await;
+    }
     nothing_was_made(&folder);
     // Once the tables exist and the user may use them, nothing else is needed.
-    assert_eq!(
-        Serving::of(serve(&url, &folder)).await.terminate().await.0,
-        Some(0)
-    );
+    Serving::of(serve(&url, &folder)).await.stop().await;
     let database = database_of(&url);
-    refuses(
-        serve(&stranger, &folder),
-        &["does not allow this user", "GRANT"],
-    )
-    .await;
+    refuses(serve(&stranger, &folder), &rights).await;
     let grant = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO stranger";
     block_in_place(|| postgres.sql(database, grant));
-    assert_eq!(
-        Serving::of(serve(&stranger, &folder))
-            .await
-            .terminate()
-            .await
-            .0,
-        Some(0)
-    );
+    Serving::of(serve(&stranger, &folder)).await.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -158,33 +130,25 @@ async fn a_server_that_may_lose_what_it_confirmed_is_refused() {
     let folder = TempDir::new().unwrap();
     let url = block_in_place(|| postgres.fresh_database());
     let database = database_of(&url);
-    let alter = |what: &str| {
-        let sql = format!("ALTER DATABASE {database} {what}");
-        block_in_place(|| postgres.sql("postgres", &sql));
+    let refused_after = async |of: &str, change: &str, undo: &str, words: &[&str]| {
+        let alter = |what| {
+            block_in_place(|| postgres.sql("postgres", &format!("ALTER {of} {what}")));
+        };
+        alter(change);
+        refuses(serve(&url, &folder), words).await;
+        alter(undo);
     };
-    alter("SET synchronous_commit = off");
-    refuses(
-        serve(&url, &folder),
-        &["synchronous_commit = off", "switch it on"],
-    )
-    .await;
-    alter("RESET synchronous_commit");
-    let role = |what: &str| {
-        let sql = format!("ALTER ROLE {USER} {what}");
-        block_in_place(|| postgres.sql("postgres", &sql));
-    };
-    role("SET synchronous_commit = off");
-    refuses(serve(&url, &folder), &["synchronous_commit = off"]).await;
-    role("RESET synchronous_commit");
-    alter("SET default_transaction_read_only = on");
-    refuses(serve(&url, &folder), &["only read", "allow writing"]).await;
-    alter("RESET default_transaction_read_only");
+    let (whole, role) = (format!("DATABASE {database}"), format!("ROLE {USER}"));
+    let (off, on) = ("SET synchronous_commit = off", "RESET synchronous_commit");
+    let words = ["synchronous_commit = off", "switch it on"];
+    refused_after(&whole, off, on, &words).await;
+    refused_after(&role, off, on, &words[..1]).await;
+    let only_read = "SET default_transaction_read_only = on";
+    let all = "RESET default_transaction_read_only";
+    refused_after(&whole, only_read, all, &["only read", "allow writing"]).await;
     let standby = block_in_place(|| postgres.standby());
-    refuses(
-        serve(&standby.url(database), &folder),
-        &["standby", "name the primary"],
-    )
-    .await;
+    let words = ["standby", "name the primary"];
+    refuses(serve(&standby.url(database), &folder), &words).await;
     nothing_was_made(&folder);
     drop(standby);
     let fast = Options::default().setting("fsync = off");
@@ -230,21 +194,15 @@ async fn a_node_without_the_log_s_key_or_with_another_s_does_not_start() {
         let node = Serving::start(&database, &[]).await;
         let folder = TempDir::new().unwrap();
         let url = database.url();
-        refuses(
-            serve(&url, &folder),
-            &["bookguard.key is missing", "--ledger-key"],
-        )
-        .await;
+        let words = ["bookguard.key is missing", "--ledger-key"];
+        refuses(serve(&url, &folder), &words).await;
         nothing_was_made(&folder);
         let other = TestDatabase::new(Engine::Sqlite);
         Serving::start(&other, &[]).await.terminate().await;
         let foreign = other.folder().join("bookguard.db.key");
         std::fs::copy(foreign, folder.path().join("bookguard.key")).unwrap();
-        refuses(
-            serve(&url, &folder),
-            &["signed with another key", "--ledger-key"],
-        )
-        .await;
+        let words = ["signed with another key", "--ledger-key"];
+        refuses(serve(&url, &folder), &words).await;
         node.caller().get("/v1/health").await.ok(200);
         node.stop().await;
     })
@@ -256,11 +214,8 @@ async fn a_database_newer_than_the_program_is_left_alone() {
     on_postgres(async |engine| {
         let database = TestServer::open(engine).await.close().await;
         database.tamper("INSERT INTO schema_version (version) VALUES (99)");
-        refuses(
-            database.command("serve --listen 127.0.0.1:0"),
-            &["newer", "99"],
-        )
-        .await;
+        let words = ["newer", "99"];
+        refuses(database.command("serve --listen 127.0.0.1:0"), &words).await;
         refuses(database.command("partners list"), &["newer"]).await;
     })
     .await;
@@ -289,8 +244,5 @@ async fn a_server_that_takes_no_more_connections_is_named() {
     .await;
     nothing_was_made(&folder);
     drop(held);
-    assert_eq!(
-        Serving::of(serve(&url, &folder)).await.terminate().await.0,
-        Some(0)
-    );
+    Serving::of(serve(&url, &folder)).await.stop().await;
 }

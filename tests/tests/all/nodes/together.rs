@@ -36,11 +36,7 @@ async fn a_key_revoked_on_one_node_dies_on_the_others_within_five_seconds() {
         assert!(revoked.status < 300, "{}", revoked.text());
         assert_eq!(status(&here).await, 401, "where it was revoked, at once");
         server.advance(KEY_CACHE_MS - 1);
-        assert_eq!(
-            status(&there).await,
-            200,
-            "elsewhere it is still remembered"
-        );
+        assert_eq!(status(&there).await, 200, "still remembered elsewhere");
         server.advance(1);
         assert_eq!(status(&there).await, 401);
         second.stop().await;
@@ -92,10 +88,8 @@ async fn an_endpoint_made_or_deleted_on_one_node_counts_for_bookings_on_the_othe
         let endpoint = json!({"url": receiver.url()});
         let made = acme.post("/v1/webhook-endpoints", &endpoint).await;
         let taken = book().await;
-        assert!(
-            ["pending", "delivered"].map(Value::from).contains(&taken),
-            "{taken}"
-        );
+        let is_sent = ["pending", "delivered"].map(Value::from).contains(&taken);
+        assert!(is_sent, "{taken}");
         receiver.wait_for(1).await;
         let path = format!("/v1/webhook-endpoints/{}", made.string("endpointId"));
         acme.delete(&path).await;
@@ -109,20 +103,17 @@ async fn an_endpoint_made_or_deleted_on_one_node_counts_for_bookings_on_the_othe
 async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_another() {
     on_postgres(async |engine| {
         let database = TestDatabase::new(engine);
-        let serve = |folder: &TempDir| {
-            bookguard(format!(
-                "serve --listen 127.0.0.1:0 --db {}",
-                database.url()
-            ))
-            .in_folder(folder.path())
+        let on = |database: &TestDatabase, folder: &TempDir| {
+            let url = database.url();
+            let line = bookguard(format!("serve --listen 127.0.0.1:0 --db {url}"));
+            line.in_folder(folder.path())
         };
+        let serve = |folder: &TempDir| on(&database, folder);
         let (first, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let one = Serving::of(serve(&first)).await;
         let said = one.until_said("began the ledger").await;
-        assert!(
-            said.contains("made its key bookguard.key") && said.contains("every other node"),
-            "{said}"
-        );
+        let told = said.contains("made its key bookguard.key") && said.contains("every other node");
+        assert!(told, "{said}");
         let told = &["bookguard.key is missing", "BOOKGUARD_LEDGER_KEY"];
         refuses(serve(&second), told).await;
         nothing_was_made(&second);
@@ -136,14 +127,8 @@ async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_anot
         // An intact key of another log, and a key file that was truncated.
         let other = TempDir::new().unwrap();
         let other_database = TestDatabase::new(engine);
-        let third = bookguard(format!(
-            "serve --listen 127.0.0.1:0 --db {}",
-            other_database.url()
-        ));
-        Serving::of(third.in_folder(other.path()))
-            .await
-            .kill()
-            .await;
+        let third = Serving::of(on(&other_database, &other)).await;
+        third.kill().await;
         let foreign = std::fs::read_to_string(other.path().join("bookguard.key")).unwrap();
         let cut = &text[..text.len() - 9];
         for (value, words) in [
@@ -214,10 +199,8 @@ async fn a_node_that_finds_a_log_begun_in_the_same_moment_finds_the_key_it_was_b
         Serving::of(line.in_folder(folder.path()))
     };
     assert_eq!(serve().await.terminate().await.0, Some(0));
-    let (key, aside) = (
-        folder.path().join("bookguard.key"),
-        folder.path().join("aside"),
-    );
+    let key = folder.path().join("bookguard.key");
+    let aside = folder.path().join("aside");
     std::fs::rename(&key, &aside).unwrap();
 
     // The node gets as far as asking whether there is a log. The key appears first, and the answer after it.

@@ -6,86 +6,37 @@ use std::fs;
 use super::{files, repository, sources};
 
 /// Operations without a tool, and why.
-const NO_TOOL: [(&str, &[&str]); 7] = [
+const NO_TOOL: [(&str, &str); 7] = [
     (
         "credentials and whom they let in are a person's to decide",
-        &[
-            "registerPartner",
-            "createApiKey",
-            "listApiKeys",
-            "rotateApiKey",
-            "revokeApiKey",
-            "createConsoleLink",
-            "listConsoleSessions",
-            "endConsoleSession",
-            "listAudit",
-            "rotatePartnerSecret",
-            "createShare",
-            "listShares",
-            "revokeShare",
-        ],
+        "registerPartner createApiKey listApiKeys rotateApiKey revokeApiKey createConsoleLink listConsoleSessions \
+         endConsoleSession listAudit rotatePartnerSecret createShare listShares revokeShare",
     ),
     (
         "where events go, and whether again, is set up once by a person",
-        &[
-            "createWebhookEndpoint",
-            "listWebhookEndpoints",
-            "getWebhookEndpoint",
-            "updateWebhookEndpoint",
-            "deleteWebhookEndpoint",
-            "testWebhookEndpoint",
-            "rotateWebhookEndpointSecret",
-            "recoverWebhookEvents",
-            "getWebhookRecovery",
-            "listWebhookRecoveries",
-            "getWebhookEvent",
-        ],
+        "createWebhookEndpoint listWebhookEndpoints getWebhookEndpoint updateWebhookEndpoint deleteWebhookEndpoint \
+         testWebhookEndpoint rotateWebhookEndpointSecret recoverWebhookEvents getWebhookRecovery listWebhookRecoveries \
+         getWebhookEvent",
     ),
     (
         "what a partner decides for all its bookings is written and reviewed, not chatted",
-        &[
-            "getPartner",
-            "updatePartner",
-            "putPolicy",
-            "getPolicy",
-            "listPolicies",
-            "listPolicyVersions",
-            "validatePolicy",
-            "listPolicyTemplates",
-        ],
+        "getPartner updatePartner putPolicy getPolicy listPolicies listPolicyVersions validatePolicy listPolicyTemplates",
     ),
     (
         "only people agree: on terms, on a date, on a decision",
-        &[
-            "getDisclosure",
-            "acceptTerms",
-            "rescheduleBooking",
-            "decideResolution",
-            "getResolution",
-            "listResolutions",
-        ],
+        "getDisclosure acceptTerms rescheduleBooking decideResolution getResolution listResolutions",
     ),
     (
         "what cannot be undone, and what forbids it, is a person's to decide",
-        &[
-            "eraseValues",
-            "listErasures",
-            "placeHold",
-            "listHolds",
-            "releaseHold",
-        ],
+        "eraseValues listErasures placeHold listHolds releaseHold",
     ),
     (
         "files are sent and kept by programs; a model names them by their digests",
-        &[
-            "putEvidenceItemFile",
-            "getEvidenceItemFile",
-            "deleteEvidenceItemFile",
-        ],
+        "putEvidenceItemFile getEvidenceItemFile deleteEvidenceItemFile",
     ),
     (
         "a tool has it already, or answering is enough",
-        &["getActivity", "getHealth", "listBookingWebhookEvents"],
+        "getActivity getHealth listBookingWebhookEvents",
     ),
 ];
 
@@ -213,7 +164,9 @@ fn every_operation_is_offered_everywhere_or_says_why_not() {
             names_path(&pages, path) != excused,
             "a page names its path, or else it is said why not",
         );
-        let excused = NO_TOOL.iter().any(|(_, ids)| ids.contains(&&**id));
+        let excused = NO_TOOL
+            .iter()
+            .any(|(_, ids)| ids.split(' ').any(|known| known == id));
         let has_tool = tools.contains(&format!("\"operation\": \"{id}\""));
         need(
             has_tool != excused,
@@ -221,9 +174,10 @@ fn every_operation_is_offered_everywhere_or_says_why_not() {
         );
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
-    for id in NO_TOOL.iter().flat_map(|(_, ids)| *ids).chain(&NO_PAGE) {
+    let excused = NO_TOOL.iter().flat_map(|(_, ids)| ids.split(' '));
+    for id in excused.chain(NO_PAGE) {
         assert!(
-            operations.iter().any(|operation| operation.id == *id),
+            operations.iter().any(|operation| operation.id == id),
             "there is no operation {id}"
         );
     }

@@ -50,15 +50,27 @@ async fn ask(raw: &mut Raw, path: &str) -> RawReply {
     raw.reply(false).await
 }
 
+/// The head of a registration with these header lines, whose body has this many bytes.
+fn registration(headers: &str, bytes: usize) -> String {
+    format!(
+        "POST /v1/partners/register HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n{headers}\
+         content-length: {bytes}\r\n\r\n"
+    )
+}
+
 /// Sends a request without its body, which is in progress once the server asks for the body.
 async fn begin(raw: &mut Raw, body: &str) {
-    let length = body.len();
-    raw.send(format!(
-        "POST /v1/partners/register HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
-         expect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
-    ))
-    .await;
+    let head = registration("expect: 100-continue\r\n", body.len());
+    raw.send(head).await;
     assert_eq!(raw.reply(false).await.status, 100);
+}
+
+/// Registers a partner through a peer, 127.0.0.`peer`, with these header lines.
+async fn register(addr: SocketAddr, peer: u8, headers: &str) -> RawReply {
+    let body = samples::partner("Acme").to_string();
+    let mut raw = Raw::connect_from([127, 0, 0, peer].into(), addr).await;
+    raw.send(registration(headers, body.len()) + &body).await;
+    raw.reply(false).await
 }
 
 #[tokio::test]
@@ -125,11 +137,8 @@ async fn the_health_check_is_answered_under_full_load() {
     }
     let mut raw = Raw::connect_from([127, 0, 0, 30].into(), addr).await;
     let refused = ask(&mut raw, "/v1/bookings").await;
-    assert_eq!(
-        (refused.status, refused.json()["code"].as_str()),
-        (503, Some("too_many_connections"))
-    );
-    assert!(refused.header("retry-after").is_some() && refused.header("x-request-id").is_some());
+    refused.refused(503, "too_many_connections");
+    assert!(refused.header("retry-after").is_some());
     assert!(raw.closed().await);
     // Silent connections in the reserve are closed to make room there.
     let mut silent = Vec::new();
@@ -162,16 +171,9 @@ async fn a_proxy_s_connections_are_not_one_client_s() {
 async fn a_registration_happens_once_from_all_addresses_of_a_network() {
     let (_house, addr) = crowded().await;
     let register = async |from: &str| {
-        let body = samples::partner("Acme").to_string();
-        let mut raw = Raw::connect_from([127, 0, 0, 200].into(), addr).await;
-        raw.send(format!(
-            "POST /v1/partners/register HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
-             idempotency-key: 0b8c6a52-5f0e-4a3f-8f0e-6c1d2e3f4a5b\r\nx-forwarded-for: {from}\r\n\
-             content-length: {}\r\n\r\n{body}",
-            body.len()
-        ))
-        .await;
-        let reply = raw.reply(false).await;
+        let key = "idempotency-key: 0b8c6a52-5f0e-4a3f-8f0e-6c1d2e3f4a5b";
+        let headers = format!("{key}\r\nx-forwarded-for: {from}\r\n");
+        let reply = register(addr, 200, &headers).await;
         assert_eq!(reply.status, 201, "{from}");
         reply.body
     };
@@ -186,17 +188,6 @@ async fn a_registration_happens_once_from_all_addresses_of_a_network() {
 #[tokio::test]
 async fn clients_named_by_a_trusted_proxy_have_their_own_limits() {
     let (_house, addr) = crowded().await;
-    let register = async |peer: u8, headers: &str| {
-        let body = samples::partner("Acme").to_string();
-        let mut raw = Raw::connect_from([127, 0, 0, peer].into(), addr).await;
-        raw.send(format!(
-            "POST /v1/partners/register HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n{headers}\r\n{body}",
-            body.len()
-        ))
-        .await;
-        raw.reply(false).await.status
-    };
     for (peer, headers, status) in [
         (200, "x-forwarded-for: 203.0.113.1\r\n", 201),
         (200, "x-forwarded-for: 203.0.113.1\r\n", 201),
@@ -218,6 +209,7 @@ async fn clients_named_by_a_trusted_proxy_have_their_own_limits() {
         (1, "x-forwarded-for: 203.0.113.4\r\n", 201),
         (1, "x-forwarded-for: 203.0.113.5\r\n", 429),
     ] {
-        assert_eq!(register(peer, headers).await, status, "{peer} {headers}");
+        let reply = register(addr, peer, headers).await;
+        assert_eq!(reply.status, status, "{peer} {headers}");
     }
 }

@@ -63,19 +63,17 @@ async fn pdfs_are_set_in_the_fonts_of_the_operator_and_their_tags_tell_which() {
     let link = format!("/s/{token}");
     let mut database = server.close().await;
     let mut known = vec!["\"none\"".to_owned()];
+    let (ideographs, codes) = (font("ideographs.ttc"), "[U+0639][U+0645][U+0631]");
+    let both = vec![ideographs.clone(), font("arabic.ttf")];
     for (fonts, han, arabic) in [
-        (vec![], "[U+5F35][U+5049]", "[U+0639][U+0645][U+0631]"),
-        (
-            vec![font("ideographs.ttc")],
-            "張偉",
-            "[U+0639][U+0645][U+0631]",
-        ),
-        (
-            vec![font("ideographs.ttc"), font("arabic.ttf")],
-            "張偉",
-            "عمر",
-        ),
+        (vec![], "[U+5F35][U+5049]", codes),
+        (vec![ideographs], "張偉", codes),
+        (both, "張偉", "عمر"),
     ] {
+        let is_set = |text: &str| {
+            let both = text.contains(han) && text.contains(arabic);
+            assert!(both, "{fonts:?}: {text}");
+        };
         let configured = fonts.clone();
         let server = TestServer::on(database, |config| Config {
             pdf_fonts: configured,
@@ -90,17 +88,10 @@ async fn pdfs_are_set_in_the_fonts_of_the_operator_and_their_tags_tell_which() {
             assert_eq!(pdf(&acme, form, &tag).await.status, 304);
             known.push(tag);
             let Some(text) = text(&made.body) else { return };
-            assert!(
-                text.contains(han) && text.contains(arabic),
-                "{fonts:?}: {text}"
-            );
+            is_set(&text);
         }
         let shown = pdf(&server.caller(), &link, "\"none\"").await;
-        let shown = text(&shown.body).unwrap();
-        assert!(
-            shown.contains(han) && shown.contains(arabic),
-            "{fonts:?}: {shown}"
-        );
+        is_set(&text(&shown.body).unwrap());
 
         // In the archive, and on the command line, the same packet and fonts give the same bytes.
         let archive = pdf(&acme, &forms[1], "\"none\"").await.body;
@@ -132,11 +123,7 @@ async fn pdfs_are_set_in_the_fonts_of_the_operator_and_their_tags_tell_which() {
         line.run().await.json();
         let zip = std::fs::read(&out).unwrap();
         let place = zip.windows(5).position(|bytes| bytes == b"%PDF-").unwrap();
-        let said = text(&zip[place..]).unwrap();
-        assert!(
-            said.contains(han) && said.contains(arabic),
-            "{fonts:?}: {said}"
-        );
+        is_set(&text(&zip[place..]).unwrap());
     }
     known.sort_unstable();
     known.dedup();
@@ -153,20 +140,13 @@ async fn a_font_that_cannot_be_used_stops_the_start_and_is_named() {
     std::fs::File::create(&large)
         .and_then(|file| file.set_len(FONT_BYTES))
         .unwrap();
+    let folder = database.folder();
+    let too_large = "is too large: all fonts together may have 128 MiB; name another";
     for (file, why) in [
-        (
-            database.folder().join("missing.ttf"),
-            "cannot be read: No such file",
-        ),
-        (
-            database.folder().to_owned(),
-            "cannot be read: Is a directory",
-        ),
+        (folder.join("missing.ttf"), "cannot be read: No such file"),
+        (folder.to_owned(), "cannot be read: Is a directory"),
         (text, "is not a TrueType or OpenType font; name another"),
-        (
-            large,
-            "is too large: all fonts together may have 128 MiB; name another",
-        ),
+        (large, too_large),
     ] {
         let started = Server::start(Config {
             listen: "127.0.0.1:0".to_owned(),
@@ -176,14 +156,11 @@ async fn a_font_that_cannot_be_used_stops_the_start_and_is_named() {
         let Err(refused) = started.await else {
             panic!("{file:?} was taken")
         };
-        let said = format!("the font file {} {why}", file.display());
+        let named = format!("the font file {}", file.display());
         let refused = refused.to_string();
-        assert!(refused.starts_with(&said), "{refused}");
+        assert!(refused.starts_with(&format!("{named} {why}")), "{refused}");
         let line = bookguard("evidence pdf packet.json --pdf-font").arg(&file);
-        line.run().await.refused(
-            2,
-            &[&format!("the font file {}", file.display()), "(--pdf-font)"],
-        );
+        line.run().await.refused(2, &[&named, "(--pdf-font)"]);
     }
     assert!(
         !database.file().exists(),

@@ -69,21 +69,15 @@ async fn every_operation_with_a_body_reads_it_by_its_declaration() {
             send("{".to_owned()).await.refused(400, "invalid_json");
             send("[]".to_owned()).await.refused(400, "wrong_type");
             // Valid JSON that is deeply nested is read without being built in memory.
-            let bomb = format!(
-                "{{\"metadata\":{}1{}}}",
-                "[".repeat(30_000),
-                "]".repeat(30_000)
-            );
+            let [open, close] = ["[", "]"].map(|bracket| bracket.repeat(30_000));
+            let bomb = format!("{{\"metadata\":{open}1{close}}}");
             assert_eq!(send(bomb).await.status, 400, "{path}");
             let mut surplus = operation.body.clone().unwrap();
             surplus["surplus"] = 1.into();
             let reply = send(surplus.to_string()).await;
             let unknown = ("/surplus".to_owned(), "unknown_field".to_owned());
-            assert!(
-                reply.details().contains(&unknown),
-                "{path}: {}",
-                reply.text()
-            );
+            let is_named = reply.details().contains(&unknown);
+            assert!(is_named, "{path}: {}", reply.text());
             for blank in ["", " ", "\r\n\t "] {
                 let reply = send(blank.to_owned()).await;
                 if operation.body_required {

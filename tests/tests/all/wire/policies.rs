@@ -155,18 +155,10 @@ async fn what_a_partner_cannot_decide_is_named() {
             reply.faulty(&[(pointer, code)]);
         };
         let default = |event_type: &str, id: &str| json!({"defaultPolicies": {event_type: id}});
-        refused(
-            default("a/b~c", "none"),
-            "/defaultPolicies/a~1b~0c",
-            "policy_unknown",
-        )
-        .await;
-        refused(
-            json!({"timeZone": "Europe/Berlln"}),
-            "/timeZone",
-            "time_zone_unknown",
-        )
-        .await;
+        let (unknown, at) = (default("a/b~c", "none"), "/defaultPolicies/a~1b~0c");
+        refused(unknown, at, "policy_unknown").await;
+        let misspelt = json!({"timeZone": "Europe/Berlln"});
+        refused(misspelt, "/timeZone", "time_zone_unknown").await;
         assert_eq!(acme.get("/v1/partners/me").await.ok(200), before);
         // A hundred defaults and no more, even across several requests.
         let hundred = (0..100).map(|n| (format!("t{n}"), json!("firm")));

@@ -18,29 +18,20 @@ use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
-use crate::wire::world::{Documented, World, ask, documented};
+use crate::wire::world::{Documented, World, ask, documented, fill};
 
 const UNAUTHORIZED: &str = r#"{"error":"Unauthorized","message":"Missing or invalid x-api-key"}"#;
 /// One byte more than a body may have.
 const TOO_LARGE: usize = 64 * 1024 + 1;
 
 /// Documented statuses that this test cannot cause from outside, with the reason.
-const OUT_OF_REACH: [(&str, u16, &str); 8] = [
-    (
-        "getCosignedCheckpoint",
-        200,
-        "asked for where there are witnesses",
-    ),
-    (
-        "getCosignedCheckpoint",
-        503,
-        "without witnesses nothing is read",
-    ),
+const OUT_OF_REACH: [(&str, u16, &str); 7] = [
+    ("getCosignedCheckpoint", 200, "there are no witnesses"),
+    ("getCosignedCheckpoint", 503, "so nothing is read"),
     ("*", 500, "a fault of ours"),
     ("*", 408, "a body that takes longer than 45 s"),
     ("getLedgerKey", 503, "the key is in memory"),
     ("evaluatePolicy", 409, "evaluating refuses nothing by state"),
-    ("protectBooking", 409, "asked for on its own below"),
     ("createConsoleLink", 404, "only the operator names a key"),
 ];
 
@@ -243,21 +234,10 @@ async fn unknown(world: &World, seen: &mut Seen<'_>) {
     let (prefix, digits) = id.split_once('_').unwrap();
     let unknown = format!("{prefix}_{}", digits.chars().rev().collect::<String>());
     let mut answers = BTreeSet::new();
-    for id in [
-        id,
-        &unknown,
-        &id.to_uppercase(),
-        &format!("{id}0"),
-        &id[..id.len() - 1],
-        digits,
-        "x",
-        "%00",
-        "%zz",
-        "%ff",
-        "%F0%9F%8E%B8",
-        "ptn_00000000000000000000000000000000",
-        "bkg_00000000000000000000000000000000",
-    ] {
+    let (upper, longer) = (id.to_uppercase(), format!("{id}0"));
+    let like_it = [id, &unknown, &upper, &longer, &id[..id.len() - 1], digits];
+    let odd = "x %00 %zz %ff %F0%9F%8E%B8 ptn_00000000000000000000000000000000 bkg_00000000000000000000000000000000";
+    for id in like_it.into_iter().chain(odd.split(' ')) {
         let path = format!("{before}{id}{after}");
         let reply = ask(&world.acme.caller, operation, &path, &[]).await;
         seen.see(&reply, 404);
@@ -266,72 +246,59 @@ async fn unknown(world: &World, seen: &mut Seen<'_>) {
     assert_eq!(answers.len(), 1, "{}: {answers:?}", operation.path);
 }
 
-/// Causes the refusals that depend on the state of what is named.
+/// Causes the refusal that depends on the state of what is named.
 async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
     let operation = seen.0;
+    let id = operation.id.as_str();
+    if !operation.statuses.contains(&409) || out_of_reach(id, 409) {
+        return;
+    }
     let filler = world.server.partner("Full").await;
-    match operation.id.as_str() {
-        "createApiKey" => {
-            // The registration made the first key.
-            for _ in 1..100 {
-                let made = filler.post("/v1/api-keys", &json!({})).await;
-                assert_eq!(made.status, 201, "{}", made.text());
-            }
-            let reply = ask(&filler.caller, operation, path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "too_many_keys");
+    let full = &filler.caller;
+    let named = |id: &str| fill(&operation.path, |_| id.to_owned());
+    let booked = async || named(&filler.book().await);
+    // Asks with an example as its body until all that there may be is there, and once more.
+    let beyond = async |path: &str, most: usize, status: u16| {
+        for _ in 0..most {
+            ask(full, operation, path, &[]).await.ok(status);
         }
+        ask(full, operation, path, &[]).await
+    };
+    let unheard = "http://127.0.0.1:9/";
+    let (reply, code) = match id {
+        // The registration made the first key.
+        "createApiKey" => (beyond(path, 99, 201).await, "too_many_keys"),
         "revokeApiKey" => {
-            let path = operation.path.replace("{apiKeyId}", &filler.key_id);
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "last_managing_key");
+            let reply = ask(full, operation, &named(&filler.key_id), &[]).await;
+            (reply, "last_managing_key")
         }
         "rotateApiKey" => {
             let made = filler.post("/v1/api-keys", &json!({})).await;
             let id = made.string("apiKeyId");
             filler.delete(&format!("/v1/api-keys/{id}")).await.ok(200);
-            let path = operation.path.replace("{apiKeyId}", &id);
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "api_key_ended");
+            let reply = ask(full, operation, &named(&id), &[]).await;
+            (reply, "api_key_ended")
         }
         "createConsoleLink" => {
-            for _ in 0..CONSOLE_LINKS_OF_KEY {
-                ask(&filler.caller, operation, path, &[]).await.ok(201);
-            }
-            let reply = ask(&filler.caller, operation, path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "too_many_console_sessions");
+            let reply = beyond(path, CONSOLE_LINKS_OF_KEY, 201).await;
+            (reply, "too_many_console_sessions")
         }
-        "createShare" => {
-            let booking = filler.book().await;
-            let path = operation.path.replace("{bookingId}", &booking);
-            for _ in 0..20 {
-                filler.post(&path, &json!({})).await.ok(201);
-            }
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "too_many_shares");
+        "createShare" => (beyond(&booked().await, 20, 201).await, "too_many_shares"),
+        "placeHold" => {
+            let reply = beyond(&booked().await, HOLDS_PER_BOOKING, 201).await;
+            (reply, "too_many_holds")
         }
+        "addEvidenceItem" => {
+            let reply = beyond(&booked().await, ITEMS, 201).await;
+            (reply, "too_many_evidence_items")
+        }
+        "rotatePartnerSecret" => (beyond(path, 3, 200).await, "too_many_secrets"),
         "eraseValues" => {
             let booking = filler.book().await;
             let holds = format!("/v1/bookings/{booking}/holds");
             filler.post(&holds, &json!({"reason": "n"})).await.ok(201);
-            let path = operation.path.replace("{bookingId}", &booking);
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "legal_hold");
-        }
-        "placeHold" => {
-            let booking = filler.book().await;
-            let path = operation.path.replace("{bookingId}", &booking);
-            for _ in 0..HOLDS_PER_BOOKING {
-                ask(&filler.caller, operation, &path, &[]).await.ok(201);
-            }
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "too_many_holds");
+            let reply = ask(full, operation, &named(&booking), &[]).await;
+            (reply, "legal_hold")
         }
         "releaseHold" => {
             let booking = filler.book().await;
@@ -339,129 +306,80 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             let placed = world.server.database().command(place).run().await;
             let path = operation.path.replace("{bookingId}", &booking);
             let path = path.replace("{holdId}", &placed.string("holdId"));
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "operator_hold");
+            (ask(full, operation, &path, &[]).await, "operator_hold")
         }
         "createBooking" => {
             let quota = format!("partners quota {} --bookings 1", filler.id);
             world.server.database().command(quota).run().await.json();
-            filler.book().await;
-            let reply = ask(&filler.caller, operation, path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "quota_exceeded");
+            (beyond(path, 1, 201).await, "quota_exceeded")
         }
         "updatePartner" => {
             filler.change_until_refused().await;
-            let reply = ask(&filler.caller, operation, path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "quota_exceeded");
+            (ask(full, operation, path, &[]).await, "quota_exceeded")
         }
         "putPolicy" => {
-            let path = operation.path.replace("{policyId}", "firm");
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "policy_id_reserved");
+            let reply = ask(full, operation, &named("firm"), &[]).await;
+            (reply, "policy_id_reserved")
         }
         "createWebhookEndpoint" => {
             for number in 0..20 {
-                let url = format!("http://127.0.0.1:9/{number}");
-                filler.endpoint(&url).await;
+                filler.endpoint(&format!("{unheard}{number}")).await;
             }
-            let reply = ask(&filler.caller, operation, path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "too_many_endpoints");
+            (ask(full, operation, path, &[]).await, "too_many_endpoints")
         }
         "updateWebhookEndpoint" => {
-            let there = filler.endpoint("http://127.0.0.1:9/there").await;
-            let other = filler.endpoint("http://127.0.0.1:9/other").await;
-            let path = operation.path.replace("{endpointId}", &other);
-            let body = json!({"url": "http://127.0.0.1:9/x/../there"});
-            let reply = filler.patch(&path, &body).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "duplicate_endpoint");
+            let there = filler.endpoint(&format!("{unheard}there")).await;
+            let other = filler.endpoint(&format!("{unheard}other")).await;
+            let body = json!({"url": format!("{unheard}x/../there")});
+            let reply = filler.patch(&named(&other), &body).await;
             reply.says(&[&there]);
+            (reply, "duplicate_endpoint")
         }
         "testWebhookEndpoint" => {
             let silent = Receiver::answering(Answer::Silence).await;
-            let endpoint = filler.endpoint(&silent.url()).await;
-            let path = operation.path.replace("{endpointId}", &endpoint);
-            let first = ask(&filler.caller, operation, &path, &[]);
+            let path = named(&filler.endpoint(&silent.url()).await);
+            let first = ask(full, operation, &path, &[]);
             let second = async {
                 silent.wait_for(1).await;
-                let second = ask(&filler.caller, operation, &path, &[]).await;
+                let second = ask(full, operation, &path, &[]).await;
                 silent.answer(Answer::Status(200));
                 second
             };
             let (first, second) = tokio::join!(first, second);
             first.ok(200);
-            seen.see(&second, 409);
-            assert_eq!(second.code(), "test_running");
+            (second, "test_running")
         }
         "rotateWebhookEndpointSecret" => {
-            let endpoint = filler.endpoint("http://127.0.0.1:9/").await;
-            let path = operation.path.replace("{endpointId}", &endpoint);
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "no_own_secret");
-        }
-        "rotatePartnerSecret" => {
-            for _ in 1..4 {
-                ask(&filler.caller, operation, path, &[]).await.ok(200);
-            }
-            let reply = ask(&filler.caller, operation, path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "too_many_secrets");
+            let path = named(&filler.endpoint(unheard).await);
+            (ask(full, operation, &path, &[]).await, "no_own_secret")
         }
         "retryWebhookEvent" => {
-            let booking = filler.book().await;
-            let event = filler.events(&booking).await.remove(0);
-            let id = event.text("eventId");
-            let path = operation.path.replace("{eventId}", id);
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "no_endpoints");
+            let event = filler.events(&filler.book().await).await.remove(0);
+            let path = named(event.text("eventId"));
+            (ask(full, operation, &path, &[]).await, "no_endpoints")
         }
         "recoverWebhookEvents" => {
-            let endpoint = filler.endpoint("http://127.0.0.1:9/").await;
-            let off = format!("/v1/webhook-endpoints/{endpoint}");
-            filler.patch(&off, &json!({"enabled": false})).await.ok(200);
+            let endpoint = filler.endpoint(unheard).await;
+            filler
+                .change_endpoint(&endpoint, json!({"enabled": false}))
+                .await;
             let body = json!({"since": "2020-01-01T00:00:00Z", "endpointId": endpoint});
-            let reply = filler.post(path, &body).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "endpoint_disabled");
+            (filler.post(path, &body).await, "endpoint_disabled")
         }
-        "rescheduleBooking" => {
+        "protectBooking" | "rescheduleBooking" => {
             let booking = filler.book().await;
             filler.cancel(&booking, &samples::cancellation()).await;
-            let path = operation.path.replace("{bookingId}", &booking);
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "booking_canceled");
+            let reply = ask(full, operation, &named(&booking), &[]).await;
+            (reply, "booking_canceled")
         }
         "acceptTerms" => {
-            let booking = filler.book().await;
-            let path = operation.path.replace("{bookingId}", &booking);
             let other = samples::acceptance(&format!("sha256:{}", "00".repeat(32)));
-            let reply = filler.post(&path, &other).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "disclosure_changed");
-        }
-        "addEvidenceItem" => {
-            let booking = filler.book().await;
-            let path = operation.path.replace("{bookingId}", &booking);
-            for _ in 0..ITEMS {
-                ask(&filler.caller, operation, &path, &[]).await.ok(201);
-            }
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "too_many_evidence_items");
+            let reply = filler.post(&booked().await, &other).await;
+            (reply, "disclosure_changed")
         }
         "putEvidenceItemFile" => {
             let request = world.acme.request("PUT", path).body("another file");
-            let reply = world.acme.send(request).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "file_digest_mismatch");
+            (world.acme.send(request).await, "file_digest_mismatch")
         }
         "deleteEvidenceItemFile" => {
             let booking = filler.book().await;
@@ -469,33 +387,25 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             let item = filler.post(&items, &samples::item()).await.string("itemId");
             let path = operation.path.replace("{bookingId}", &booking);
             let path = path.replace("{itemId}", &item);
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "item_without_file");
+            (ask(full, operation, &path, &[]).await, "item_without_file")
         }
         "cancelBooking" => {
             let booking = filler.book().await;
             let made = filler.cancel(&booking, &samples::open_cancellation()).await;
-            let path = operation.path.replace("{bookingId}", &booking);
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "booking_already_canceled");
+            let reply = ask(full, operation, &named(&booking), &[]).await;
             assert_eq!(reply.json()["resolutionId"], made["resolutionId"]);
+            (reply, "booking_already_canceled")
         }
         "decideResolution" => {
             let booking = filler.book().await;
             let made = filler.cancel(&booking, &samples::cancellation()).await;
-            let id = made.text("resolutionId");
-            let path = operation.path.replace("{resolutionId}", id);
-            let reply = ask(&filler.caller, operation, &path, &[]).await;
-            seen.see(&reply, 409);
-            assert_eq!(reply.code(), "resolution_final");
+            let path = named(made.text("resolutionId"));
+            (ask(full, operation, &path, &[]).await, "resolution_final")
         }
-        id => {
-            let known = !operation.statuses.contains(&409) || out_of_reach(id, 409);
-            assert!(known, "how does {id} come to a 409?");
-        }
-    }
+        id => panic!("how does {id} come to a 409?"),
+    };
+    seen.see(&reply, 409);
+    assert_eq!(reply.code(), code);
 }
 
 /// Makes the store fail by renaming every table, and restores it afterwards.
@@ -512,24 +422,18 @@ async fn unavailable(world: &World, seen: &mut Seen<'_>, path: &str) {
         _ => world.acme.caller.clone(),
     };
     let database = world.server.database();
-    rename_tables(database, "", "gone_");
+    rename_tables(database, &world.tables, "", "gone_");
     let reply = ask(&caller, operation, path, &[]).await;
-    rename_tables(database, "gone_", "");
+    rename_tables(database, &world.tables, "gone_", "");
     seen.see(&reply, 503);
     assert_eq!(reply.code(), "unavailable");
     let wait: u32 = reply.header("retry-after").unwrap().parse().unwrap();
     assert!(wait >= 1);
 }
 
-fn rename_tables(database: &TestDatabase, from: &str, to: &str) {
-    let mut names = database.tables();
-    // Every writer locks the head first, so renaming it first means that no other table is held while this waits.
-    names.sort_by_key(|name| !name.ends_with("head"));
-    assert!(names.len() > 10);
-    let rename = names.iter().map(|name| {
-        let plain = name.strip_prefix(from).unwrap();
-        format!("ALTER TABLE {name} RENAME TO {to}{plain}")
-    });
+fn rename_tables(database: &TestDatabase, names: &[String], from: &str, to: &str) {
+    let rename = names.iter();
+    let rename = rename.map(|name| format!("ALTER TABLE {from}{name} RENAME TO {to}{name}"));
     database.tamper(&rename.collect::<Vec<_>>().join("; "));
 }
 
@@ -625,23 +529,6 @@ async fn a_closed_registration_is_403() {
             .post("/v1/partners/register", &samples::partner("Late"))
             .await;
         reply.refused(403, "registration_closed");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_canceled_booking_is_not_protected() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
-        let booking = acme.book().await;
-        acme.cancel(&booking, &samples::cancellation()).await;
-        let path = format!("/v1/bookings/{booking}");
-        let shown = acme.get(&path).await.ok(200);
-        assert_eq!(shown["status"], "canceled");
-        let reply = acme.post_nothing(&format!("{path}/protect")).await;
-        reply.refused(409, "booking_canceled");
-        assert_eq!(acme.get(&path).await.ok(200), shown);
-        assert_eq!(acme.events(&booking).await.len(), 2);
     })
     .await;
 }

@@ -49,7 +49,7 @@ pub(crate) fn documented() -> Vec<Documented> {
 /// The bytes of every evidence item's file.
 const FILE: &str = "what was agreed\n";
 /// The query parameters that an operation requires, each with the first of its words.
-pub(crate) fn required(document: &Value, operation: &Value) -> String {
+fn required(document: &Value, operation: &Value) -> String {
     let parameters = operation["parameters"].as_array().into_iter().flatten();
     let required =
         parameters.filter(|parameter| parameter["in"] == "query" && parameter["required"] == true);
@@ -70,6 +70,9 @@ pub(crate) struct World {
     pub(crate) server: TestServer,
     pub(crate) acme: Partner,
     pub(crate) other: Partner,
+    /// The tables of the database. Every writer locks the head first, so it comes first where all are changed: then no other table is held
+    /// while that waits.
+    pub(crate) tables: Vec<String>,
     receiver: Receiver,
     /// Counter that makes names unique.
     numbers: AtomicUsize,
@@ -80,8 +83,12 @@ impl World {
         let server = TestServer::open(engine).await;
         let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
         let receiver = Receiver::start().await;
+        let mut tables = server.database().tables();
+        tables.sort_by_key(|name| name != "head");
+        assert!(tables.len() > 10);
         Self {
             server,
+            tables,
             acme,
             other,
             receiver,
@@ -278,4 +285,15 @@ pub(crate) async fn ask(
             .body(body.to_string());
     }
     caller.send(request).await
+}
+
+/// Returns the path with a value for each of its parameters.
+pub(crate) fn fill(path: &str, value: impl Fn(&str) -> String) -> String {
+    let parts = path.split('/').map(|part| {
+        let name = part
+            .strip_prefix('{')
+            .and_then(|part| part.strip_suffix('}'));
+        name.map_or_else(|| part.to_owned(), &value)
+    });
+    parts.collect::<Vec<_>>().join("/")
 }
