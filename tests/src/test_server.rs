@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tracing::Level;
 
 use crate::caller::{Caller, Reply};
-use crate::engine::{Engine, TestDatabase};
+use crate::engine::{Engine, TestDatabase, on_every_engine};
 use crate::json::Members as _;
 use crate::program::{Arguments, CommandLine, bookguard};
 use crate::samples;
@@ -58,6 +58,15 @@ pub struct TestServer {
     database: TestDatabase,
     clock: Arc<AtomicI64>,
     config: Config,
+}
+
+/// Runs a test on every engine, with a server and a registered partner.
+pub async fn with_partner_on_every_engine(body: impl AsyncFn(TestServer, Partner)) {
+    on_every_engine(async |engine| {
+        let (server, partner) = TestServer::with_partner(engine).await;
+        body(server, partner).await;
+    })
+    .await;
 }
 
 /// A registered partner.

@@ -2,12 +2,12 @@
 
 use bookguard_core::limits::UNVERIFIED_MS;
 use bookguard_server::config::Config;
-use bookguard_tests::engine::{Engine, on_every_engine};
+use bookguard_tests::engine::Engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::bookguard;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
 use super::browser::Browser;
@@ -35,8 +35,7 @@ async fn twice(
 
 #[tokio::test]
 async fn a_cancellation_that_happened_earlier_comes_to_what_it_came_to_then() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         acme.put_policy("late", &samples::policy(5000)).await;
         // The full refund ends ten minutes after the start.
@@ -98,8 +97,7 @@ async fn a_cancellation_that_happened_earlier_comes_to_what_it_came_to_then() {
 
 #[tokio::test]
 async fn what_can_no_longer_be_claimed_is_left_to_nobody() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let policy = json!({
             "policyId": "house",
             "organizer": {"late": {"refundBps": 0}},
@@ -160,8 +158,7 @@ async fn what_can_no_longer_be_claimed_is_left_to_nobody() {
 
 #[tokio::test]
 async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         acme.put_policy("late", &samples::policy(5000)).await;
         // The full refund ends ten minutes after the start.
@@ -275,8 +272,7 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
 
 #[tokio::test]
 async fn evidence_is_shared_and_the_link_revoked() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let booking = acme.book().await;
         let page = format!("/bookings/{booking}");
@@ -322,8 +318,7 @@ async fn evidence_is_shared_and_the_link_revoked() {
 
 #[tokio::test]
 async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let named = json!({"organizer": {"id": "o-1", "name": "Jane Quokka"}, "metadata": {"room": "blue"}});
         let booking = acme.book_with(named).await;
@@ -400,8 +395,7 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
 
 #[tokio::test]
 async fn what_was_missed_is_sent_again() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let receiver = Receiver::answering(Answer::Status(413)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
@@ -481,8 +475,7 @@ async fn whoever_may_send_again_but_not_read_deliveries_is_told_that_it_began() 
 
 #[tokio::test]
 async fn events_that_failed_come_first_and_once() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let receiver = Receiver::answering(Answer::Status(413)).await;
         acme.endpoint(&receiver.url()).await;
@@ -547,8 +540,7 @@ async fn a_test_that_comes_too_soon_is_refused_on_the_page_of_the_endpoint() {
 
 #[tokio::test]
 async fn an_endpoint_is_added_tested_changed_and_removed() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let receiver = Receiver::start().await;
         let url = receiver.url();
@@ -631,8 +623,7 @@ async fn an_endpoint_is_added_tested_changed_and_removed() {
 
 #[tokio::test]
 async fn every_sign_in_is_listed_however_many_came_after_it() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         server.advance(1);
         // A key has at most 25 links that nobody has opened, and a page shows 50.
@@ -661,8 +652,7 @@ async fn every_sign_in_is_listed_however_many_came_after_it() {
 
 #[tokio::test]
 async fn the_form_of_an_endpoint_undoes_nothing_that_changed_since_it_was_opened() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let receiver = Receiver::start().await;
         let id = acme.endpoint(&receiver.url()).await;
@@ -697,8 +687,7 @@ async fn the_form_of_an_endpoint_undoes_nothing_that_changed_since_it_was_opened
 
 #[tokio::test]
 async fn keys_are_made_replaced_and_revoked_and_people_invited() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let typed = [
             ("/name", "Shop"),

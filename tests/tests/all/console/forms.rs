@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bookguard_core::limits::BODY_BYTES;
 use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::with_partner_on_every_engine;
 use serde_json::json;
 
 use super::browser::{Browser, encoded};
@@ -485,8 +485,7 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
 
 #[tokio::test]
 async fn a_form_that_is_sent_again_with_other_values_comes_back_and_can_be_sent() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let form = browser.page("/keys/new").await.form("/keys/new");
         let first = form.with(&[("/name", "first")]);

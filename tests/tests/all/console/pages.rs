@@ -6,7 +6,7 @@ use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::Timestamp;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::with_partner_on_every_engine;
 use serde_json::json;
 
 use super::browser::{Browser, Seen};
@@ -228,8 +228,7 @@ async fn who_opens_an_address_that_has_no_page_gets_one_and_a_way_back() {
 
 #[tokio::test]
 async fn the_overview_counts_events_without_an_endpoint_and_keys_that_expire() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         // Nothing takes its events, which are counted like all others.
         acme.book().await;
         let browser = Browser::signed_in(&server, &acme.key).await;

@@ -1,9 +1,8 @@
 //! How people write policies, choose defaults and compare versions.
 
-use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::with_partner_on_every_engine;
 use serde_json::json;
 
 use super::browser::{Browser, Seen};
@@ -23,8 +22,7 @@ async fn press(browser: &Browser, form: &Form, button: &str, typed: &[(&str, &st
 
 #[tokio::test]
 async fn a_policy_is_written_in_fields_looked_at_put_and_changed() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let begun = browser.page("/new-policy?from=moderate").await;
         assert!(
@@ -202,8 +200,7 @@ async fn a_policy_is_written_in_fields_looked_at_put_and_changed() {
 
 #[tokio::test]
 async fn what_fields_cannot_say_is_written_as_json_and_nothing_typed_is_lost() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let two = json!({
             "deposit": {"bps": 2500},
@@ -269,8 +266,7 @@ async fn what_fields_cannot_say_is_written_as_json_and_nothing_typed_is_lost() {
 
 #[tokio::test]
 async fn what_is_typed_is_previewed_and_nothing_is_put() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let form = browser.page("/new-policy").await.form("/new-policy");
         let typed = [
@@ -321,8 +317,7 @@ async fn what_is_typed_is_previewed_and_nothing_is_put() {
 
 #[tokio::test]
 async fn defaults_are_chosen_and_removed() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         acme.put_policy("house", &samples::policy(0)).await;
         let typed = [("eventType", "Live Music")];

@@ -7,7 +7,7 @@ use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
 async fn activity(caller: &Caller) -> Value {
@@ -93,8 +93,7 @@ async fn the_last_day_is_counted_by_hour_with_what_is_open_now() {
 
 #[tokio::test]
 async fn keys_that_will_soon_expire_are_counted_until_somebody_acts() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let make = async || {
             let expires = Timestamp::from_ms(server.now_ms() + 30 * DAY_MS);
             let made = acme

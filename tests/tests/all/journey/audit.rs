@@ -13,7 +13,7 @@ use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -355,8 +355,7 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
 
 #[tokio::test]
 async fn what_is_refused_repeated_or_not_committed_leaves_no_record() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let database = server.database();
         let path = "/v1/api-keys";
         let before = records(database);
@@ -410,8 +409,7 @@ async fn what_is_refused_repeated_or_not_committed_leaves_no_record() {
 
 #[tokio::test]
 async fn a_partner_reads_its_own_records_by_action_and_time() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let other = server.partner("Other").await;
         let begun = server.now_ms();
         for name in ["a", "b", "c"] {
@@ -471,8 +469,7 @@ async fn a_partner_reads_its_own_records_by_action_and_time() {
 #[tokio::test]
 async fn a_partner_that_changes_things_in_a_loop_is_stopped_for_the_day_and_can_still_end_what_it_has()
  {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let other = server.partner("Other").await;
         let endpoint = acme.endpoint("http://127.0.0.1:9/").await;
         let made = acme.post("/v1/api-keys", &json!({})).await;

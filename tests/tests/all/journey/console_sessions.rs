@@ -16,9 +16,9 @@ use bookguard_core::model::Timestamp;
 use bookguard_core::operation::{self, Action, Operation, Request};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Authority, Session};
-use bookguard_tests::engine::{Engine, on_every_engine};
+use bookguard_tests::engine::Engine;
 use bookguard_tests::json::Members as _;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
 const LINKS: &str = "/v1/console-links";
@@ -95,8 +95,7 @@ fn holder(partner: &Partner, found: &FoundConsoleSession) -> Authority {
 
 #[tokio::test]
 async fn a_link_signs_one_person_in_whom_the_audit_names() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let service = Arc::clone(server.running().service());
         let wanted = json!({"scopes": ["bookings:write"]});
         let made = link(&acme, wanted).await;
@@ -180,8 +179,7 @@ async fn a_link_signs_one_person_in_whom_the_audit_names() {
 
 #[tokio::test]
 async fn a_session_ends_by_request_with_its_key_and_in_time() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let service = Arc::clone(server.running().service());
         let signed_in = async |partner: &Partner| {
             let made = link(partner, json!({})).await;
@@ -260,8 +258,7 @@ async fn a_session_ends_by_request_with_its_key_and_in_time() {
 
 #[tokio::test]
 async fn links_need_a_key_of_ones_own_and_say_nothing_of_others() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let other = server.partner("Other").await;
         let made = link(&acme, json!({})).await;
         let id = made.text("consoleSessionId");

@@ -2,10 +2,9 @@
 
 use bookguard_core::limits::DAY_MS;
 use bookguard_core::webhook::Secret;
-use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Received, Receiver};
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::with_partner_on_every_engine;
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
@@ -28,8 +27,7 @@ fn signed_with(received: &Received, secrets: &[&str], now_ms: i64) -> (Vec<usize
 
 #[tokio::test]
 async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let (old, new) = (Receiver::start().await, Receiver::start().await);
         old.answer(Answer::Status(500));
         let endpoint = acme.endpoint(&old.url()).await;
@@ -60,8 +58,7 @@ async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
 
 #[tokio::test]
 async fn what_a_former_address_answers_neither_disables_the_new_one_nor_ends_a_delivery() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let (old, new) = (Receiver::start().await, Receiver::start().await);
         old.answer(Answer::Silence);
         let endpoint = acme.endpoint(&old.url()).await;
@@ -87,8 +84,7 @@ async fn what_a_former_address_answers_neither_disables_the_new_one_nor_ends_a_d
 
 #[tokio::test]
 async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let receiver = Receiver::answering(Answer::Status(500)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let waiting = acme.book().await;
@@ -126,8 +122,7 @@ async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() 
 
 #[tokio::test]
 async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_waiting() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let receiver = Receiver::answering(Answer::Status(500)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let waiting = acme.book().await;
@@ -160,8 +155,7 @@ async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_wa
 
 #[tokio::test]
 async fn changed_types_apply_to_new_events_and_older_events_keep_their_delivery() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let receiver = Receiver::start().await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let first = acme.book().await;
@@ -191,8 +185,7 @@ async fn changed_types_apply_to_new_events_and_older_events_keep_their_delivery(
 
 #[tokio::test]
 async fn the_old_secret_signs_beside_the_new_one_until_it_takes_over() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         server.advance(SECOND);
@@ -223,8 +216,7 @@ async fn the_old_secret_signs_beside_the_new_one_until_it_takes_over() {
 
 #[tokio::test]
 async fn an_endpoint_can_have_its_own_secret_and_listings_keep_the_partners() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let (born, later) = (Receiver::start().await, Receiver::start().await);
         let made = acme
             .new_endpoint(json!({"url": born.url(), "ownSecret": true}))
@@ -279,8 +271,7 @@ async fn an_endpoint_can_have_its_own_secret_and_listings_keep_the_partners() {
 
 #[tokio::test]
 async fn a_repeated_rotation_answers_the_same_secret_and_no_secret_is_stored_in_the_open() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let body = json!({"url": "http://127.0.0.1:9/", "ownSecret": true});
         let path = "/v1/webhook-endpoints";
         let [made, again] = [
@@ -317,8 +308,7 @@ async fn a_repeated_rotation_answers_the_same_secret_and_no_secret_is_stored_in_
 
 #[tokio::test]
 async fn a_test_is_a_signed_delivery_that_changes_nothing_and_answers_what_came_of_it() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let receiver = Receiver::start().await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let path = format!("/v1/webhook-endpoints/{endpoint}");
@@ -377,8 +367,7 @@ async fn a_test_is_a_signed_delivery_that_changes_nothing_and_answers_what_came_
 async fn a_limited_endpoint_gets_everything_at_its_own_rate() {
     const BOOKINGS: u32 = 12;
     const PER_SECOND: u32 = 20;
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let (slow, quick) = (Receiver::start().await, Receiver::start().await);
         let limited = json!({"url": slow.url(), "rateLimitPerSecond": PER_SECOND});
         let made = acme.new_endpoint(limited).await;
@@ -399,8 +388,7 @@ async fn a_limited_endpoint_gets_everything_at_its_own_rate() {
 
 #[tokio::test]
 async fn deleting_an_endpoint_may_be_repeated() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let receiver = Receiver::start().await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let path = format!("/v1/webhook-endpoints/{endpoint}");

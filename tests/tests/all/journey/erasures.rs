@@ -10,7 +10,7 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
@@ -325,8 +325,7 @@ async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
 
 #[tokio::test]
 async fn one_partys_data_is_erased_and_the_others_stays() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book_with(json!({"metadata": {"room": "blue"}})).await;
         let path = |end: &str| format!("/v1/bookings/{booking}/{end}");
         for party in ["organizer", "talent"] {

@@ -7,7 +7,7 @@ use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
 const LOG: &str = "/v1/webhook-events";
@@ -100,8 +100,7 @@ async fn every_event_is_in_the_log_once_in_its_order_with_or_without_endpoints()
 
 #[tokio::test]
 async fn a_log_longer_than_a_page_is_examined_to_its_end() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let first = acme.book().await;
         for _ in 0..160 {
             acme.book().await;
@@ -209,8 +208,7 @@ async fn the_log_is_read_newest_first_and_goes_on_from_either_end() {
 
 #[tokio::test]
 async fn newest_first_finds_every_event_once_while_events_are_added() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         for _ in 0..140 {
             acme.book().await;
         }
@@ -280,8 +278,7 @@ async fn a_waiting_reader_gets_the_next_event_from_any_node() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_ends_with_patience_with_the_key_and_with_the_server() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let answer = acme.get(&format!("{LOG}?wait=1")).await.ok(200);
         assert_eq!(
             answer,

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use bookguard_core::limits::DAY_MS;
-use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
@@ -39,8 +38,7 @@ fn json_of(bytes: &[u8]) -> Value {
 
 #[tokio::test]
 async fn every_version_of_a_policy_and_the_whole_log_of_events_are_exported() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         for version in 1..=VERSIONS {
             let policy = samples::policy(version * 100);
             assert_eq!(acme.put_policy("late", &policy).await, u64::from(version));
@@ -143,8 +141,7 @@ async fn relay(mut client: TcpStream, acme: &Partner, path: &str) {
 
 #[tokio::test]
 async fn a_file_that_is_deleted_while_it_is_exported_does_not_end_the_export() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let items = format!("/v1/bookings/{booking}/evidence/items");
         let mut ids = Vec::new();

@@ -7,10 +7,9 @@ use bookguard_core::limits::{ATTEMPT_MS, RESPONSE_BYTES};
 use bookguard_core::webhook::FailureClass;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
-use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until_within;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -103,8 +102,7 @@ fn class(attempt: &Value) -> Option<String> {
 
 #[tokio::test]
 async fn every_class_of_failure_is_told_from_the_others() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let mut expected = Vec::new();
         let mut receivers = Vec::new();
         for (answer, outcome) in answers() {

@@ -14,7 +14,7 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::program::bookguard;
 use bookguard_tests::raw::Raw;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use serde_json::{Map, Value, json};
 
 /// Adds an item with this file, and returns the path of the file.
@@ -41,8 +41,7 @@ fn large(bytes: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn an_item_is_recorded_listed_and_proven_and_its_file_comes_back_byte_for_byte() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let items = format!("/v1/bookings/{booking}/evidence/items");
         let refund = json!({
@@ -94,8 +93,7 @@ async fn an_item_is_recorded_listed_and_proven_and_its_file_comes_back_byte_for_
 
 #[tokio::test]
 async fn no_file_is_ever_shown_as_a_page() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let booking = acme.book().await;
         let polyglot = [
             b"%PDF-1.4\n<html><script>alert(1)</script>".as_slice(),
@@ -152,8 +150,7 @@ async fn no_file_is_ever_shown_as_a_page() {
 
 #[tokio::test]
 async fn other_bytes_than_the_recorded_ones_are_refused_and_nothing_is_stored() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let path = add(&acme, &booking, b"the contract").await;
         put(&acme, &path, b"another")
@@ -228,8 +225,7 @@ async fn files_beyond_the_quota_are_refused_and_items_are_not() {
 
 #[tokio::test]
 async fn a_file_that_was_never_completed_is_continued_or_forgotten_and_damage_is_found() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let file = large(3 * FILE_PART_BYTES);
         let path = add(&acme, &booking, &file).await;
@@ -285,8 +281,7 @@ async fn a_file_that_was_never_completed_takes_up_the_quota() {
 
 #[tokio::test]
 async fn an_archive_holds_everything_and_is_the_same_each_time() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let file = large(FILE_PART_BYTES + 5);
         let path = add(&acme, &booking, &file).await;

@@ -12,7 +12,7 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::program::Ran;
 use bookguard_tests::raw::Raw;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{TestServer, with_partner_on_every_engine};
 use serde_json::json;
 
 /// Runs an administrator's command on the database while the server runs.
@@ -69,8 +69,7 @@ fn scope_of_each_operation() -> BTreeMap<String, (String, String, Option<String>
 
 #[tokio::test]
 async fn each_scope_opens_its_own_operations_and_no_others() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let operations = scope_of_each_operation();
         let mut opened = 0;
         for (_, scope) in Scope::ALL {
@@ -127,8 +126,7 @@ async fn each_scope_opens_its_own_operations_and_no_others() {
 
 #[tokio::test]
 async fn a_key_hands_on_no_more_than_it_holds() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let holder = acme.scoped(&["api-keys:*", "bookings:*"]).await;
         for (scopes, status) in [
             (json!(["bookings:read"]), 201),
@@ -168,8 +166,7 @@ async fn a_key_hands_on_no_more_than_it_holds() {
 
 #[tokio::test]
 async fn a_revoked_key_dies_here_at_once_and_elsewhere_within_five_seconds() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let make = async || acme.post("/v1/api-keys", &json!({})).await;
         let (first, second) = (make().await, make().await);
         let status = async |key: &str| {
@@ -207,8 +204,7 @@ async fn a_revoked_key_dies_here_at_once_and_elsewhere_within_five_seconds() {
 
 #[tokio::test]
 async fn a_key_that_ends_while_a_body_arrives_does_nothing() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let body = samples::booking().to_string();
         let begin = async |key: &str| {
             let head = format!(
@@ -240,8 +236,7 @@ async fn a_key_that_ends_while_a_body_arrives_does_nothing() {
 
 #[tokio::test]
 async fn a_key_cannot_revoke_a_stronger_key_or_the_last_that_manages_keys() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let own = format!("/v1/api-keys/{}", acme.key_id);
         let refused = acme.delete(&own).await;
         refused.refused(409, "last_managing_key");
@@ -328,8 +323,7 @@ async fn status(server: &TestServer, key: &str) -> u16 {
 
 #[tokio::test]
 async fn a_key_works_until_the_very_instant_at_which_it_expires() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let made = async |body| acme.post("/v1/api-keys", &body).await;
         let body = json!({"expiresAt": "2026-09-21T17:13:20+02:00"});
         let made_key = made(body).await;
@@ -388,8 +382,7 @@ async fn a_key_works_until_the_very_instant_at_which_it_expires() {
 
 #[tokio::test]
 async fn a_rotated_key_works_beside_the_new_one_and_then_no_more() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let body = json!({"name": "desk", "scopes": ["api-keys:*", "bookings:read"], "expiresAt": "2026-10-21T14:13:20Z"});
         let old = acme.post("/v1/api-keys", &body).await;
         let (old_id, old_key) = (old.string("apiKeyId"), old.string("apiKey"));
@@ -447,8 +440,7 @@ async fn a_rotated_key_works_beside_the_new_one_and_then_no_more() {
 
 #[tokio::test]
 async fn a_key_says_when_it_was_last_used_to_a_quarter_of_an_hour() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let made = acme.post("/v1/api-keys", &json!({})).await;
         let (id, key) = (made.string("apiKeyId"), made.string("apiKey"));
         let last_used = async || {

@@ -3,11 +3,10 @@
 use bookguard_core::limits::DAY_MS;
 use std::collections::BTreeSet;
 
-use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -43,8 +42,7 @@ async fn log(acme: &Partner, query: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_listed_event_is_made_and_delivered_while_an_endpoint_lists_it() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let standard = Receiver::answering(Answer::Status(204)).await;
         acme.endpoint(&standard.url()).await;
         let unheard = acme.book().await;
@@ -139,8 +137,7 @@ async fn a_listed_event_is_made_and_delivered_while_an_endpoint_lists_it() {
 
 #[tokio::test]
 async fn a_listed_event_is_retried_recovered_and_triggered_like_any_other() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let missing = acme.command("trigger booking.rescheduled").run().await;
         missing.ended(2, &["no enabled endpoint lists"]);
         let about_none = acme.command("trigger endpoint.suspended").run().await;
@@ -180,8 +177,7 @@ async fn a_listed_event_is_retried_recovered_and_triggered_like_any_other() {
 
 #[tokio::test]
 async fn a_suspension_is_told_to_the_partners_other_endpoints() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let failing = Receiver::answering(Answer::Status(500)).await;
         let listing = Receiver::answering(Answer::Status(500)).await;
         let types = ["booking.created", "endpoint.suspended"];

@@ -9,7 +9,7 @@ use bookguard_tests::engine::{on_every_engine, on_postgres};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::load::at_once;
 use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -83,8 +83,7 @@ async fn count_in(partner: &Partner, status: &str) -> usize {
 
 #[tokio::test]
 async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let early = acme.book().await;
         server.advance(DAY_MS);
         let receiver = Receiver::answering(Answer::Status(413)).await;
@@ -150,8 +149,7 @@ async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
 
 #[tokio::test]
 async fn a_recovery_selects_by_time_status_and_endpoint_even_for_a_new_endpoint() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let receiver = Receiver::start().await;
         let mut times = Vec::new();
         let mut bookings = Vec::new();
@@ -204,8 +202,7 @@ async fn a_recovery_selects_by_time_status_and_endpoint_even_for_a_new_endpoint(
 
 #[tokio::test]
 async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let receiver = Receiver::answering(Answer::Status(413)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
@@ -237,8 +234,7 @@ async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
 
 #[tokio::test]
 async fn many_events_are_refilled_in_steps_and_each_arrives_once() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         book_many(&acme, 700).await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
@@ -349,8 +345,7 @@ async fn nobody_sees_begins_or_names_anything_of_another_partners() {
 
 #[tokio::test]
 async fn a_repeated_request_begins_one_recovery() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         acme.book().await;
         let body = since_ever(json!({}));
         let first = acme.post_once(RECOVER, "once", &body).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
 /// A partner whose receiver fails, a booking, and its event, which failed once.
@@ -47,8 +47,7 @@ async fn a_failed_event_is_retried_until_it_is_delivered_and_then_no_more() {
 
 #[tokio::test]
 async fn an_event_without_endpoints_goes_to_those_that_exist_now() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let booking = acme.book().await;
         let event = acme.event_that_is(&booking, "no_endpoints").await;
         assert_eq!(event["deliveries"], json!([]));

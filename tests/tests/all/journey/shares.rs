@@ -6,10 +6,10 @@ use bookguard_core::evidence;
 use bookguard_core::limits::{DAY_MS, SHARE_REQUESTS_PER_MINUTE, SHARE_VIEW_MS};
 use bookguard_test_postgres::{Postgres, database_of};
 use bookguard_tests::caller::{Caller, Reply};
-use bookguard_tests::engine::{on_every_engine, on_postgres};
+use bookguard_tests::engine::on_postgres;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
@@ -61,8 +61,7 @@ fn whole(reply: &Reply) -> (u16, Vec<(String, String)>, Vec<u8>) {
 
 #[tokio::test]
 async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let body = json!({"note": "the bank", "expiresIn": "P2D", "withhold": ["userAgent", "ip"]});
         let (made, link) = share(&acme, &booking, body).await;
@@ -180,8 +179,7 @@ async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
 
 #[tokio::test]
 async fn withheld_values_are_in_no_form_and_the_packet_still_verifies() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let metadata = json!({"metadata": {"desk": "secret-desk-7"}});
         let booking = acme.book_with(metadata).await;
         let terms = format!("/v1/bookings/{booking}/disclosure");
@@ -264,8 +262,7 @@ async fn evidence_that_is_being_made_while_its_link_is_revoked_is_not_sent() {
 
 #[tokio::test]
 async fn links_that_show_nothing_answer_alike_to_the_byte() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let (revoked, revoked_link) = share(&acme, &booking, json!({})).await;
         let (_, expired_link) = share(&acme, &booking, json!({"expiresIn": "PT1M"})).await;
@@ -329,8 +326,7 @@ async fn links_that_show_nothing_answer_alike_to_the_byte() {
 
 #[tokio::test]
 async fn a_link_shows_nothing_once_the_contract_of_its_partner_has_ended() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let (_, link) = share(&acme, &booking, json!({})).await;
         let anybody = server.caller();
@@ -351,8 +347,7 @@ async fn a_link_shows_nothing_once_the_contract_of_its_partner_has_ended() {
 
 #[tokio::test]
 async fn shares_are_their_partner_s_and_of_their_booking() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let other = server.partner("Other").await;
         let (booking, second, theirs) = (acme.book().await, acme.book().await, other.book().await);
         let (made, link) = share(&acme, &booking, json!({})).await;
@@ -398,8 +393,7 @@ async fn shares_are_their_partner_s_and_of_their_booking() {
 
 #[tokio::test]
 async fn people_are_refused_in_words_and_programs_in_json() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let (_, link) = share(&acme, &booking, json!({})).await;
         let anybody = server.caller();
@@ -450,8 +444,7 @@ async fn people_are_refused_in_words_and_programs_in_json() {
 
 #[tokio::test]
 async fn a_network_may_ask_for_links_so_often_whether_they_show_anything_or_not() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let (_, link) = share(&acme, &booking, json!({})).await;
         let anybody = server.caller();

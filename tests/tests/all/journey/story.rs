@@ -9,7 +9,7 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::mirror::{Mirror, leaf_hex};
 use bookguard_tests::receiver::{Received, Receiver};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -274,8 +274,7 @@ fn holds_without_the_service(packet: &Reply, vkey: &str, id: &str) {
 
 #[tokio::test]
 async fn everything_is_there_after_a_restart() {
-    on_every_engine(async |engine| {
-        let (mut server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |mut server, acme| {
         let vkey = server.vkey().await;
         let booking = acme.book().await;
         let receipt = acme.protect(&booking).await;
@@ -308,8 +307,7 @@ async fn everything_is_there_after_a_restart() {
 
 #[tokio::test]
 async fn a_log_of_more_than_one_tile_is_mirrored_whole() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let vkey = server.vkey().await;
         let mut earlier = Mirror::download(&server.caller(), &vkey).await;
         for upto in [1, 2, 255, 256, 257, 300] {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
@@ -14,8 +14,7 @@ const SECOND: i64 = 1000;
 
 #[tokio::test]
 async fn a_failed_delivery_is_tried_again_on_schedule_until_it_is_given_up() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let receiver = Receiver::answering(Answer::Status(503)).await;
         acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
@@ -144,8 +143,7 @@ async fn what_a_receiver_answers_decides_what_comes_next() {
 
 #[tokio::test]
 async fn a_receiver_that_is_gone_for_good_gets_no_further_events() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let receiver = Receiver::answering(Answer::Status(410)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let first = acme.book().await;
@@ -165,8 +163,7 @@ async fn a_receiver_that_is_gone_for_good_gets_no_further_events() {
 
 #[tokio::test]
 async fn an_endpoint_receives_its_types_and_an_event_takes_its_worst_delivery_status() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let (all, some) = (Receiver::start().await, Receiver::start().await);
         acme.endpoint(&all.url()).await;
         let body =
@@ -204,8 +201,7 @@ async fn an_endpoint_receives_its_types_and_an_event_takes_its_worst_delivery_st
 
 #[tokio::test]
 async fn a_deleted_endpoint_receives_nothing_more_and_what_waited_is_given_up() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let receiver = Receiver::answering(Answer::Status(500)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;
@@ -284,8 +280,7 @@ async fn a_dead_receiver_does_not_hold_up_a_living_one() {
 
 #[tokio::test]
 async fn undelivered_events_are_delivered_after_a_restart() {
-    on_every_engine(async |engine| {
-        let (mut server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |mut server, acme| {
         let receiver = Receiver::answering(Answer::Status(500)).await;
         acme.endpoint(&receiver.url()).await;
         let booking = acme.book().await;

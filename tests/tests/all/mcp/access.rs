@@ -6,7 +6,7 @@ use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::Receiver;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use serde_json::{Map, Value, json};
 
 use crate::mcp::client::{Client, post, request};
@@ -131,8 +131,7 @@ async fn an_idempotency_key_is_the_partner_s_own_on_every_way() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let booking = acme.book().await;
         let event = acme.events(&booking).await[0]["eventId"].clone();
         let reading = ["bookings:read", "evidence:read", "webhooks:read"];
@@ -176,8 +175,7 @@ async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_key_tools_are_listed_and_a_wrong_key_is_refused() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let stranger = server.caller();
         let revoked = acme
             .post("/v1/api-keys", &json!({"name": "r"}))

@@ -7,7 +7,7 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -47,8 +47,7 @@ pub async fn on_every_way(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_booking_goes_from_the_first_call_to_evidence_that_verifies() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         on_every_way(&server, &acme, async |client, way| {
             let mut arguments = samples::booking();
             arguments["idempotencyKey"] = format!("booking-{way}").into();
@@ -176,8 +175,7 @@ async fn what_a_tool_answers_is_the_operation_s_own_answer_to_the_byte() {
         is_error: bool,
     }
 
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let id = acme.book().await;
         let read = acme.get(&format!("/v1/bookings/{id}")).await.text();
         let params = json!({"name": "get_booking", "arguments": {"bookingId": id}});
@@ -194,8 +192,7 @@ async fn what_a_tool_answers_is_the_operation_s_own_answer_to_the_byte() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_evidence_of_bookings_is_listed_in_pages_newest_first() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let mut expected = Vec::new();
         for _ in 0..26 {
             server.advance(1);
@@ -265,8 +262,7 @@ async fn events_are_listed_and_delivered_once_more() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_way_lists_the_same_tools_in_order_and_says_what_they_do() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let first = Client::over_http(&server.caller()).await.tools;
         on_every_way(&server, &acme, async |client, way| {
             assert_eq!(client.tools, first, "{way}");
@@ -296,8 +292,7 @@ async fn every_way_lists_the_same_tools_in_order_and_says_what_they_do() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_is_the_one_over_http_word_for_word() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let id = acme.book().await;
         // Numbers with more digits than a double holds are refused, not rounded.
         let precise = r#"{"talent":{"id":"t","name":"T"},"organizer":{"id":"o"},"eventType":"x","bookingValue":0.1000000000000000000001,"eventDate":7,"surplus":null}"#;
