@@ -22,6 +22,7 @@ use tracing::Level;
 use crate::caller::{Caller, Reply};
 use crate::engine::{Engine, TestDatabase, on_every_engine};
 use crate::json::Members as _;
+use crate::load::at_once;
 use crate::program::{Arguments, CommandLine, bookguard};
 use crate::samples;
 use crate::waiting::until;
@@ -326,6 +327,19 @@ impl Partner {
         let body = samples::booking_with(members);
         let made = self.post("/v1/bookings", &body).await.ok(201);
         made.text("bookingId").to_owned()
+    }
+
+    /// Records this many sample bookings with these members replaced, from a dozen clients.
+    pub async fn book_many(&self, count: usize, members: &Value) {
+        let clients = at_once((0..12).map(|client| {
+            let (partner, members) = (self.clone(), members.clone());
+            async move {
+                for _ in (client..count).step_by(12) {
+                    partner.book_with(members.clone()).await;
+                }
+            }
+        }));
+        clients.await;
     }
 
     /// Reads a booking.

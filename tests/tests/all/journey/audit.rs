@@ -51,6 +51,8 @@ struct Actor<'d> {
     acting_for: Option<String>,
     ids: BTreeMap<String, String>,
     done: BTreeSet<String>,
+    /// How many records there were when it last looked.
+    recorded: usize,
 }
 
 fn records(database: &TestDatabase) -> usize {
@@ -72,7 +74,18 @@ fn writing() -> BTreeMap<String, (String, String)> {
     found
 }
 
-impl Actor<'_> {
+impl<'d> Actor<'d> {
+    fn new(database: &'d TestDatabase, caller: Caller) -> Self {
+        Self {
+            database,
+            caller,
+            acting_for: None,
+            ids: BTreeMap::new(),
+            done: BTreeSet::new(),
+            recorded: records(database),
+        }
+    }
+
     /// Performs an operation, whose path is filled with the ids met before.
     async fn perform(&mut self, id: &str, body: Value) -> Value {
         let (method, path) = writing()
@@ -113,10 +126,11 @@ impl Actor<'_> {
     }
 
     /// Performs an operation that leaves this many records.
-    async fn records(&mut self, expected: usize, id: &str, body: Value) {
-        let before = records(self.database);
-        self.perform(id, body).await;
-        assert_eq!(records(self.database) - before, expected, "{id}");
+    async fn records(&mut self, expected: usize, id: &str, body: Value) -> Value {
+        let answer = self.perform(id, body).await;
+        self.recorded += expected;
+        assert_eq!(records(self.database), self.recorded, "{id}");
+        answer
     }
 
     /// Everything that a partner can do, with settings that are not as they were.
@@ -199,34 +213,25 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
         let database = server.database();
         let key = server.operator_key("console").await;
         assert_eq!(records(database), 1, "of the local user");
-        let mut operator = Actor {
-            database,
-            caller: Caller::of_operator(url).with_key(key.text("operatorKey")),
-            acting_for: None,
-            ids: BTreeMap::new(),
-            done: BTreeSet::new(),
-        };
-        operator
-            .records(1, "registerPartner", samples::partner("Acme"))
-            .await;
-        let approved = operator.perform("approvePartner", Value::Null).await;
-        operator
-            .records(1, "setQuota", json!({"bookings": 100}))
-            .await;
-        operator
-            .records(1, "editPartner", json!({"name": "Acme Stage"}))
-            .await;
-        operator.records(1, "suspendPartner", Value::Null).await;
-        operator.records(0, "suspendPartner", Value::Null).await;
-        operator.records(1, "reinstatePartner", Value::Null).await;
-        operator
-            .records(0, "setQuota", json!({"bookings": 100}))
-            .await;
+        let caller = Caller::of_operator(url).with_key(key.text("operatorKey"));
+        let mut operator = Actor::new(database, caller);
+        let acme = samples::partner("Acme");
+        operator.records(1, "registerPartner", acme).await;
+        let approved = operator.records(1, "approvePartner", Value::Null).await;
+        for (expected, id, body) in [
+            (1, "setQuota", json!({"bookings": 100})),
+            (1, "editPartner", json!({"name": "Acme Stage"})),
+            (1, "suspendPartner", Value::Null),
+            (0, "suspendPartner", Value::Null),
+            (1, "reinstatePartner", Value::Null),
+            (0, "setQuota", json!({"bookings": 100})),
+        ] {
+            operator.records(expected, id, body).await;
+        }
         let acme = operator.ids["partnerId"].clone();
         operator.acting_for = Some(acme.clone());
-        operator
-            .records(1, "createOperatorLink", json!({"person": "Ada"}))
-            .await;
+        let link = json!({"person": "Ada"});
+        operator.records(1, "createOperatorLink", link).await;
         operator.records(1, "endOperatorSession", Value::Null).await;
         operator.records(0, "endOperatorSession", Value::Null).await;
         let unrecorded = |id: &str| UNRECORDED.iter().any(|(known, _)| *known == id);
@@ -264,13 +269,8 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
         );
 
         // The same, by the partner itself, and by somebody who registers.
-        let mut partner = Actor {
-            database,
-            caller: server.caller().with_key(approved.text("apiKey")),
-            acting_for: None,
-            ids: BTreeMap::new(),
-            done: BTreeSet::new(),
-        };
+        let caller = server.caller().with_key(approved.text("apiKey"));
+        let mut partner = Actor::new(database, caller);
         let own = |id: &str| usize::from(OF_PARTNERS.contains(&id));
         partner.everything("Europe/Vienna", 100, own).await;
         let before = records(database);
@@ -323,6 +323,7 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
         }
 
         // What is done to a partner is in its own audit, whomever the operator acts for.
+        operator.recorded = records(database);
         operator.acting_for = Some(acme.clone());
         operator.ids.insert("partnerId".to_owned(), other.clone());
         operator.records(1, "approvePartner", Value::Null).await;
@@ -331,6 +332,7 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
         let third = operator.ids["partnerId"].clone();
         let create = format!("operator-keys create --name spare --partner {acme}");
         database.command(create).run().await.json();
+        operator.recorded += 1;
         operator.acting_for = Some(other.clone());
         operator.ids.insert("partnerId".to_owned(), acme.clone());
         operator.records(1, "endContract", json!({})).await;

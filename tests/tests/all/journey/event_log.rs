@@ -102,9 +102,7 @@ async fn every_event_is_in_the_log_once_in_its_order_with_or_without_endpoints()
 async fn a_log_longer_than_a_page_is_examined_to_its_end() {
     with_partner_on_every_engine(async |_server, acme| {
         let first = acme.book().await;
-        for _ in 0..160 {
-            acme.book().await;
-        }
+        acme.book_many(160, &json!({})).await;
         acme.protect(&first).await;
         let found = read(&acme.caller, "type=booking.protected").await;
         assert_eq!(found, (vec![162], false, 162));
@@ -209,9 +207,7 @@ async fn the_log_is_read_newest_first_and_goes_on_from_either_end() {
 #[tokio::test]
 async fn newest_first_finds_every_event_once_while_events_are_added() {
     with_partner_on_every_engine(async |_server, acme| {
-        for _ in 0..140 {
-            acme.book().await;
-        }
+        acme.book_many(140, &json!({})).await;
         for filter in ["", "&status=no_endpoints", "&type=booking.created"] {
             let (mut seen, mut before) = (Vec::new(), "latest".to_owned());
             loop {

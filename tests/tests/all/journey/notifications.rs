@@ -131,7 +131,10 @@ async fn the_end_of_the_schedule_is_recorded_and_the_end_of_an_endpoint_is_not()
         acme.delete_endpoint(&ids[1]).await;
         acme.change_endpoint(&ids[2], json!({"enabled": false})).await;
         for count in 2..=10 {
-            assert_eq!(recorded(&acme.verified_packet(&booking).await), [] as [Value; 0]);
+            // What is recorded once stays, so it is enough to look before the last attempt.
+            if count == 10 {
+                assert_eq!(recorded(&acme.verified_packet(&booking).await), [] as [Value; 0]);
+            }
             let event = acme.events(&booking).await.remove(0);
             server.advance(server.until_next_attempt(&event));
             attempts(&ids[0], count).await;

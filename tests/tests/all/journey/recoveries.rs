@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use bookguard_core::limits::DAY_MS;
+use bookguard_core::limits::{DAY_MS, RECOVERED};
 use bookguard_core::model::Timestamp;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{on_every_engine, on_postgres};
 use bookguard_tests::json::Members as _;
-use bookguard_tests::load::at_once;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
@@ -54,18 +53,8 @@ fn counts(recovery: &Value) -> [u64; 4] {
         .map(|name| recovery[name].as_u64().unwrap())
 }
 
-/// Records `count` bookings from a dozen clients.
-async fn book_many(partner: &Partner, count: usize) {
-    let clients = at_once((0..12).map(|client| {
-        let partner = partner.clone();
-        async move {
-            for _ in (client..count).step_by(12) {
-                partner.book().await;
-            }
-        }
-    }));
-    clients.await;
-}
+/// Events that one recovery examines in three steps.
+const MANY: usize = 2 * RECOVERED + 1;
 
 /// Returns how many of the partner's events have this status.
 async fn count_in(partner: &Partner, status: &str) -> usize {
@@ -235,7 +224,7 @@ async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
 #[tokio::test]
 async fn many_events_are_refilled_in_steps_and_each_arrives_once() {
     with_partner_on_every_engine(async |server, acme| {
-        book_many(&acme, 700).await;
+        acme.book_many(MANY, &json!({})).await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         let counted = recover(&acme, json!({"dryRun": true})).await;
@@ -244,21 +233,22 @@ async fn many_events_are_refilled_in_steps_and_each_arrives_once() {
             "more than one step: {counted}"
         );
         let counted = finished(&acme, &counted).await;
-        assert_eq!(counts(&counted), [700, 700, 700, 0]);
-        assert_eq!(count_in(&acme, "no_endpoints").await, 700);
+        let many = MANY as u64;
+        assert_eq!(counts(&counted), [many, many, many, 0]);
+        assert_eq!(count_in(&acme, "no_endpoints").await, MANY);
 
         let real = recover(&acme, json!({})).await;
         assert_eq!(real["status"], "running", "{real}");
         let real = finished(&acme, &real).await;
         assert_eq!(counts(&real), counts(&counted));
-        real.holds(json!({"throughSeq": 700, "reachedSeq": 700}));
-        arrived_once(&receiver, 700).await;
+        real.holds(json!({"throughSeq": MANY, "reachedSeq": MANY}));
+        arrived_once(&receiver, MANY).await;
         // A delivery is recorded only after it has arrived.
         until("the last delivery to be recorded", async || {
-            (count_in(&acme, "delivered").await == 700).then_some(())
+            (count_in(&acme, "delivered").await == MANY).then_some(())
         })
         .await;
-        server.close().await.verify(700).await;
+        server.close().await.verify(MANY).await;
     })
     .await;
 }
@@ -276,17 +266,18 @@ async fn two_nodes_take_one_recovery_to_its_end_and_no_event_goes_out_twice() {
         let server = TestServer::open(engine).await;
         let second = server.second_node().await;
         let acme = server.partner("Acme").await;
-        book_many(&acme, 600).await;
+        acme.book_many(MANY, &json!({})).await;
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         let real = recover(&acme, json!({})).await;
         let there = acme.on(&second.url());
         let real = finished(&there, &real).await;
-        assert_eq!(counts(&real), [600, 600, 600, 0]);
+        let many = MANY as u64;
+        assert_eq!(counts(&real), [many, many, many, 0]);
         assert_eq!(shown(&acme, &real).await, real);
-        arrived_once(&receiver, 600).await;
+        arrived_once(&receiver, MANY).await;
         second.stop().await;
-        server.close().await.verify(600).await;
+        server.close().await.verify(MANY).await;
     })
     .await;
 }
