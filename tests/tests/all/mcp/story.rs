@@ -263,7 +263,11 @@ async fn events_are_listed_and_delivered_once_more() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_way_lists_the_same_tools_in_order_and_says_what_they_do() {
     with_partner_on_every_engine(async |server, acme| {
-        let first = Client::over_http(&server.caller()).await.tools;
+        let mut client = Client::over_http(&server.caller()).await;
+        let first = client.tools.clone();
+        for tool in &first {
+            client.schemas_of(tool.text("name"));
+        }
         on_every_way(&server, &acme, async |client, way| {
             assert_eq!(client.tools, first, "{way}");
         })
