@@ -186,11 +186,8 @@ async fn a_form_that_no_browser_sends_is_refused_before_anything_is_done() {
             ("reschedule", "/agreedBy/x"),
         ] {
             let address = format!("/bookings/{}/{address}", world.acme.booking);
-            world
-                .browser
-                .post(&address, &[(name, "text")])
-                .await
-                .is(400);
+            let sent = world.browser.post(&address, &[(name, "text")]).await;
+            sent.is(400);
         }
         assert_eq!(world.state().await, before);
     })
@@ -486,11 +483,8 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
         seen.is(409);
         is_sound(&seen);
         assert_eq!(seen.field("/eventDate").get("value"), Some(late[0].1));
-        world
-            .browser
-            .post(&format!("{booking}/protect"), &[])
-            .await
-            .is(409);
+        let sent = world.browser.post(&format!("{booking}/protect"), &[]).await;
+        sent.is(409);
     })
     .await;
 }

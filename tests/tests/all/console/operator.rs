@@ -93,10 +93,8 @@ impl Operated {
 
 async fn signed_in(url: &str, key: &str) -> Browser {
     let browser = Browser::at_operator(url);
-    browser
-        .post("/sign-in", &[("operatorKey", key)])
-        .await
-        .leads_to("");
+    let sent = browser.post("/sign-in", &[("operatorKey", key)]).await;
+    sent.leads_to("");
     browser
 }
 

@@ -16,11 +16,8 @@ const MINUTE: i64 = 60_000;
 async fn opens_nothing(browser: &Browser) {
     let copy = browser.copy();
     copy.get("/keys").await.leads_to("/sign-in?to=%2Fkeys");
-    browser
-        .copy()
-        .post("/keys/new", &[("/name", "x")])
-        .await
-        .is(401);
+    let sent = browser.copy().post("/keys/new", &[("/name", "x")]).await;
+    sent.is(401);
 }
 
 /// The path of a new link for Ada.
@@ -238,10 +235,7 @@ async fn a_session_ends_with_idleness_time_and_its_key() {
         server.advance(1);
         opens_nothing(&busy).await;
 
-        let made = acme
-            .post("/v1/api-keys", &json!({"name": "second"}))
-            .await
-            .ok(201);
+        let made = acme.new_key(&json!({"name": "second"})).await;
         let browser = Browser::signed_in(&server, made.text("apiKey")).await;
         browser.page("").await;
         let path = format!("/v1/api-keys/{}", made.text("apiKeyId"));
@@ -300,10 +294,8 @@ async fn a_link_signs_one_person_in_whose_name_the_audit_has() {
         latest["actor"].holds(json!({"name": "Ada", "keyId": acme.key_id}));
         // The session may do less than its key.
         browser.get("/keys").await.is(403);
-        browser
-            .post("/people/new", &[("/person", "Bob")])
-            .await
-            .is(403);
+        let sent = browser.post("/people/new", &[("/person", "Bob")]).await;
+        sent.is(403);
 
         let late = link(&acme, json!({})).await;
         server.advance(CONSOLE_LINK_MS);

@@ -125,7 +125,7 @@ impl World {
     /// Somebody who is signed in and may do only this.
     pub async fn limited(&self, scopes: &[&str]) -> Browser {
         let body = json!({"name": "limited", "scopes": scopes});
-        let made = self.acme.partner.post("/v1/api-keys", &body).await.ok(201);
+        let made = self.acme.partner.new_key(&body).await;
         Browser::signed_in(&self.server, made.text("apiKey")).await
     }
 }
@@ -160,7 +160,7 @@ impl Owner {
         let holds = format!("/v1/bookings/{review}/holds");
         let hold = partner.post(&holds, &hold).await.ok(201);
         let key = json!({"name": HOSTILE, "scopes": READING});
-        let key = partner.post("/v1/api-keys", &key).await.ok(201);
+        let key = partner.new_key(&key).await;
         let policy = format!("house_{}", &name.to_lowercase()[..4]);
         for late in [0, 2500] {
             let mut version = samples::policy(late);

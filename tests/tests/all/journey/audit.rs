@@ -160,17 +160,11 @@ impl<'d> Actor<'d> {
             self.records(expected(id), id, body).await;
         }
         let booking = format!("/v1/bookings/{}", self.ids["bookingId"]);
-        let disclosure = self
-            .caller
-            .get(&format!("{booking}/disclosure"))
-            .await
-            .ok(200);
+        let disclosure = self.caller.get(&format!("{booking}/disclosure")).await;
+        let disclosure = disclosure.ok(200);
         let hash = disclosure.text("disclosureHash").to_owned();
-        let events = self
-            .caller
-            .get(&format!("{booking}/webhook-events"))
-            .await
-            .ok(200);
+        let events = self.caller.get(&format!("{booking}/webhook-events")).await;
+        let events = events.ok(200);
         let event_id = events.list("webhookEvents")[0].text("eventId").to_owned();
         self.ids.insert("eventId".to_owned(), event_id);
         for (id, body) in [
@@ -331,7 +325,7 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
         operator.records(1, "registerPartner", third).await;
         let third = operator.ids["partnerId"].clone();
         let create = format!("operator-keys create --name spare --partner {acme}");
-        database.command(create).run().await.json();
+        database.command(create).json().await;
         operator.recorded += 1;
         operator.acting_for = Some(other.clone());
         operator.ids.insert("partnerId".to_owned(), acme.clone());
@@ -369,10 +363,8 @@ async fn what_is_refused_repeated_or_not_committed_leaves_no_record() {
             assert_eq!(records(database), before + 1);
             before + 1
         };
-        narrow
-            .post(path, &json!({}))
-            .await
-            .refused(403, "insufficient_scope");
+        let refused = narrow.post(path, &json!({})).await;
+        refused.refused(403, "insufficient_scope");
         let last = format!("{path}/{}", acme.key_id);
         acme.delete(&last).await.refused(409, "last_managing_key");
         assert_eq!(records(database), before);
@@ -416,11 +408,9 @@ async fn a_partner_reads_its_own_records_by_action_and_time() {
         let begun = server.now_ms();
         for name in ["a", "b", "c"] {
             server.advance(1_000);
-            acme.post("/v1/api-keys", &json!({"name": name}))
-                .await
-                .ok(201);
+            acme.new_key(&json!({"name": name})).await;
         }
-        other.post("/v1/api-keys", &json!({})).await.ok(201);
+        other.new_key(&json!({})).await;
         server.advance(1_000);
         acme.put_policy("house", &samples::policy(0)).await;
         let actions = async |query: &str| {
@@ -452,10 +442,8 @@ async fn a_partner_reads_its_own_records_by_action_and_time() {
             "{csv:?}"
         );
         let narrow = acme.scoped(&["api-keys:*"]).await;
-        narrow
-            .get("/v1/audit")
-            .await
-            .refused(403, "insufficient_scope");
+        let refused = narrow.get("/v1/audit").await;
+        refused.refused(403, "insufficient_scope");
 
         // A record that somebody changed is not shown, and named by the check.
         database_tamper(&server);
@@ -481,9 +469,9 @@ async fn a_partner_that_changes_things_in_a_loop_is_stopped_for_the_day_and_can_
         // A key that may only change policies has left some changes for keys, and what the operator does takes none of them.
         let line = format!("api-keys create --partner {}", acme.id);
         for _ in 0..2 {
-            server.database().command(&*line).run().await.json();
+            server.database().command(&*line).json().await;
         }
-        acme.post("/v1/api-keys", &json!({})).await.ok(201);
+        acme.new_key(&json!({})).await;
         let more = acme.change_endpoint_until_refused(&endpoint).await;
         assert_eq!(more as u64, CHANGES_PER_DAY - POLICIES_UNTIL - 1);
         acme.post("/v1/api-keys", &json!({}))
@@ -497,11 +485,11 @@ async fn a_partner_that_changes_things_in_a_loop_is_stopped_for_the_day_and_can_
         acme.delete(&made).await.ok(200);
         acme.delete_endpoint(&endpoint).await;
         // Neither the operator nor anybody else is stopped.
-        server.database().command(&*line).run().await.json();
-        other.post("/v1/api-keys", &json!({})).await.ok(201);
+        server.database().command(&*line).json().await;
+        other.new_key(&json!({})).await;
         let today = server.now_ms() / DAY_MS;
         server.set_clock((today + 1) * DAY_MS);
-        acme.post("/v1/api-keys", &json!({})).await.ok(201);
+        acme.new_key(&json!({})).await;
     })
     .await;
 }
@@ -552,9 +540,9 @@ async fn a_server_deletes_what_is_older_than_its_setting_and_nothing_else() {
         }
         let prune = async |flags: &str| {
             let line = format!("audit prune --older-than 30d {flags}");
-            database.command(line).run().await.json()
+            database.command(line).json().await
         };
-        let newest = database.command("audit list --limit 1").run().await.json();
+        let newest = database.command("audit list --limit 1").json().await;
         let newest = newest["data"][0]["auditId"].clone();
         for _ in 0..2 {
             prune("--dry-run")
@@ -570,7 +558,7 @@ async fn a_server_deletes_what_is_older_than_its_setting_and_nothing_else() {
         }
         let default = database.command("audit prune --output table").run().await;
         default.said(&["0 records from before"]);
-        let left = database.command("audit list").run().await.json();
+        let left = database.command("audit list").json().await;
         let [left] = &left.list("data")[..] else {
             panic!("{left}")
         };
@@ -578,7 +566,7 @@ async fn a_server_deletes_what_is_older_than_its_setting_and_nothing_else() {
             json!({"action": "pruneAudit", "partnerId": null, "subject": {"auditId": newest}}),
         );
         let found = database.command("audit list --action pruneAudit");
-        assert_eq!(found.run().await.json()["data"][0], *left);
+        assert_eq!(found.json().await["data"][0], *left);
         database.verify(0).await;
     })
     .await;

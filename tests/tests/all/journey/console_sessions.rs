@@ -196,7 +196,7 @@ async fn a_session_ends_by_request_with_its_key_and_in_time() {
         // With its key, which a key that expires limits from the first.
         let until = Timestamp::from_ms(server.now_ms() + 3_600_000);
         let body = json!({"name": "hour", "expiresAt": until.to_string()});
-        let hour = acme.post("/v1/api-keys", &body).await.ok(201);
+        let hour = acme.new_key(&body).await;
         let with_hour = Partner {
             caller: acme.with_key(hour.text("apiKey")),
             ..acme.clone()
@@ -275,16 +275,12 @@ async fn links_need_a_key_of_ones_own_and_say_nothing_of_others() {
         link(&acme, json!({"apiKeyId": acme.key_id})).await;
         let narrow = acme.scoped(&["api-keys:write"]).await;
         let greedy = json!({"person": "Ada", "scopes": ["bookings:read"]});
-        narrow
-            .post(LINKS, &greedy)
-            .await
-            .refused(403, "insufficient_scope");
+        let refused = narrow.post(LINKS, &greedy).await;
+        refused.refused(403, "insufficient_scope");
         let reader = acme.scoped(&["api-keys:read"]).await;
         let body = json!({"person": "Ada"});
-        reader
-            .post(LINKS, &body)
-            .await
-            .refused(403, "insufficient_scope");
+        let refused = reader.post(LINKS, &body).await;
+        refused.refused(403, "insufficient_scope");
         assert_eq!(reader.rows(SESSIONS).await.len(), 2);
 
         // On the database, the operator names the key.
@@ -350,7 +346,7 @@ async fn signing_in_and_out_uses_up_none_of_the_changes_of_a_day() {
         in_and_out()
     );
     assert_eq!(a + b + c + d + e, CONSOLE_SESSIONS_BEGUN_OF_KEY - 1);
-    acme.post("/v1/api-keys", &json!({})).await.ok(201);
+    acme.new_key(&json!({})).await;
     drop(service);
     server.close().await.verify(0).await;
 }

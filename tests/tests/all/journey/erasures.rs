@@ -197,15 +197,11 @@ async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
 
         // A key that may write bookings may not erase.
         let writer = acme.scoped(&["bookings:write", "evidence:read"]).await;
-        writer
-            .post(&path("erasures"), &asked)
-            .await
-            .refused(403, "insufficient_scope");
+        let refused = writer.post(&path("erasures"), &asked).await;
+        refused.refused(403, "insufficient_scope");
         let rival = server.partner("Rival").await;
-        rival
-            .post(&path("erasures"), &asked)
-            .await
-            .refused(404, "not_found");
+        let refused = rival.post(&path("erasures"), &asked).await;
+        refused.refused(404, "not_found");
         rival.get(&path("erasures")).await.refused(404, "not_found");
         rival.get(&path("holds")).await.refused(404, "not_found");
 
@@ -413,7 +409,7 @@ async fn what_the_operator_holds_only_the_operator_releases() {
     let released = server
         .database()
         .command(["bookings", "holds", "release", &booking, &hold]);
-    assert!(released.run().await.json()["releasedAt"].is_string());
+    assert!(released.json().await["releasedAt"].is_string());
     let asked = [
         "bookings",
         "erase",
@@ -423,7 +419,7 @@ async fn what_the_operator_holds_only_the_operator_releases() {
         "--legal-basis",
         "objection",
     ];
-    let dry = acme.command(asked).arg("--dry-run").run().await.json();
+    let dry = acme.command(asked).arg("--dry-run").json().await;
     let unasked = acme.command(asked).run().await;
     unasked.refused(2, &["--yes"]);
     let expecting = async |plan: &str, more: &str| {
@@ -440,9 +436,8 @@ async fn what_the_operator_holds_only_the_operator_releases() {
     assert_eq!(again, done);
     let erasures = acme
         .command(["bookings", "erasures", &booking])
-        .run()
-        .await
-        .json();
+        .json()
+        .await;
     assert_eq!(erasures["erasures"][0]["legalBasis"], "objection");
 }
 
@@ -472,9 +467,8 @@ async fn a_contract_ends_page_by_page_and_what_is_held_stays() {
         let exported = acme
             .command("partners export --out")
             .arg(&archive)
-            .run()
-            .await
-            .json();
+            .json()
+            .await;
         assert_eq!(exported["bookings"], 3, "{exported}");
         let bytes = std::fs::read(&archive).unwrap();
         assert_eq!(bytes.len() as u64, exported["bytes"]);
@@ -515,9 +509,8 @@ async fn a_contract_ends_page_by_page_and_what_is_held_stays() {
         let shown = server
             .database()
             .command(["bookings", "get", held])
-            .run()
-            .await
-            .json();
+            .json()
+            .await;
         assert!(shown.to_string().contains(CANARY));
         let released = server
             .database()
@@ -529,9 +522,8 @@ async fn a_contract_ends_page_by_page_and_what_is_held_stays() {
         // Not even beside the database, while a server has it open and nobody comes.
         assert_eq!(in_files(server.folder()), Vec::<String>::new());
         end()
-            .run()
-            .await
             .json()
+            .await
             .holds(json!({"erased": 0, "held": [], "done": true}));
         assert_eq!(
             rival.booking(&other).await["organizer"]["name"],
@@ -686,7 +678,7 @@ async fn the_end_of_a_contract_that_is_killed_between_its_pages_goes_on_and_noth
         assert!(is_asking, "it ended although there was more to erase");
         whole_or_erased(&database, &acme, erased()).await;
         database.command("ledger verify").run().await.ended(0, &[]);
-        let ended = end().run().await.json();
+        let ended = end().json().await;
         ended.holds(json!({"held": [], "done": true}));
         assert_eq!(erased(), bookings);
         assert_eq!(places(&database, engine), Vec::<String>::new());
@@ -701,7 +693,7 @@ async fn whole_or_erased(database: &TestDatabase, acme: &Partner, erased: usize)
     let mut cursor = String::new();
     loop {
         let list = format!("bookings list --partner {} --limit 100{cursor}", acme.id);
-        let page = database.command(list.as_str()).run().await.json();
+        let page = database.command(list.as_str()).json().await;
         for booking in page.list("data") {
             let shown = [&booking["organizer"]["name"], &booking["talent"]["name"]];
             let is_erased = shown.map(|name| name == "erased");

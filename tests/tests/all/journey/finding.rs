@@ -79,7 +79,7 @@ async fn bookings_are_found_by_their_words() {
         // The operator searches all partners, or one of them.
         let list = async |of: &str| {
             let line = format!("bookings list --search owls --output json {of}");
-            let page = server.database().command(line).run().await.json();
+            let page = server.database().command(line).json().await;
             page.list("data").len()
         };
         assert_eq!(list("").await, 2);
@@ -137,7 +137,7 @@ async fn what_waits_for_a_person_is_listed_until_it_is_decided() {
         refused.refused(403, "insufficient_scope");
         let count = async |of: &str| {
             let line = format!("resolutions list --status pending_review --output json {of}");
-            let page = server.database().command(line).run().await.json();
+            let page = server.database().command(line).json().await;
             page.list("data").len()
         };
         assert_eq!(count("").await, 3);

@@ -20,10 +20,8 @@ use serde_json::{Map, Value, json};
 /// Adds an item with this file, and returns the path of the file.
 async fn add(acme: &Partner, booking: &str, file: &[u8]) -> String {
     let items = format!("/v1/bookings/{booking}/evidence/items");
-    let item = acme
-        .post(&items, &samples::item_with_file(file))
-        .await
-        .ok(201);
+    let item = acme.post(&items, &samples::item_with_file(file)).await;
+    let item = item.ok(201);
     format!("{items}/{}/file", item.text("itemId"))
 }
 
@@ -315,15 +313,15 @@ async fn an_archive_holds_everything_and_is_the_same_each_time() {
         assert!(readme.contains(&format!("  {stored}")), "{readme}");
         let packet_file = folder.path().join("all/packet.json");
         let key = format!("@{}", folder.path().join("all/ledger.vkey").display());
-        bookguard(["evidence", "verify"]).arg(&packet_file).args(["--key", &key]).run().await.json();
+        bookguard(["evidence", "verify"]).arg(&packet_file).args(["--key", &key]).json().await;
 
         // The command line makes the same archive of the server, and one of the database itself.
         let out = folder.path().join("fetched.zip");
-        acme.command(["evidence", "archive", &booking, "--out", &out.display().to_string()]).run().await.json();
+        acme.command(["evidence", "archive", &booking, "--out", &out.display().to_string()]).json().await;
         assert_eq!(std::fs::read(&out).unwrap(), got.body);
         let database = server.close().await;
         let own = folder.path().join("own.zip");
-        database.command(["evidence", "archive", &booking, "--partner", &acme.id, "--out", &own.display().to_string()]).run().await.json();
+        database.command(["evidence", "archive", &booking, "--partner", &acme.id, "--out", &own.display().to_string()]).json().await;
         // Its packet is another, made by this machine's clock.
         let own = std::fs::read(&own).unwrap();
         assert!(own.starts_with(b"PK") && own.windows(file.len()).any(|part| part == file));
@@ -372,10 +370,8 @@ async fn a_deleted_file_makes_room_and_leaves_its_record() {
         let rival = server.partner("Rival").await;
         rival.delete(&path).await.refused(404, "not_found");
         let reader = acme.scoped(&["evidence:read"]).await;
-        reader
-            .delete(&path)
-            .await
-            .refused(403, "insufficient_scope");
+        let refused = reader.delete(&path).await;
+        refused.refused(403, "insufficient_scope");
         assert_eq!(acme.get(&path).await.body, file);
 
         let deleted = acme.delete(&path).await.ok(200);

@@ -247,7 +247,7 @@ async fn a_key_cannot_revoke_a_stronger_key_or_the_last_that_manages_keys() {
         let revoke = || acme.command(format!("api-keys revoke {}", acme.key_id));
         revoke().run().await.refused(2, &["itself uses", "--yes"]);
         assert_eq!(acme.get("/v1/partners/me").await.status, 200);
-        revoke().arg("--yes").run().await.json();
+        revoke().arg("--yes").json().await;
         assert_eq!(acme.get("/v1/partners/me").await.status, 401);
         let id = manager.string("apiKeyId");
         let refused = manages.delete(&format!("/v1/api-keys/{id}")).await;

@@ -146,7 +146,7 @@ async fn a_listed_event_is_retried_recovered_and_triggered_like_any_other() {
         let body = json!({"url": listing.url(), "events": LISTED});
         acme.new_endpoint(body).await;
         for (n, word) in LISTED.into_iter().enumerate() {
-            let made = acme.command(format!("trigger {word}")).run().await.json();
+            let made = acme.command(format!("trigger {word}")).json().await;
             assert_eq!(made["type"], word);
             listing.wait_for(n + 1).await;
         }

@@ -120,10 +120,8 @@ async fn what_came_before_a_move_is_neither_asked_about_nor_a_date_to_cancel_on(
             assert_eq!(quote[member], resolution["evaluation"][member], "{member}");
         }
         // Once it is canceled, every question is answered with what was recorded.
-        let recorded = acme
-            .get(&format!("{asked}2031-05-31T23:59:59Z"))
-            .await
-            .ok(200);
+        let recorded = acme.get(&format!("{asked}2031-05-31T23:59:59Z")).await;
+        let recorded = recorded.ok(200);
         assert_eq!(recorded, resolution["evaluation"]);
     })
     .await;

@@ -85,10 +85,8 @@ async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
         let log = log.list("data").clone();
         let numbers: Vec<u64> = log.iter().map(|e| e.number("seq")).collect();
         assert_eq!(numbers, [1, 2, 3, 4], "no gap");
-        let found = acme
-            .get("/v1/webhook-events?status=delivered")
-            .await
-            .ok(200);
+        let found = acme.get("/v1/webhook-events?status=delivered").await;
+        let found = found.ok(200);
         assert_eq!(found["data"][0]["eventId"], delivered["eventId"]);
 
         for event in [&delivered, &unheard] {

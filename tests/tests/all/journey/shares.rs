@@ -334,7 +334,7 @@ async fn a_link_shows_nothing_once_the_contract_of_its_partner_has_ended() {
         assert_eq!(open(&link).await.status, 200);
         let database = server.database();
         let end = database.command(["partners", "end", &acme.id, "--yes"]);
-        let ended = end.run().await.json();
+        let ended = end.json().await;
         ended.holds(json!({"erased": 1, "done": true}));
         let over = open(&link).await;
         assert_eq!(over.status, 404);
@@ -354,10 +354,8 @@ async fn shares_are_their_partner_s_and_of_their_booking() {
         let id = made.text("shareId");
         let foreign = format!("/v1/bookings/{booking}/shares");
         other.get(&foreign).await.refused(404, "not_found");
-        other
-            .post(&foreign, &json!({}))
-            .await
-            .refused(404, "not_found");
+        let refused = other.post(&foreign, &json!({})).await;
+        refused.refused(404, "not_found");
         for (partner, booking) in [(&other, &booking), (&other, &theirs), (&acme, &second)] {
             let path = format!("/v1/bookings/{booking}/shares/{id}");
             partner.delete(&path).await.refused(404, "not_found");
@@ -366,15 +364,11 @@ async fn shares_are_their_partner_s_and_of_their_booking() {
         // Reading does not include giving away.
         let reader = acme.scoped(&["evidence:read", "bookings:*"]).await;
         assert_eq!(reader.get(&foreign).await.ok(200).list("data").len(), 1);
-        reader
-            .post(&foreign, &json!({}))
-            .await
-            .refused(403, "insufficient_scope");
+        let refused = reader.post(&foreign, &json!({})).await;
+        refused.refused(403, "insufficient_scope");
         let revoke = format!("{foreign}/{id}");
-        reader
-            .delete(&revoke)
-            .await
-            .refused(403, "insufficient_scope");
+        let refused = reader.delete(&revoke).await;
+        refused.refused(403, "insufficient_scope");
         let sharer = acme.scoped(&["evidence:share"]).await;
         sharer.delete(&revoke).await.ok(200);
         assert_eq!(

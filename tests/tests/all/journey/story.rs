@@ -206,10 +206,8 @@ async fn listed(acme: &Partner, id: &str, webhooks: &[Received]) {
             assert_eq!(event[name], body[name], "{name}");
         }
         event.holds(json!({"retryCount": 0, "nextAttemptAt": null}));
-        let single = acme
-            .get(&format!("/v1/webhook-events/{eventid}"))
-            .await
-            .ok(200);
+        let single = acme.get(&format!("/v1/webhook-events/{eventid}")).await;
+        let single = single.ok(200);
         let attempt = &single["attempts"][0];
         attempt.holds(json!({"delivered": true, "statusCode": 200}));
         attempt.holds(json!({"number": 1, "responseHead": "ok"}));
@@ -294,10 +292,8 @@ async fn everything_is_there_after_a_restart() {
         );
         let again = caller.get(&format!("{path}/webhook-events")).await.ok(200);
         assert_eq!(again["webhookEvents"], json!(events));
-        caller
-            .post("/v1/bookings", &samples::booking())
-            .await
-            .ok(201);
+        let done = caller.post("/v1/bookings", &samples::booking()).await;
+        done.ok(201);
         let after = Mirror::download(&server.caller(), &vkey).await;
         after.extends(&before);
         assert_eq!(after.entries().len(), 3);

@@ -163,10 +163,8 @@ async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
         );
         let listed = writer.ask("resources/list", json!({})).await;
         assert_eq!(listed["error"]["data"]["code"], "insufficient_scope");
-        writer
-            .call("verify_evidence", json!({"packet": {}}))
-            .await
-            .ok();
+        let done = writer.call("verify_evidence", json!({"packet": {}})).await;
+        done.ok();
         let events = acme.events(&booking).await;
         assert_eq!(events.len(), 1, "nothing was written");
     })
@@ -177,10 +175,7 @@ async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
 async fn without_a_key_tools_are_listed_and_a_wrong_key_is_refused() {
     with_partner_on_every_engine(async |server, acme| {
         let stranger = server.caller();
-        let revoked = acme
-            .post("/v1/api-keys", &json!({"name": "r"}))
-            .await
-            .ok(201);
+        let revoked = acme.new_key(&json!({"name": "r"})).await;
         let gone = stranger.with_key(revoked.text("apiKey"));
         let path = format!("/v1/api-keys/{}", revoked.text("apiKeyId"));
         Client::over_http(&gone).await;

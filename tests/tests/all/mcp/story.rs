@@ -75,10 +75,8 @@ async fn protect_and_read(client: &mut Client, id: &str) {
         .await
         .ok();
     assert_eq!(receipt, again);
-    let booking = client
-        .call("get_booking", json!({"bookingId": id}))
-        .await
-        .ok();
+    let booking = client.call("get_booking", json!({"bookingId": id})).await;
+    let booking = booking.ok();
     booking.holds(json!({"status": "protected", "bookingId": id}));
     let arguments = json!({"status": "protected", "limit": 1});
     let list = client.call("list_bookings", arguments).await.ok();
@@ -105,10 +103,8 @@ async fn cancel_as_shown(client: &mut Client, id: &str) {
     let fresh = &refused.refusal()["evaluation"];
     assert_eq!(fresh["refund"], shown["refund"]);
     cancellation["expected"] = expected;
-    let resolution = client
-        .call("cancel_booking", cancellation.clone())
-        .await
-        .ok();
+    let resolution = client.call("cancel_booking", cancellation.clone()).await;
+    let resolution = resolution.ok();
     assert_eq!(resolution["evaluation"]["refund"], shown["refund"]);
     let again = client.call("cancel_booking", cancellation).await.ok();
     assert_eq!(resolution["resolutionId"], again["resolutionId"]);
@@ -121,10 +117,8 @@ async fn cancel_as_shown(client: &mut Client, id: &str) {
 }
 
 async fn evidence(server: &TestServer, client: &mut Client, id: &str) {
-    let packet = client
-        .call("get_evidence", json!({"bookingId": id}))
-        .await
-        .ok();
+    let packet = client.call("get_evidence", json!({"bookingId": id})).await;
+    let packet = packet.ok();
     let resource = client
         .read(&format!("bookguard://bookings/{id}/evidence"))
         .await
@@ -342,10 +336,8 @@ async fn calls_of_tools_use_up_the_key_s_rate_as_requests_do() {
         let acme = server.partner("Acme").await;
         // The messages before the first call count too.
         let mut client = Client::over_http(&acme.caller).await;
-        client
-            .call("verify_evidence", json!({"packet": {}}))
-            .await
-            .ok();
+        let done = client.call("verify_evidence", json!({"packet": {}})).await;
+        done.ok();
         acme.get("/v1/bookings").await.ok(200);
         let mut calls = 2;
         loop {

@@ -76,7 +76,7 @@ async fn a_page_about_a_partner_speaks_to_the_operator() {
             }
         }
         let own = operated.world.browser.page("/audit").await;
-        assert!(own.html.contains("your keys"), "{}", own.html);
+        own.says(&["your keys"]);
     })
     .await;
 }

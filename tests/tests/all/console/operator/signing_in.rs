@@ -19,10 +19,8 @@ async fn an_operator_key_signs_in_until_it_is_revoked() {
         let operated = Operated::open(engine).await;
         let (server, browser) = (&operated.world.server, &operated.browser);
         let nobody = Browser::at_operator(&operated.url);
-        nobody
-            .get("/partners?status=pending")
-            .await
-            .leads_to("/sign-in?to=%2Fpartners%3Fstatus%3Dpending");
+        let sent = nobody.get("/partners?status=pending").await;
+        sent.leads_to("/sign-in?to=%2Fpartners%3Fstatus%3Dpending");
         let typed = [
             ("operatorKey", operated.key.text("operatorKey")),
             ("to", "/partners?status=pending"),
@@ -65,12 +63,7 @@ async fn an_operator_key_signs_in_until_it_is_revoked() {
         let browser = signed_in(&operated.url, second.text("operatorKey")).await;
         browser.page("").await;
         let revoke = format!("operator-keys revoke {}", second.text("operatorKeyId"));
-        let revoked = server
-            .database()
-            .command(revoke.as_str())
-            .run()
-            .await
-            .json();
+        let revoked = server.database().command(revoke.as_str()).json().await;
         opens_nothing(&browser).await;
         let people = operated.caller().rows(SESSIONS).await;
         let mut people = people.iter();
@@ -134,9 +127,8 @@ async fn a_link_signs_one_person_in_whom_the_audit_names() {
         let line = database.command(line.as_str());
         let eves = line
             .env("BOOKGUARD_OPERATOR_LISTEN", "127.0.0.1:1")
-            .run()
-            .await
-            .json();
+            .json()
+            .await;
         let eve = Browser::at_operator(&operated.url);
         eve.post(&path_of(&eves), &[]).await.leads_to("");
 
@@ -156,10 +148,8 @@ async fn a_link_signs_one_person_in_whom_the_audit_names() {
         opens_nothing(&eve).await;
         ada.page("").await;
 
-        let late = operator
-            .post(LINKS, &json!({"person": "Late"}))
-            .await
-            .ok(201);
+        let late = operator.post(LINKS, &json!({"person": "Late"})).await;
+        let late = late.ok(201);
         operated.world.server.advance(CONSOLE_LINK_MS);
         let refused = Browser::at_operator(&operated.url)
             .post(&path_of(&late), &[])
@@ -189,23 +179,16 @@ async fn whoever_guesses_keys_or_links_waits() {
             assert_eq!(wrong.status, if n % 2 == 0 { 401 } else { 404 }, "{n}");
         }
         let key = operated.key.text("operatorKey");
-        guesser
-            .post("/sign-in", &[("operatorKey", key)])
-            .await
-            .is(429);
+        let sent = guesser.post("/sign-in", &[("operatorKey", key)]).await;
+        sent.is(429);
         guesser.post("/link/wrong", &[]).await.is(429);
         // Whoever is signed in goes on, and the others may try again soon.
         operated.browser.page("").await;
-        operated
-            .caller()
-            .get("/v1/partners")
-            .await
-            .refused(429, "rate_limited");
+        let refused = operated.caller().get("/v1/partners").await;
+        refused.refused(429, "rate_limited");
         operated.world.server.advance(2_000);
-        guesser
-            .post("/sign-in", &[("operatorKey", key)])
-            .await
-            .leads_to("");
+        let sent = guesser.post("/sign-in", &[("operatorKey", key)]).await;
+        sent.leads_to("");
     })
     .await;
 }
