@@ -69,9 +69,8 @@ async fn a_policy_is_written_in_fields_looked_at_put_and_changed() {
         .await;
         refused.is(400);
         refused.says(&["no later than"]);
-        acme.get("/v1/policies/house")
-            .await
-            .refused(404, "not_found");
+        let refused = acme.get("/v1/policies/house").await;
+        refused.refused(404, "not_found");
 
         // A figure that the text would not hold is not lost on the way to it.
         let unused = ("/talent/cancel/figure", "50");

@@ -355,9 +355,8 @@ async fn what_is_refused_repeated_or_not_committed_leaves_no_record() {
         let database = server.database();
         let path = "/v1/api-keys";
         let before = records(database);
-        acme.post(path, &json!({"scopes": []}))
-            .await
-            .refused(400, "empty");
+        let refused = acme.post(path, &json!({"scopes": []})).await;
+        refused.refused(400, "empty");
         let narrow = acme.scoped(&["bookings:read"]).await;
         let before = {
             assert_eq!(records(database), before + 1);
@@ -390,9 +389,8 @@ async fn what_is_refused_repeated_or_not_committed_leaves_no_record() {
         let keys = || database.count("SELECT COUNT(*) FROM api_key");
         let there = keys();
         database.tamper("ALTER TABLE audit RENAME TO gone_audit");
-        acme.post(path, &json!({}))
-            .await
-            .refused(503, "unavailable");
+        let refused = acme.post(path, &json!({})).await;
+        refused.refused(503, "unavailable");
         database.tamper("ALTER TABLE gone_audit RENAME TO audit");
         assert_eq!((keys(), records(database)), (there, before + 2));
         acme.post(path, &json!({})).await.ok(201);
@@ -474,9 +472,8 @@ async fn a_partner_that_changes_things_in_a_loop_is_stopped_for_the_day_and_can_
         acme.new_key(&json!({})).await;
         let more = acme.change_endpoint_until_refused(&endpoint).await;
         assert_eq!(more as u64, CHANGES_PER_DAY - POLICIES_UNTIL - 1);
-        acme.post("/v1/api-keys", &json!({}))
-            .await
-            .refused(409, "quota_exceeded");
+        let refused = acme.post("/v1/api-keys", &json!({})).await;
+        refused.refused(409, "quota_exceeded");
         // Requests that change nothing are answered, and bookings do not count.
         let last = json!({"timeZone": Partner::ZONES[(changed - 1) % 2]});
         acme.patch("/v1/partners/me", &last).await.ok(200);

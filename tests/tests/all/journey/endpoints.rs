@@ -48,9 +48,8 @@ async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
         // A change of address is checked against the address rules again.
         let path = format!("/v1/webhook-endpoints/{endpoint}");
         let body = json!({"url": "https://169.254.169.254/"});
-        acme.patch(&path, &body)
-            .await
-            .faulty(&[("/url", "blocked_address")]);
+        let refused = acme.patch(&path, &body).await;
+        refused.faulty(&[("/url", "blocked_address")]);
         assert_eq!(acme.endpoint_shown(&endpoint).await, changed);
     })
     .await;

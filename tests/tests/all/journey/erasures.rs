@@ -44,13 +44,11 @@ async fn known_everywhere(acme: &Partner) -> String {
     item["reference"] = json!(format!("case {CANARY}"));
     let item = acme.post(&path("evidence/items"), &item).await.ok(201);
     let file_path = path(&format!("evidence/items/{}/file", item.text("itemId")));
-    acme.send(acme.request("PUT", &file_path).body(file))
-        .await
-        .ok(200);
+    let done = acme.send(acme.request("PUT", &file_path).body(file)).await;
+    done.ok(200);
     let share = json!({"note": format!("for {CANARY}")});
-    acme.post_once(&path("shares"), "share", &share)
-        .await
-        .ok(201);
+    let done = acme.post_once(&path("shares"), "share", &share).await;
+    done.ok(201);
     let hold =
         json!({"reason": format!("{CANARY} sues"), "reference": format!("court of {CANARY}")});
     let hold = acme.post_once(&path("holds"), "hold", &hold).await.ok(201);
@@ -69,9 +67,8 @@ async fn known_everywhere(acme: &Partner) -> String {
     let decision = json!({"refund": 1000.25, "decidedBy": format!("{CANARY} Jones"), "rationale": format!("{CANARY} was ill indeed.")});
     acme.post_once(&decide, "decide", &decision).await.ok(201);
     // What changes nothing is remembered too.
-    acme.post_once(&decide, "decide-again", &decision)
-        .await
-        .ok(201);
+    let done = acme.post_once(&decide, "decide-again", &decision).await;
+    done.ok(201);
     booking
 }
 
@@ -263,9 +260,8 @@ async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
             "metadata": {"email": format!("{CANARY}@example.com")},
             "policyId": "case_by_case",
         }));
-        acme.post_once("/v1/bookings", "once", &body)
-            .await
-            .refused(409, "answer_erased");
+        let refused = acme.post_once("/v1/bookings", "once", &body).await;
+        refused.refused(409, "answer_erased");
         acme.get(&file).await.refused(404, "not_found");
         let sent = acme.send(acme.request("PUT", &file).body("x")).await;
         sent.refused(409, "item_without_file");
@@ -307,9 +303,8 @@ async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
             "{third}"
         );
         assert_eq!(third.get("receipt"), None);
-        acme.post_once(&path("shares"), "share-again", &note)
-            .await
-            .refused(409, "answer_erased");
+        let refused = acme.post_once(&path("shares"), "share-again", &note).await;
+        refused.refused(409, "answer_erased");
 
         if engine == Engine::Sqlite {
             let folder = server.folder().join("later");

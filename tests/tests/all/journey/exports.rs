@@ -147,9 +147,8 @@ async fn a_file_that_is_deleted_while_it_is_exported_does_not_end_the_export() {
             let item = samples::item_with_file(file);
             let item = acme.post(&items, &item).await.ok(201);
             let path = format!("{items}/{}/file", item.text("itemId"));
-            acme.send(acme.request("PUT", &path).body(file))
-                .await
-                .ok(200);
+            let done = acme.send(acme.request("PUT", &path).body(file)).await;
+            done.ok(200);
             ids.push(item.text("itemId").to_owned());
         }
         let path = format!("{items}/{}/file", ids[0]);

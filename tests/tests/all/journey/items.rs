@@ -409,9 +409,8 @@ async fn a_deleted_file_makes_room_and_leaves_its_record() {
         let unsent = add(&acme, &booking, b"unsent").await;
         add(&acme, &other, b"unsent").await;
         let holds = format!("/v1/bookings/{other}/holds");
-        acme.post(&holds, &json!({"reason": "Chargeback"}))
-            .await
-            .ok(201);
+        let done = acme.post(&holds, &json!({"reason": "Chargeback"})).await;
+        done.ok(201);
         acme.delete(&path).await.refused(409, "legal_hold");
         acme.delete(&unsent).await.ok(200);
 
@@ -419,9 +418,8 @@ async fn a_deleted_file_makes_room_and_leaves_its_record() {
             .post(&format!("{evidence}/items"), &samples::item())
             .await
             .string("itemId");
-        acme.delete(&format!("{evidence}/items/{bare}/file"))
-            .await
-            .refused(409, "item_without_file");
+        let refused = acme.delete(&format!("{evidence}/items/{bare}/file")).await;
+        refused.refused(409, "item_without_file");
         let unknown = format!("{evidence}/items/itm_{}/file", "0".repeat(32));
         acme.delete(&unknown).await.refused(404, "not_found");
         let database = server.close().await;

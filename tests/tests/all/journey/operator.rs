@@ -319,9 +319,8 @@ async fn the_command_line_works_on_the_operator_interface() {
         let both = operated
             .command("partners list")
             .env("BOOKGUARD_API_KEY", &acme.key);
-        both.run()
-            .await
-            .ended(2, &["BOOKGUARD_OPERATOR_KEY", "unset the other"]);
+        let ran = both.run().await;
+        ran.ended(2, &["BOOKGUARD_OPERATOR_KEY", "unset the other"]);
         for line in [
             "operator-keys list",
             "ledger verify",
@@ -331,10 +330,8 @@ async fn the_command_line_works_on_the_operator_interface() {
             let ran = operated.command(line).run().await;
             ran.ended(2, &["on the database itself"]);
         }
-        acme.command("partners list")
-            .run()
-            .await
-            .ended(2, &["with an operator key"]);
+        let ran = acme.command("partners list").run().await;
+        ran.ended(2, &["with an operator key"]);
         operated.command("mcp").run().await.ended(2, &["API key"]);
         let wrong = operated
             .command("partners list")
@@ -375,16 +372,13 @@ async fn a_suspended_partner_reads_and_does_nothing_else() {
             "/v1/webhook-events/recover",
             "/v1/partners/me/rotate-secret",
         ] {
-            acme.post_nothing(path)
-                .await
-                .refused(403, "partner_suspended");
+            let refused = acme.post_nothing(path).await;
+            refused.refused(403, "partner_suspended");
         }
-        acme.post("/v1/bookings", &samples::booking())
-            .await
-            .refused(403, "partner_suspended");
-        acme.delete(&format!("/v1/api-keys/{}", acme.key_id))
-            .await
-            .refused(403, "partner_suspended");
+        let refused = acme.post("/v1/bookings", &samples::booking()).await;
+        refused.refused(403, "partner_suspended");
+        let refused = acme.delete(&format!("/v1/api-keys/{}", acme.key_id)).await;
+        refused.refused(403, "partner_suspended");
         assert_eq!(acme.booking(&booking).await["status"], "created");
         acme.verified_packet(&booking).await;
         acme.post("/v1/policies/validate", &json!({})).await.ok(200);

@@ -91,9 +91,8 @@ async fn what_came_before_a_move_is_neither_asked_about_nor_a_date_to_cancel_on(
         let reply = acme.get(&format!("{asked}2031-05-31T23:59:59Z")).await;
         reply.refused(400, code);
         assert_eq!(reply.json()["details"][0]["pointer"], "?asOf");
-        acme.get(&format!("{asked}2031-06-01T00:00:00Z"))
-            .await
-            .ok(200);
+        let done = acme.get(&format!("{asked}2031-06-01T00:00:00Z")).await;
+        done.ok(200);
 
         let mut cancel = samples::cancellation();
         cancel["effectiveAt"] = json!("2031-05-31T23:59:59Z");

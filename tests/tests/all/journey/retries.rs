@@ -56,9 +56,8 @@ async fn an_event_without_endpoints_goes_to_those_that_exist_now() {
         let receiver = Receiver::start().await;
         let other = format!("{}?other", receiver.url());
         let other_types = json!({"url": other, "events": ["booking.protected"]});
-        acme.post("/v1/webhook-endpoints", &other_types)
-            .await
-            .ok(201);
+        let done = acme.post("/v1/webhook-endpoints", &other_types).await;
+        done.ok(201);
         assert_eq!(acme.retry(&event).await.code(), "no_endpoints");
         acme.endpoint(&receiver.url()).await;
         let retried = acme.retry(&event).await.ok(200);

@@ -26,9 +26,8 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
         let page = browser.page(&operated.acme("")).await;
         page.says(&["The partner is suspended."]);
         let protect = format!("/v1/bookings/{}/protect", operated.world.acme.booking);
-        acme.post_nothing(&protect)
-            .await
-            .refused(403, "partner_suspended");
+        let refused = acme.post_nothing(&protect).await;
+        refused.refused(403, "partner_suspended");
         assert!(browser.page("").await.html.contains("Suspended"));
         let (theirs, told) = (&operated.world.browser, "Your organization is suspended");
         let hold = format!("/bookings/{}/hold", operated.world.acme.booking);

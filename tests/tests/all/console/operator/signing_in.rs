@@ -94,9 +94,8 @@ async fn a_link_signs_one_person_in_whom_the_audit_names() {
             .is(404);
 
         let suspend = operated.acme("/suspend");
-        ada.fill(&suspend, "/suspend", &[])
-            .await
-            .leads_to(&operated.acme(""));
+        let sent = ada.fill(&suspend, "/suspend", &[]).await;
+        sent.leads_to(&operated.acme(""));
         let suspended = operated.latest("suspendPartner").await;
         suspended.holds(json!({"partnerId": operated.world.acme.partner.id}));
         suspended["actor"].holds(json!({
