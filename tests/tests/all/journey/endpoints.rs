@@ -100,6 +100,13 @@ async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() 
         let shown = acme.events(&waiting).await.remove(0);
         assert!(shown["nextAttemptAt"].is_null(), "nothing is due: {shown}");
         server.advance(DAY_MS);
+        // A delivery to another endpoint shows that the courier has looked for work since.
+        let other = Receiver::start().await;
+        let beside = acme.endpoint(&other.url()).await;
+        let heard = acme.book().await;
+        acme.event_that_is(&heard, "delivered").await;
+        acme.delete_endpoint(&beside).await;
+        assert_eq!(receiver.count(), 2);
         receiver.answer(Answer::Status(200));
         let back = acme
             .change_endpoint(&endpoint, json!({"enabled": true}))
@@ -114,7 +121,7 @@ async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() 
         // A manual retry still delivers it.
         let retried = acme.retry(&given_up).await.ok(200);
         assert_eq!(retried["retryStatus"], "delivered");
-        server.close().await.verify(4).await;
+        server.close().await.verify(5).await;
     })
     .await;
 }
@@ -381,24 +388,6 @@ async fn a_limited_endpoint_gets_everything_at_its_own_rate() {
         let least = std::time::Duration::from_secs(1) * (BOOKINGS - 1) / PER_SECOND;
         assert!(began.elapsed() >= least, "{:?}", began.elapsed());
         server.close().await;
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn deleting_an_endpoint_may_be_repeated() {
-    with_partner_on_every_engine(async |server, acme| {
-        let receiver = Receiver::start().await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
-        let path = format!("/v1/webhook-endpoints/{endpoint}");
-        let first = acme.delete(&path).await.ok(200);
-        let again = acme.delete(&path).await.ok(200);
-        for member in ["endpointId", "url", "enabled", "status"] {
-            assert_eq!(again[member], first[member], "{member}");
-        }
-        acme.get(&path).await.refused(404, "not_found");
-        let other = server.partner("Other").await;
-        other.delete(&path).await.refused(404, "not_found");
     })
     .await;
 }

@@ -142,26 +142,6 @@ async fn what_a_receiver_answers_decides_what_comes_next() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_gone_for_good_gets_no_further_events() {
-    with_partner_on_every_engine(async |server, acme| {
-        let receiver = Receiver::answering(Answer::Status(410)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
-        let first = acme.book().await;
-        acme.event_that_is(&first, "failed").await;
-        assert_eq!(acme.endpoint_shown(&endpoint).await["enabled"], false);
-        let second = acme.book().await;
-        acme.event_that_is(&second, "no_endpoints").await;
-        server.advance(48 * HOUR_MS);
-        let third = Receiver::start().await;
-        acme.endpoint(&third.url()).await;
-        acme.book().await;
-        third.wait_for(1).await;
-        assert_eq!(receiver.received().len(), 1);
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn an_endpoint_receives_its_types_and_an_event_takes_its_worst_delivery_status() {
     with_partner_on_every_engine(async |server, acme| {
         let (all, some) = (Receiver::start().await, Receiver::start().await);
@@ -209,9 +189,13 @@ async fn a_deleted_endpoint_receives_nothing_more_and_what_waited_is_given_up() 
         let path = format!("/v1/webhook-endpoints/{endpoint}");
         let ended = acme.delete(&path).await.ok(200);
         ended.holds(json!({"endpointId": endpoint, "enabled": false}));
-        assert_eq!(acme.get(&path).await.status, 404);
+        acme.get(&path).await.refused(404, "not_found");
         let again = acme.delete(&path).await.ok(200);
-        again.holds(json!({"endpointId": endpoint, "enabled": false}));
+        for member in ["endpointId", "url", "enabled", "status"] {
+            assert_eq!(again[member], ended[member], "{member}");
+        }
+        let rival = server.partner("Rival").await;
+        rival.delete(&path).await.refused(404, "not_found");
         let list = acme.get("/v1/webhook-endpoints").await.ok(200);
         assert_eq!(list["data"], json!([]));
         let event = acme.event_that_is(&booking, "failed").await;

@@ -323,7 +323,14 @@ async fn every_message_with_a_key_counts_once_whether_or_not_it_is_a_call() {
                 (429, Some("1")),
                 "{message}"
             );
+            // Requests and messages are counted together.
+            assert_eq!(acme.get("/v1/bookings").await.status, 429, "{message}");
         }
+        server.advance(60_000);
+        for _ in 0..3 {
+            acme.get("/v1/bookings").await.ok(200);
+        }
+        assert_eq!(post(&acme.caller, list.clone()).await.status, 429);
         // Other partners are not refused for it, nor is a caller without a key.
         assert_eq!(post(&other.caller, list.clone()).await.status, 200);
         assert_eq!(post(&server.caller(), list).await.status, 200);

@@ -322,34 +322,3 @@ async fn a_refusal_is_the_one_over_http_word_for_word() {
     })
     .await;
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_of_tools_use_up_the_key_s_rate_as_requests_do() {
-    const BURST: u32 = 12;
-    on_every_engine(async |engine| {
-        let server = TestServer::with(engine, |config| bookguard_server::config::Config {
-            rate_limit_per_second: 1,
-            rate_limit_burst: BURST,
-            ..config
-        })
-        .await;
-        let acme = server.partner("Acme").await;
-        // The messages before the first call count too.
-        let mut client = Client::over_http(&acme.caller).await;
-        let done = client.call("verify_evidence", json!({"packet": {}})).await;
-        done.ok();
-        acme.get("/v1/bookings").await.ok(200);
-        let mut calls = 2;
-        loop {
-            let called = client.call("list_bookings", json!({})).await;
-            if called.refused {
-                assert_eq!(called.code(), "rate_limited");
-                break;
-            }
-            calls += 1;
-        }
-        assert!((3..BURST).contains(&calls), "{calls}");
-        assert_eq!(acme.get("/v1/bookings").await.status, 429);
-    })
-    .await;
-}

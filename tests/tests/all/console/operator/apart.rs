@@ -24,8 +24,7 @@ async fn neither_console_opens_the_other() {
             }
         }
         // Each other's keys and links.
-        let (partner_key, operator_key) =
-            (&world.acme.partner.key, operated.key.text("operatorKey"));
+        let (partner_key, operator_key) = (&world.acme.partner.key, operated.operator_key());
         let stranger = Browser::at_operator(&operated.url);
         stranger
             .post("/sign-in", &[("operatorKey", partner_key)])

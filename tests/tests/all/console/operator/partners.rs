@@ -5,10 +5,9 @@ use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 
-use super::{Operated, signed_in};
+use super::{Desk, Operated};
 use crate::console::browser::Browser;
 use crate::console::pages::is_sound;
 
@@ -144,13 +143,12 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
 #[tokio::test]
 async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
     on_every_engine(async |engine| {
-        let (server, url) = TestServer::operated(engine, |config| Config {
+        let (server, desk) = Desk::with(engine, |config| Config {
             registration: RegistrationMode::Approval,
             ..config
         })
         .await;
-        let key = server.operator_key("desk").await;
-        let browser = signed_in(&url, key.text("operatorKey")).await;
+        let browser = &desk.browser;
         let pending = server
             .caller()
             .post("/v1/partners/register", &samples::partner("Acme Stage"))

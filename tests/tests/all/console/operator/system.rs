@@ -1,18 +1,16 @@
 //! What the operator is told of the service itself.
 
 use bookguard_server::config::Config;
-use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
-use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 
-use super::signed_in;
+use super::Desk;
 
 #[tokio::test]
 async fn the_system_is_told_without_secrets() {
     on_every_engine(async |engine| {
-        let (server, url) = TestServer::operated(engine, |config| {
+        let (server, desk) = Desk::with(engine, |config| {
             let folder = config.db.file().map_or(std::env::temp_dir(), |file| {
                 file.parent().unwrap().to_owned()
             });
@@ -24,9 +22,7 @@ async fn the_system_is_told_without_secrets() {
         .await;
         let acme = server.partner("Acme").await;
         let receipt = acme.protect(&acme.book().await).await["receipt"].clone();
-        let key = server.operator_key("desk").await;
-        let caller = Caller::of_operator(&url).with_key(key.text("operatorKey"));
-        let system = caller.get("/v1/system").await.ok(200);
+        let system = desk.caller().get("/v1/system").await.ok(200);
         let checkpoint = server.caller().get("/v1/ledger/checkpoint").await.text();
         let lines: Vec<&str> = checkpoint.lines().collect();
         system["log"]
@@ -66,8 +62,7 @@ async fn the_system_is_told_without_secrets() {
             node.holds(json!({"nodeId": system["nodes"][0]["nodeId"], "answers": false}));
         }
         acme.get("/v1/system").await.refused(404, "path_not_found");
-        let browser = signed_in(&url, key.text("operatorKey")).await;
-        let page = browser.page("/system").await;
+        let page = desk.browser.page("/system").await;
         let node = system["nodes"][0]["nodeId"].to_string();
         assert_eq!(
             page.html.contains(&format!("<code>{node}</code>")),
@@ -77,7 +72,7 @@ async fn the_system_is_told_without_secrets() {
             page.says(&[told]);
         }
         // Those of a database server are not made by this program.
-        for page in [page, browser.page("").await] {
+        for page in [page, desk.browser.page("").await] {
             let is_missed = page.html.contains("There is no verified backup");
             assert_eq!(is_missed, engine == Engine::Sqlite, "{}", page.html);
         }
