@@ -3,7 +3,7 @@
 use bookguard_core::limits::UNVERIFIED_MS;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::Engine;
-use bookguard_tests::json::Members as _;
+use bookguard_tests::json::{Members as _, only};
 use bookguard_tests::program::bookguard;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
@@ -287,9 +287,7 @@ async fn evidence_is_shared_and_the_link_revoked() {
         let shares = acme
             .rows(&format!("/v1/bookings/{booking}/shares?limit=9"))
             .await;
-        let [share] = &shares[..] else {
-            panic!("one share: {shares:?}")
-        };
+        let share = only(&shares);
         share.holds(json!({"note": "the bank", "withhold": ["ip"], "revokedAt": null}));
         let path = link
             .strip_prefix(&server.running().url())
@@ -342,9 +340,7 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         let seen = browser.page(&page).await;
         seen.says(&["nothing of it can be erased", "A chargeback is expected", "CB-1", "Active"]);
         let holds = acme.rows(&format!("/v1/bookings/{booking}/holds?limit=9")).await;
-        let [held] = &holds[..] else {
-            panic!("one hold: {holds:?}")
-        };
+        let held = only(&holds);
         for refused in [
             browser.submit(&second).await,
             browser.fill(&erase, "/erase", &typed).await,
@@ -553,9 +549,7 @@ async fn an_endpoint_is_added_tested_changed_and_removed() {
             .await
             .copied();
         let endpoints = acme.rows("/v1/webhook-endpoints?limit=9").await;
-        let [made] = &endpoints[..] else {
-            panic!("one endpoint: {endpoints:?}")
-        };
+        let made = only(&endpoints);
         let events = json!(["booking.created", "terms.accepted"]);
         made.holds(
             json!({"url": url, "events": events, "rateLimitPerSecond": 7, "ownSecret": true}),

@@ -11,7 +11,7 @@ use bookguard_core::service::RegistrationMode;
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
-use bookguard_tests::json::Members as _;
+use bookguard_tests::json::{Members as _, only};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
@@ -556,9 +556,7 @@ async fn a_server_deletes_what_is_older_than_its_setting_and_nothing_else() {
         let default = database.command("audit prune --output table").run().await;
         default.said(&["0 records from before"]);
         let left = database.command("audit list").json().await;
-        let [left] = &left.list("data")[..] else {
-            panic!("{left}")
-        };
+        let left = only(left.list("data"));
         left.holds(
             json!({"action": "pruneAudit", "partnerId": null, "subject": {"auditId": newest}}),
         );

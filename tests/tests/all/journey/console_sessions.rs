@@ -17,7 +17,7 @@ use bookguard_core::operation::{self, Action, Operation, Request};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Authority, Session};
 use bookguard_tests::engine::Engine;
-use bookguard_tests::json::Members as _;
+use bookguard_tests::json::{Members as _, only};
 use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
@@ -137,9 +137,7 @@ async fn a_link_signs_one_person_in_whom_the_audit_names() {
         assert_eq!(another.unwrap_err().code, "unauthorized");
 
         let listed = acme.rows(SESSIONS).await;
-        let [session] = &listed[..] else {
-            panic!("one session")
-        };
+        let session = only(&listed);
         session.holds(json!({"person": "Ada", "apiKeyId": acme.key_id, "endedAt": null}));
         assert_eq!(session["startedAt"], session["createdAt"]);
         call::<SignOut>(&service, ada, &[], "").await.unwrap();

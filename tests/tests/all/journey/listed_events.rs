@@ -3,7 +3,7 @@
 use bookguard_core::limits::DAY_MS;
 use std::collections::BTreeSet;
 
-use bookguard_tests::json::Members as _;
+use bookguard_tests::json::{Members as _, only};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, with_partner_on_every_engine};
@@ -80,9 +80,7 @@ async fn a_listed_event_is_made_and_delivered_while_an_endpoint_lists_it() {
             for name in ["eventId", "bookingId", "timestamp", "payload", "seq"] {
                 assert_eq!(body[name], event[name], "{word} {name}");
             }
-            let [delivery] = &event.list("deliveries")[..] else {
-                panic!("{event}")
-            };
+            let delivery = only(event.list("deliveries"));
             assert_eq!(delivery["endpointId"], listing_id.as_str());
             let found = log(&acme, &format!("type={word}")).await;
             assert_eq!(types(&found), [word]);
@@ -150,9 +148,8 @@ async fn a_listed_event_is_retried_recovered_and_triggered_like_any_other() {
             assert_eq!(made["type"], word);
             listing.wait_for(n + 1).await;
         }
-        let [moved] = &log(&acme, "type=booking.rescheduled").await[..] else {
-            panic!("there is one")
-        };
+        let moved = log(&acme, "type=booking.rescheduled").await;
+        let moved = only(&moved);
         until("a failed delivery", async || {
             let event = acme.event(moved).await;
             (event["status"] == "failed").then_some(())
@@ -202,9 +199,8 @@ async fn a_suspension_is_told_to_the_partners_other_endpoints() {
         let suspended = status("suspended", 11).await;
 
         listing.wait_for(1).await;
-        let [event] = &log(&acme, "type=endpoint.suspended").await[..] else {
-            panic!("there is one")
-        };
+        let event = log(&acme, "type=endpoint.suspended").await;
+        let event = only(&event);
         assert_eq!(
             (&event["bookingId"], &event["seq"]),
             (&Value::Null, &json!(11))

@@ -7,7 +7,7 @@ use bookguard_core::limits::{DAY_MS, SHARE_REQUESTS_PER_MINUTE, SHARE_VIEW_MS};
 use bookguard_test_postgres::{Postgres, database_of};
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::on_postgres;
-use bookguard_tests::json::Members as _;
+use bookguard_tests::json::{Members as _, only};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
@@ -94,9 +94,8 @@ async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
                 assert_eq!(reply.header("content-length"), None, "nothing is made");
             }
         }
-        let [listed] = &shares(&acme, &booking).await[..] else {
-            panic!("one share")
-        };
+        let listed = shares(&acme, &booking).await;
+        let listed = only(&listed);
         listed.holds(
             json!({"shareId": made["shareId"], "views": 0, "recentViews": [], "note": "the bank"}),
         );
@@ -137,9 +136,8 @@ async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
             assert_eq!(packet["booking"]["bookingId"], json!(booking));
             assert_eq!(packet["withheld"], json!(["ip", "userAgent"]));
         }
-        let [seen] = &shares(&acme, &booking).await[..] else {
-            panic!("one share")
-        };
+        let seen = shares(&acme, &booking).await;
+        let seen = only(&seen);
         let forms = |share: &Value| -> Vec<String> {
             let views = share.list("recentViews").iter();
             views.map(|view| view.text("form").to_owned()).collect()
@@ -154,9 +152,8 @@ async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
         assert_eq!(seen["lastViewedAt"], seen["recentViews"][0]["at"]);
         server.advance(SHARE_VIEW_MS);
         visit(&anybody, "POST", &link, "text/html").await;
-        let [seen] = &shares(&acme, &booking).await[..] else {
-            panic!("one share")
-        };
+        let seen = shares(&acme, &booking).await;
+        let seen = only(&seen);
         assert_eq!(
             (&seen["views"], &seen["recentViews"][0]["form"]),
             (&json!(4), &json!("page"))

@@ -2,7 +2,7 @@
 
 use bookguard_server::config::Config;
 use bookguard_tests::engine::{Engine, on_every_engine};
-use bookguard_tests::json::Members as _;
+use bookguard_tests::json::{Members as _, only};
 use serde_json::json;
 
 use super::Desk;
@@ -37,9 +37,7 @@ async fn the_system_is_told_without_secrets() {
             }
             Engine::Postgres => {
                 assert!(system.get("backups").is_none(), "{system}");
-                let [node] = &system.list("nodes")[..] else {
-                    panic!("one node, not {system}");
-                };
+                let node = only(system.list("nodes"));
                 node.holds(json!({"answers": true, "version": env!("CARGO_PKG_VERSION")}));
                 assert!(node["nodeId"].is_u64(), "{node}");
                 assert!(node.text("since") <= node.text("seenAt"), "{node}");
