@@ -45,7 +45,7 @@ pub async fn refused_from_elsewhere(
     ];
     for (s, site) in SITES.into_iter().enumerate() {
         for (o, origin) in origins.iter().copied().enumerate() {
-            if !is_long() && (s + o + n) % origins.len() != 0 {
+            if !is_long() && !(s + o + n).is_multiple_of(origins.len()) {
                 continue;
             }
             let request = browser.request("POST", &form.action);

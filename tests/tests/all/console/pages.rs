@@ -16,7 +16,7 @@ use super::world::{Place, READING, TAG, World, place_of, places};
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 /// More pages than two of everything and the library make.
-const MOST: usize = 500;
+const MOST: usize = 700;
 
 /// Asserts what holds of every page of the console.
 pub fn is_sound(seen: &Seen) {
