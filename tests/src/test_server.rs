@@ -65,7 +65,8 @@ pub struct TestServer {
 pub async fn with_partner_on_every_engine(body: impl AsyncFn(TestServer, Partner)) {
     on_every_engine(async |engine| {
         let (server, partner) = TestServer::with_partner(engine).await;
-        body(server, partner).await;
+        // On the heap, because the futures of tests are large.
+        Box::pin(body(server, partner)).await;
     })
     .await;
 }

@@ -106,6 +106,18 @@ impl Operated {
         all
     }
 
+    /// The account of the first partner.
+    async fn account(&self) -> Value {
+        let path = format!("/v1/partners/{}", self.world.acme.partner.id);
+        self.caller().get(&path).await.ok(200)
+    }
+
+    /// Fills in and sends the form at this end of the first partner's account, which leads back there.
+    async fn done(&self, end: &str, typed: &[(&str, &str)]) {
+        let sent = self.browser.fill(&self.acme(end), end, typed).await;
+        sent.leads_to(&self.acme(""));
+    }
+
     /// A path below the account of the first partner.
     fn acme(&self, path: &str) -> String {
         format!("/partners/{}{path}", self.world.acme.partner.id)

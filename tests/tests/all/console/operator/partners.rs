@@ -5,7 +5,7 @@ use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Desk, Operated};
 use crate::console::browser::Browser;
@@ -18,10 +18,7 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
         let browser = &operated.browser;
         let acme = &operated.world.acme.partner;
         // Suspended, it only reads; its people are told.
-        browser
-            .fill(&operated.acme("/suspend"), "/suspend", &[])
-            .await
-            .leads_to(&operated.acme(""));
+        operated.done("/suspend", &[]).await;
         let page = browser.page(&operated.acme("")).await;
         page.says(&["The partner is suspended."]);
         let protect = format!("/v1/bookings/{}/protect", operated.world.acme.booking);
@@ -69,30 +66,16 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             ("/contactEmail", "desk@acme.example"),
             ("/website", ""),
         ];
-        browser
-            .fill(&operated.acme("/edit"), "/edit", &typed)
-            .await
-            .leads_to(&operated.acme(""));
-        let account = operated
-            .caller()
-            .get(&format!("/v1/partners/{}", acme.id))
-            .await
-            .ok(200);
+        operated.done("/edit", &typed).await;
+        let account = operated.account().await;
         account.holds(json!({"name": "Acme & Sons", "contactEmail": "desk@acme.example"}));
         // A form does not undo what a colleague changed after it was opened.
         let form = browser.page(&operated.acme("/edit")).await.form("/edit");
         let typed = [("/contactEmail", "ada@acme.example")];
-        browser
-            .fill(&operated.acme("/edit"), "/edit", &typed)
-            .await
-            .leads_to(&operated.acme(""));
+        operated.done("/edit", &typed).await;
         let form = form.with(&[("/name", "Acme")]);
         browser.submit(&form).await.leads_to(&operated.acme(""));
-        let account = operated
-            .caller()
-            .get(&format!("/v1/partners/{}", acme.id))
-            .await
-            .ok(200);
+        let account = operated.account().await;
         account.holds(json!({"name": "Acme", "contactEmail": "ada@acme.example"}));
         let before = account["quota"].clone();
         browser
@@ -104,16 +87,14 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             .await;
         wrong.is(400);
         assert_eq!(wrong.field("/endpoints").get("value"), Some("21"));
-        let quota = |account: Value| account["quota"].clone();
-        let path = format!("/v1/partners/{}", acme.id);
         let mut expected = before.clone();
         expected["bookings"]["limit"] = json!(12);
-        assert_eq!(quota(operated.caller().get(&path).await.ok(200)), expected);
+        assert_eq!(operated.account().await["quota"], expected);
         browser
             .post(&operated.acme("/quota"), &[("/bookings", "")])
             .await
             .is(303);
-        assert_eq!(quota(operated.caller().get(&path).await.ok(200)), before);
+        assert_eq!(operated.account().await["quota"], before);
 
         // An event that failed is found in all deliveries, and sent again from there.
         let failed = browser.page("/deliveries?status=failed").await;
