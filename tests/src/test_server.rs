@@ -24,6 +24,7 @@ use crate::engine::{Engine, TestDatabase, on_every_engine};
 use crate::json::Members as _;
 use crate::load::at_once;
 use crate::program::{Arguments, CommandLine, bookguard};
+use crate::receiver::{Answer, Receiver};
 use crate::samples;
 use crate::waiting::until;
 
@@ -412,6 +413,13 @@ impl Partner {
     pub async fn endpoint(&self, url: &str) -> String {
         let made = self.new_endpoint(json!({"url": url})).await;
         made.text("endpointId").to_owned()
+    }
+
+    /// Adds an endpoint for every type, whose receiver answers so, and returns both.
+    pub async fn receiving(&self, answer: Answer) -> (Receiver, String) {
+        let receiver = Receiver::answering(answer).await;
+        let endpoint = self.endpoint(&receiver.url()).await;
+        (receiver, endpoint)
     }
 
     /// Adds a webhook endpoint.

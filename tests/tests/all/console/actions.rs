@@ -391,8 +391,7 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
 async fn what_was_missed_is_sent_again() {
     with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
-        let receiver = Receiver::answering(Answer::Status(413)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+        let (receiver, endpoint) = acme.receiving(Answer::Status(413)).await;
         let bookings = [acme.book().await, acme.book().await, acme.book().await];
         for booking in &bookings {
             settled(&acme, booking).await;
@@ -471,8 +470,7 @@ async fn whoever_may_send_again_but_not_read_deliveries_is_told_that_it_began() 
 async fn events_that_failed_come_first_and_once() {
     with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
-        let receiver = Receiver::answering(Answer::Status(413)).await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(413)).await;
         let old = acme.book().await;
         settled(&acme, &old).await;
         receiver.answer(Answer::Status(200));
@@ -642,8 +640,7 @@ async fn every_sign_in_is_listed_however_many_came_after_it() {
 async fn the_form_of_an_endpoint_undoes_nothing_that_changed_since_it_was_opened() {
     with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
-        let receiver = Receiver::start().await;
-        let id = acme.endpoint(&receiver.url()).await;
+        let (_receiver, id) = acme.receiving(Answer::Status(200)).await;
         let page = format!("/endpoints/{id}");
         let change = format!("{page}/change");
         let opened = browser.page(&change).await.form("/change");

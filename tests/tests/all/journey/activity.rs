@@ -5,7 +5,7 @@ use bookguard_core::model::Timestamp;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
-use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::receiver::Answer;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
@@ -51,8 +51,7 @@ async fn the_last_day_is_counted_by_hour_with_what_is_open_now() {
         other.book().await;
         server.advance(2 * HOUR_MS);
         // One event is accepted; an hour later, one fails and will be tried again.
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         let third = acme.book().await;
         acme.event_that_is(&third, "delivered").await;
         server.advance(HOUR_MS);

@@ -5,7 +5,7 @@ use bookguard_core::evidence;
 use bookguard_core::ledger::jcs;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::mirror::Mirror;
-use bookguard_tests::receiver::Receiver;
+use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
@@ -31,8 +31,7 @@ async fn what_was_shown_is_what_happens_and_anybody_can_recompute_it() {
     with_partner_on_every_engine(async |server, acme| {
         let vkey = server.vkey().await;
         let id = protected(&server, &acme).await;
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         let path = format!("/v1/bookings/{id}");
         let quote = format!("{path}/policy-evaluation?matrix=true&reason=illness");
         let quote = acme.get(&quote).await.ok(200);

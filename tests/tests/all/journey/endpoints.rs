@@ -84,8 +84,7 @@ async fn what_a_former_address_answers_neither_disables_the_new_one_nor_ends_a_d
 #[tokio::test]
 async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() {
     with_partner_on_every_engine(async |server, acme| {
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+        let (receiver, endpoint) = acme.receiving(Answer::Status(500)).await;
         let waiting = acme.book().await;
         acme.event_that_is(&waiting, "failed").await;
         receiver.answer(Answer::Status(410));
@@ -101,8 +100,7 @@ async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() 
         assert!(shown["nextAttemptAt"].is_null(), "nothing is due: {shown}");
         server.advance(DAY_MS);
         // A delivery to another endpoint shows that the courier has looked for work since.
-        let other = Receiver::start().await;
-        let beside = acme.endpoint(&other.url()).await;
+        let (_other, beside) = acme.receiving(Answer::Status(200)).await;
         let heard = acme.book().await;
         acme.event_that_is(&heard, "delivered").await;
         acme.delete_endpoint(&beside).await;
@@ -129,8 +127,7 @@ async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() 
 #[tokio::test]
 async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_waiting() {
     with_partner_on_every_engine(async |server, acme| {
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+        let (receiver, endpoint) = acme.receiving(Answer::Status(500)).await;
         let waiting = acme.book().await;
         let event = acme.event_that_is(&waiting, "failed").await;
         let off = acme
@@ -145,8 +142,7 @@ async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_wa
         refused.says(&[&endpoint]);
         receiver.answer(Answer::Status(200));
         // A delivery to another endpoint shows that the courier has looked for work since.
-        let other = Receiver::start().await;
-        acme.endpoint(&other.url()).await;
+        let (other, _) = acme.receiving(Answer::Status(200)).await;
         acme.book().await;
         other.wait_for(1).await;
         assert_eq!(receiver.received().len(), 1);
@@ -162,8 +158,7 @@ async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_wa
 #[tokio::test]
 async fn changed_types_apply_to_new_events_and_older_events_keep_their_delivery() {
     with_partner_on_every_engine(async |server, acme| {
-        let receiver = Receiver::start().await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+        let (receiver, endpoint) = acme.receiving(Answer::Status(200)).await;
         let first = acme.book().await;
         acme.event_that_is(&first, "delivered").await;
         server.advance(DAY_MS);
@@ -192,8 +187,7 @@ async fn changed_types_apply_to_new_events_and_older_events_keep_their_delivery(
 #[tokio::test]
 async fn the_old_secret_signs_beside_the_new_one_until_it_takes_over() {
     with_partner_on_every_engine(async |server, acme| {
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         server.advance(SECOND);
         let path = "/v1/partners/me/rotate-secret";
         let rotated = acme.post(path, &json!({"overlapSeconds": 60})).await;
@@ -315,8 +309,7 @@ async fn a_repeated_rotation_answers_the_same_secret_and_no_secret_is_stored_in_
 #[tokio::test]
 async fn a_test_is_a_signed_delivery_that_changes_nothing_and_answers_what_came_of_it() {
     with_partner_on_every_engine(async |server, acme| {
-        let receiver = Receiver::start().await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+        let (receiver, endpoint) = acme.receiving(Answer::Status(200)).await;
         let path = format!("/v1/webhook-endpoints/{endpoint}");
         let test = format!("{path}/test");
         let before = acme.get(&path).await.ok(200);

@@ -9,7 +9,7 @@ use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::is_long;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{Serving, bookguard};
-use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::receiver::Answer;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
@@ -126,10 +126,8 @@ fn verifies(packet: &str, key: &str) -> bool {
 async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
-        let failing = Receiver::answering(Answer::Status(500)).await;
-        acme.endpoint(&failing.url()).await;
+        let (_receiver, _) = acme.receiving(Answer::Status(200)).await;
+        let (_failing, _) = acme.receiving(Answer::Status(500)).await;
         let booking = known_everywhere(&acme).await;
         let other = acme.book().await;
         let path = |end: &str| format!("/v1/bookings/{booking}/{end}");

@@ -6,7 +6,7 @@ use bookguard_core::limits::EVENT_WAIT_S;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
-use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::receiver::Answer;
 use bookguard_tests::test_server::{TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
@@ -37,8 +37,7 @@ async fn every_event_is_in_the_log_once_in_its_order_with_or_without_endpoints()
         acme.protect(&first).await;
         let foreign = other.book().await;
         // From here on there is an endpoint, and it fails.
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(500)).await;
         acme.protect(&second).await;
         let third = acme.book().await;
         acme.event_that_is(&third, "failed").await;
@@ -142,8 +141,7 @@ async fn the_log_is_read_newest_first_and_goes_on_from_either_end() {
         acme.protect(&first).await;
         acme.protect(&second).await;
         let foreign = other.book().await;
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        acme.endpoint(&receiver.url()).await;
+        let (_receiver, _) = acme.receiving(Answer::Status(500)).await;
         let third = acme.book().await;
         acme.event_that_is(&third, "failed").await;
 

@@ -111,8 +111,7 @@ async fn every_class_of_failure_is_told_from_the_others() {
         let mut expected = Vec::new();
         let mut receivers = Vec::new();
         for (answer, outcome) in answers() {
-            let receiver = Receiver::answering(answer.clone()).await;
-            let endpoint = acme.endpoint(&receiver.url()).await;
+            let (receiver, endpoint) = acme.receiving(answer.clone()).await;
             expected.push((format!("{answer:.40?}"), endpoint, outcome));
             receivers.push(receiver);
         }

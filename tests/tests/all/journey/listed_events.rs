@@ -43,8 +43,7 @@ async fn log(acme: &Partner, query: &str) -> Vec<Value> {
 #[tokio::test]
 async fn a_listed_event_is_made_and_delivered_while_an_endpoint_lists_it() {
     with_partner_on_every_engine(async |server, acme| {
-        let standard = Receiver::answering(Answer::Status(204)).await;
-        acme.endpoint(&standard.url()).await;
+        let (standard, _) = acme.receiving(Answer::Status(204)).await;
         let unheard = acme.book().await;
         live_through(&acme, &unheard).await;
         let specified = [

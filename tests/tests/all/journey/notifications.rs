@@ -31,8 +31,7 @@ fn recorded(packet: &Value) -> Vec<Value> {
 #[tokio::test]
 async fn an_accepted_delivery_is_recorded_with_the_digests_of_request_and_answer() {
     with_partner_on_every_engine(async |server, acme| {
-        let receiver = Receiver::start().await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+        let (receiver, endpoint) = acme.receiving(Answer::Status(200)).await;
         let booking = acme.book().await;
         let event = acme.event_that_is(&booking, "delivered").await;
         let packet = acme.verified_packet(&booking).await;
@@ -59,8 +58,7 @@ async fn an_accepted_delivery_is_recorded_with_the_digests_of_request_and_answer
 #[tokio::test]
 async fn a_given_up_delivery_is_recorded_once_and_again_when_accepted_later() {
     with_partner_on_every_engine(async |server, acme| {
-        let receiver = Receiver::answering(Answer::Status(413)).await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(413)).await;
         let booking = acme.book().await;
         let event = acme.event_that_is(&booking, "failed").await;
         let outcomes = |packet: &Value| -> Vec<Value> {

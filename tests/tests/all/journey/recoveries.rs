@@ -75,8 +75,7 @@ async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
     with_partner_on_every_engine(async |server, acme| {
         let early = acme.book().await;
         server.advance(DAY_MS);
-        let receiver = Receiver::answering(Answer::Status(413)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+        let (receiver, endpoint) = acme.receiving(Answer::Status(413)).await;
         let given_up = acme.book().await;
         let event = acme.event_that_is(&given_up, "failed").await;
         assert!(event["nextAttemptAt"].is_null(), "{event}");
@@ -192,8 +191,7 @@ async fn a_recovery_selects_by_time_status_and_endpoint_even_for_a_new_endpoint(
 #[tokio::test]
 async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
     with_partner_on_every_engine(async |server, acme| {
-        let receiver = Receiver::answering(Answer::Status(413)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+        let (receiver, endpoint) = acme.receiving(Answer::Status(413)).await;
         let booking = acme.book().await;
         acme.event_that_is(&booking, "failed").await;
         acme.change_endpoint(&endpoint, json!({"enabled": false}))
@@ -203,8 +201,7 @@ async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
         refused.refused(409, "endpoint_disabled");
         assert_eq!(counts(&recover(&acme, json!({})).await), [1, 0, 0, 1]);
         // A new endpoint receives what the disabled one did not accept.
-        let heir = Receiver::start().await;
-        acme.endpoint(&heir.url()).await;
+        let (heir, _) = acme.receiving(Answer::Status(200)).await;
         assert_eq!(counts(&recover(&acme, json!({})).await), [1, 1, 1, 0]);
         assert_eq!(heir.wait_for(1).await[0].string("bookingId"), booking);
         acme.change_endpoint(&endpoint, json!({"enabled": true}))
@@ -225,8 +222,7 @@ async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
 async fn many_events_are_refilled_in_steps_and_each_arrives_once() {
     with_partner_on_every_engine(async |server, acme| {
         acme.book_many(MANY, &json!({})).await;
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         let counted = recover(&acme, json!({"dryRun": true})).await;
         assert_eq!(
             counted["status"], "running",
@@ -267,8 +263,7 @@ async fn two_nodes_take_one_recovery_to_its_end_and_no_event_goes_out_twice() {
         let second = server.second_node().await;
         let acme = server.partner("Acme").await;
         acme.book_many(MANY, &json!({})).await;
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         let real = recover(&acme, json!({})).await;
         let there = acme.on(&second.url());
         let real = finished(&there, &real).await;

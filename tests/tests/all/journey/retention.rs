@@ -2,7 +2,7 @@
 
 use bookguard_core::limits::DAY_MS;
 use bookguard_tests::json::Members as _;
-use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::receiver::Answer;
 use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
@@ -33,14 +33,12 @@ fn id(event: &Value) -> &str {
 async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
     with_partner_on_every_engine(async |mut server, mut acme| {
         let quiet = acme.book().await;
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         let told = acme.book().await;
         let delivered = acme.event_that_is(&told, "delivered").await;
         let unheard = acme.event_that_is(&quiet, "no_endpoints").await;
         // This delivery fails, and waits for an endpoint that its partner has disabled.
-        let failing = Receiver::answering(Answer::Status(500)).await;
-        let off = acme.endpoint(&failing.url()).await;
+        let (failing, off) = acme.receiving(Answer::Status(500)).await;
         let open = acme.book().await;
         let waiting = acme.event_that_is(&open, "failed").await;
         acme.change_endpoint(&off, json!({"enabled": false})).await;
@@ -133,8 +131,7 @@ async fn an_event_that_was_made_while_the_clock_was_far_behind_is_pruned_too() {
 #[tokio::test]
 async fn what_waits_for_a_deleted_endpoint_is_given_up_with_its_event() {
     with_partner_on_every_engine(async |mut server, mut acme| {
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+        let (receiver, endpoint) = acme.receiving(Answer::Status(500)).await;
         let booking = acme.book().await;
         let event = acme.event_that_is(&booking, "failed").await;
         acme.delete_endpoint(&endpoint).await;

@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 /// A partner whose receiver fails, a booking, and its event, which failed once.
 async fn failing(engine: Engine) -> (TestServer, Partner, Receiver, String, Value) {
     let (server, acme) = TestServer::with_partner(engine).await;
-    let receiver = Receiver::answering(Answer::Status(500)).await;
-    acme.endpoint(&receiver.url()).await;
+    let (receiver, _) = acme.receiving(Answer::Status(500)).await;
     let booking = acme.book().await;
     let event = acme.event_that_is(&booking, "failed").await;
     (server, acme, receiver, booking, event)
@@ -78,8 +77,7 @@ async fn what_failed_at_a_deleted_endpoint_counts_until_another_has_the_event() 
         let refused = acme.retry(&event).await;
         refused.refused(409, "no_endpoints");
         refused.says(&["takes events of type booking.created"]);
-        let heir = Receiver::start().await;
-        acme.endpoint(&heir.url()).await;
+        let (_heir, _) = acme.receiving(Answer::Status(200)).await;
         let retried = acme.retry(&event).await.ok(200);
         assert_eq!(retried, result(&event, "delivered", 1));
         acme.event_that_is(&booking, "delivered").await;

@@ -7,7 +7,7 @@ use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::mirror::{Mirror, leaf_hex};
-use bookguard_tests::receiver::{Received, Receiver};
+use bookguard_tests::receiver::{Answer, Received};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
@@ -22,8 +22,7 @@ async fn from_registration_to_evidence_that_verifies_without_the_service() {
         });
         let server = server.await;
         let acme = registered(&server).await;
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         let vkey = server.vkey().await;
         let empty = Mirror::download(&server.caller(), &vkey).await;
         assert_eq!(empty.entries().len(), 0);

@@ -31,8 +31,7 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
     on_every_engine(async |engine| {
         let server = verifying(engine).await;
         let acme = server.partner("Acme").await;
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+        let (receiver, endpoint) = acme.receiving(Answer::Status(500)).await;
         assert!(acme.endpoint_shown(&endpoint).await["unverifiedSince"].is_string());
         let mut bookings = Vec::new();
         for _ in 0..6 {

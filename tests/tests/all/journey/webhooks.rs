@@ -15,8 +15,7 @@ const SECOND: i64 = 1000;
 #[tokio::test]
 async fn a_failed_delivery_is_tried_again_on_schedule_until_it_is_given_up() {
     with_partner_on_every_engine(async |server, acme| {
-        let receiver = Receiver::answering(Answer::Status(503)).await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(503)).await;
         let booking = acme.book().await;
         let waits = [
             5,
@@ -110,8 +109,7 @@ async fn what_a_receiver_answers_decides_what_comes_next() {
             (Answer::Status(410), "gone", None),
         ] {
             let acme = server.partner("Acme").await;
-            let receiver = Receiver::answering(answer.clone()).await;
-            acme.endpoint(&receiver.url()).await;
+            let (receiver, _) = acme.receiving(answer.clone()).await;
             let booking = acme.book().await;
             let event = acme.event_that_is(&booking, "failed").await;
             assert_eq!(event["deliveries"][0]["lastError"], error, "{answer:?}");
@@ -182,8 +180,7 @@ async fn an_endpoint_receives_its_types_and_an_event_takes_its_worst_delivery_st
 #[tokio::test]
 async fn a_deleted_endpoint_receives_nothing_more_and_what_waited_is_given_up() {
     with_partner_on_every_engine(async |server, acme| {
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+        let (receiver, endpoint) = acme.receiving(Answer::Status(500)).await;
         let booking = acme.book().await;
         acme.event_that_is(&booking, "failed").await;
         let path = format!("/v1/webhook-endpoints/{endpoint}");
@@ -204,8 +201,7 @@ async fn a_deleted_endpoint_receives_nothing_more_and_what_waited_is_given_up() 
         let later = acme.book().await;
         acme.event_that_is(&later, "no_endpoints").await;
         // A delivery to another endpoint shows that the courier has looked for work since.
-        let other = Receiver::start().await;
-        acme.endpoint(&other.url()).await;
+        let (other, _) = acme.receiving(Answer::Status(200)).await;
         acme.book().await;
         other.wait_for(1).await;
         assert_eq!(receiver.received().len(), 1);
@@ -218,8 +214,7 @@ async fn events_of_a_partner_are_numbered_without_gaps() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         for _ in 0..5 {
             let booking = acme.book().await;
             other.book().await;
@@ -265,8 +260,7 @@ async fn a_dead_receiver_does_not_hold_up_a_living_one() {
 #[tokio::test]
 async fn undelivered_events_are_delivered_after_a_restart() {
     with_partner_on_every_engine(async |mut server, acme| {
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(500)).await;
         let booking = acme.book().await;
         acme.event_that_is(&booking, "failed").await;
         receiver.answer(Answer::Status(200));

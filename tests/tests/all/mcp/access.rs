@@ -4,7 +4,7 @@ use bookguard_core::limits::SHARE_REQUESTS_PER_MINUTE;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
-use bookguard_tests::receiver::Receiver;
+use bookguard_tests::receiver::Answer;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use serde_json::{Map, Value, json};
@@ -45,8 +45,7 @@ async fn what_is_another_partner_s_is_unknown_to_every_tool() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let (owner, other) = (server.partner("Owner").await, server.partner("Other").await);
-        let receiver = Receiver::start().await;
-        owner.endpoint(&receiver.url()).await;
+        let (_receiver, _) = owner.receiving(Answer::Status(200)).await;
         let booking = owner.book().await;
         let event = owner.events(&booking).await[0]["eventId"].clone();
         let theirs = ids(&booking, &event);

@@ -5,7 +5,7 @@ use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, bookguard};
-use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::receiver::Answer;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
@@ -226,8 +226,7 @@ async fn events_are_listed_and_delivered_once_more() {
         });
         let server = server.await;
         let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         receiver.answer(Answer::Status(500));
         on_every_way(&server, &acme, async |client, _| {
             let id = acme.book().await;
