@@ -182,6 +182,11 @@ impl Caller {
         self.post_text(path, body.to_string()).await
     }
 
+    /// Makes an API key.
+    pub async fn new_key(&self, body: &Value) -> Value {
+        self.post("/v1/api-keys", body).await.ok(201)
+    }
+
     /// PUT with a JSON body.
     pub async fn put(&self, path: &str, body: &Value) -> Reply {
         self.send_json("PUT", path, body.to_string()).await

@@ -2,6 +2,15 @@
 
 use serde_json::Value;
 
+/// The only row of a list.
+#[track_caller]
+pub fn only(rows: &[Value]) -> &Value {
+    match rows {
+        [row] => row,
+        other => panic!("not one row: {other:?}"),
+    }
+}
+
 /// Members of a JSON object.
 pub trait Members {
     /// A member that is a string.

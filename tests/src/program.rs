@@ -288,6 +288,11 @@ impl CommandLine {
         ran
     }
 
+    /// Runs it to its end, which must be a success, and returns its standard output as JSON.
+    pub async fn json(self) -> Value {
+        self.run().await.json()
+    }
+
     async fn end(&self, child: Child) -> Ran {
         let ended = timeout(self.bound, child.wait_with_output()).await;
         let output = ended

@@ -33,7 +33,7 @@ pub enum Answer {
     Dripping,
     /// With 200 and an endless body, as fast as it is read.
     Endless,
-    /// With endless interim answers, as fast as they are read, and no final one.
+    /// With endless interim answers and no final one: many as fast as they are read, the rest slowly.
     Interim,
     /// Not at all, until the usual answer changes.
     Silence,
@@ -266,6 +266,8 @@ async fn serve(stream: TcpStream, state: Arc<State>) -> Option<()> {
 const TLS_HANDSHAKE: u8 = 22;
 /// The pause between two bytes of a slow body.
 const DRIP: Duration = Duration::from_millis(50);
+/// How many interim answers come at full speed: far more bytes than any client of ours reads of them.
+const INTERIM: usize = 10_000;
 
 /// Sends an answer; `None` ends the connection.
 async fn give(stream: &mut BufStream<TcpStream>, answer: Answer) -> Option<()> {
@@ -293,9 +295,12 @@ async fn give(stream: &mut BufStream<TcpStream>, answer: Answer) -> Option<()> {
             }
         }
         Answer::Interim => {
-            let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(100);
+            let interim = "HTTP/1.1 100 Continue\r\n\r\n";
+            send(stream, interim.repeat(INTERIM).as_bytes()).await?;
+            // At full speed, a client that only its patience stops would use up the processor.
             loop {
                 send(stream, interim.as_bytes()).await?;
+                sleep(DRIP).await;
             }
         }
         Answer::Silence | Answer::Close => None,

@@ -20,9 +20,11 @@ use serde_json::{Value, json};
 use tracing::Level;
 
 use crate::caller::{Caller, Reply};
-use crate::engine::{Engine, TestDatabase};
+use crate::engine::{Engine, TestDatabase, on_every_engine};
 use crate::json::Members as _;
+use crate::load::at_once;
 use crate::program::{Arguments, CommandLine, bookguard};
+use crate::receiver::{Answer, Receiver};
 use crate::samples;
 use crate::waiting::until;
 
@@ -53,6 +55,16 @@ pub struct TestServer {
     database: TestDatabase,
     clock: Arc<AtomicI64>,
     config: Config,
+}
+
+/// Runs a test on every engine, with a server and a registered partner.
+pub async fn with_partner_on_every_engine(body: impl AsyncFn(TestServer, Partner)) {
+    on_every_engine(async |engine| {
+        let (server, partner) = TestServer::with_partner(engine).await;
+        // On the heap, because the futures of tests are large.
+        Box::pin(body(server, partner)).await;
+    })
+    .await;
 }
 
 /// A registered partner.
@@ -316,6 +328,19 @@ impl Partner {
         made.text("bookingId").to_owned()
     }
 
+    /// Records this many sample bookings with these members replaced, from a dozen clients.
+    pub async fn book_many(&self, count: usize, members: &Value) {
+        let clients = at_once((0..12).map(|client| {
+            let (partner, members) = (self.clone(), members.clone());
+            async move {
+                for _ in (client..count).step_by(12) {
+                    partner.book_with(members.clone()).await;
+                }
+            }
+        }));
+        clients.await;
+    }
+
     /// Reads a booking.
     pub async fn booking(&self, booking_id: &str) -> Value {
         let path = format!("/v1/bookings/{booking_id}");
@@ -384,6 +409,13 @@ impl Partner {
     pub async fn endpoint(&self, url: &str) -> String {
         let made = self.new_endpoint(json!({"url": url})).await;
         made.text("endpointId").to_owned()
+    }
+
+    /// Adds an endpoint for every type, whose receiver answers so, and returns both.
+    pub async fn receiving(&self, answer: Answer) -> (Receiver, String) {
+        let receiver = Receiver::answering(answer).await;
+        let endpoint = self.endpoint(&receiver.url()).await;
+        (receiver, endpoint)
     }
 
     /// Adds a webhook endpoint.

@@ -223,6 +223,34 @@ impl Seen {
         value.unwrap_or_default()
     }
 
+    /// Asserts that these words are on the page.
+    #[track_caller]
+    pub fn says(&self, words: &[&str]) -> &Self {
+        for word in words {
+            assert!(
+                self.html.contains(word),
+                "no {word} at {}: {}",
+                self.asked,
+                self.html
+            );
+        }
+        self
+    }
+
+    /// Asserts that none of these words are on the page.
+    #[track_caller]
+    pub fn lacks(&self, words: &[&str]) -> &Self {
+        for word in words {
+            assert!(
+                !self.html.contains(word),
+                "{word} at {}: {}",
+                self.asked,
+                self.html
+            );
+        }
+        self
+    }
+
     pub fn tags(&self) -> Vec<Tag> {
         tags(&self.html)
     }

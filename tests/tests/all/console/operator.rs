@@ -14,6 +14,8 @@ mod partners;
 mod signing_in;
 mod system;
 
+use std::ops::Deref;
+
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::Engine;
@@ -28,40 +30,59 @@ const MINUTE: i64 = 60_000;
 const LINKS: &str = "/v1/operator/console-links";
 const SESSIONS: &str = "/v1/operator/console-sessions";
 
-/// Two partners on a server with an operator interface, and somebody who is signed in there with its key.
-struct Operated {
-    world: World,
+/// An operator interface, a key of it, and somebody who is signed in there with it.
+struct Desk {
     url: String,
     key: Value,
     browser: Browser,
 }
 
-impl Operated {
-    async fn open(engine: Engine) -> Self {
+/// Two partners with one of everything on a server, and its desk.
+struct Operated {
+    world: World,
+    desk: Desk,
+}
+
+impl Desk {
+    async fn open(engine: Engine) -> (TestServer, Self) {
         Self::with(engine, |config| config).await
     }
 
-    async fn with(engine: Engine, adjust: impl FnOnce(Config) -> Config) -> Self {
+    async fn with(engine: Engine, adjust: impl FnOnce(Config) -> Config) -> (TestServer, Self) {
         let (server, url) = TestServer::operated(engine, adjust).await;
-        let world = World::on(server).await;
-        let key = world.server.operator_key("desk").await;
+        let key = server.operator_key("desk").await;
         let browser = signed_in(&url, key.text("operatorKey")).await;
-        Self {
-            world,
-            url,
-            key,
-            browser,
-        }
+        (server, Self { url, key, browser })
     }
 
     fn caller(&self) -> Caller {
-        Caller::of_operator(&self.url).with_key(self.key.text("operatorKey"))
+        Caller::of_operator(&self.url).with_key(self.operator_key())
+    }
+
+    fn operator_key(&self) -> &str {
+        self.key.text("operatorKey")
     }
 
     /// The newest record of this action in the audit.
     async fn latest(&self, action: &str) -> Value {
         let list = format!("/v1/audit?action={action}");
         self.caller().rows(&list).await.remove(0)
+    }
+}
+
+impl Deref for Operated {
+    type Target = Desk;
+
+    fn deref(&self) -> &Desk {
+        &self.desk
+    }
+}
+
+impl Operated {
+    async fn open(engine: Engine) -> Self {
+        let (server, desk) = Desk::open(engine).await;
+        let world = World::on(server).await;
+        Self { world, desk }
     }
 
     /// The addresses of all pages, about both partners.
@@ -85,6 +106,18 @@ impl Operated {
         all
     }
 
+    /// The account of the first partner.
+    async fn account(&self) -> Value {
+        let path = format!("/v1/partners/{}", self.world.acme.partner.id);
+        self.caller().get(&path).await.ok(200)
+    }
+
+    /// Fills in and sends the form at this end of the first partner's account, which leads back there.
+    async fn done(&self, end: &str, typed: &[(&str, &str)]) {
+        let sent = self.browser.fill(&self.acme(end), end, typed).await;
+        sent.leads_to(&self.acme(""));
+    }
+
     /// A path below the account of the first partner.
     fn acme(&self, path: &str) -> String {
         format!("/partners/{}{path}", self.world.acme.partner.id)
@@ -93,10 +126,8 @@ impl Operated {
 
 async fn signed_in(url: &str, key: &str) -> Browser {
     let browser = Browser::at_operator(url);
-    browser
-        .post("/sign-in", &[("operatorKey", key)])
-        .await
-        .leads_to("");
+    let sent = browser.post("/sign-in", &[("operatorKey", key)]).await;
+    sent.leads_to("");
     browser
 }
 

@@ -5,7 +5,7 @@ use bookguard_server::config::Config;
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::raw::Raw;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
 use super::browser::{Browser, Seen, encoded};
@@ -16,11 +16,8 @@ const MINUTE: i64 = 60_000;
 async fn opens_nothing(browser: &Browser) {
     let copy = browser.copy();
     copy.get("/keys").await.leads_to("/sign-in?to=%2Fkeys");
-    browser
-        .copy()
-        .post("/keys/new", &[("/name", "x")])
-        .await
-        .is(401);
+    let sent = browser.copy().post("/keys/new", &[("/name", "x")]).await;
+    sent.is(401);
 }
 
 /// The path of a new link for Ada.
@@ -40,8 +37,7 @@ fn attributes(seen: &Seen) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_key_signs_in_and_leads_to_the_page_that_was_asked_for() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::new(&server);
         let asked = browser.get("/bookings?search=a%26b&status=created").await;
         let to = "/sign-in?to=%2Fbookings%3Fsearch%3Da%2526b%26status%3Dcreated";
@@ -143,8 +139,7 @@ async fn over_tls_the_cookie_is_kept_to_this_host() {
 
 #[tokio::test]
 async fn signing_out_ends_the_session_for_every_copy_of_its_cookie() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let copy = browser.copy();
         let form = browser.page("").await.form("/sign-out");
@@ -213,8 +208,7 @@ async fn links_are_opened_where_nobody_else_may_register() {
 
 #[tokio::test]
 async fn a_session_ends_with_idleness_time_and_its_key() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let idle = Browser::signed_in(&server, &acme.key).await;
         let busy = Browser::signed_in(&server, &acme.key).await;
         server.advance(30 * MINUTE);
@@ -241,10 +235,7 @@ async fn a_session_ends_with_idleness_time_and_its_key() {
         server.advance(1);
         opens_nothing(&busy).await;
 
-        let made = acme
-            .post("/v1/api-keys", &json!({"name": "second"}))
-            .await
-            .ok(201);
+        let made = acme.new_key(&json!({"name": "second"})).await;
         let browser = Browser::signed_in(&server, made.text("apiKey")).await;
         browser.page("").await;
         let path = format!("/v1/api-keys/{}", made.text("apiKeyId"));
@@ -274,8 +265,7 @@ async fn whoever_another_sign_in_displaces_is_signed_out_at_once() {
 
 #[tokio::test]
 async fn a_link_signs_one_person_in_whose_name_the_audit_has() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let path = link(
             &acme,
@@ -304,10 +294,8 @@ async fn a_link_signs_one_person_in_whose_name_the_audit_has() {
         latest["actor"].holds(json!({"name": "Ada", "keyId": acme.key_id}));
         // The session may do less than its key.
         browser.get("/keys").await.is(403);
-        browser
-            .post("/people/new", &[("/person", "Bob")])
-            .await
-            .is(403);
+        let sent = browser.post("/people/new", &[("/person", "Bob")]).await;
+        sent.is(403);
 
         let late = link(&acme, json!({})).await;
         server.advance(CONSOLE_LINK_MS);

@@ -125,7 +125,7 @@ impl World {
     /// Somebody who is signed in and may do only this.
     pub async fn limited(&self, scopes: &[&str]) -> Browser {
         let body = json!({"name": "limited", "scopes": scopes});
-        let made = self.acme.partner.post("/v1/api-keys", &body).await.ok(201);
+        let made = self.acme.partner.new_key(&body).await;
         Browser::signed_in(&self.server, made.text("apiKey")).await
     }
 }
@@ -160,7 +160,7 @@ impl Owner {
         let holds = format!("/v1/bookings/{review}/holds");
         let hold = partner.post(&holds, &hold).await.ok(201);
         let key = json!({"name": HOSTILE, "scopes": READING});
-        let key = partner.post("/v1/api-keys", &key).await.ok(201);
+        let key = partner.new_key(&key).await;
         let policy = format!("house_{}", &name.to_lowercase()[..4]);
         for late in [0, 2500] {
             let mut version = samples::policy(late);
@@ -221,15 +221,18 @@ pub async fn settled(partner: &Partner, booking: &str) {
     .await;
 }
 
-/// Places of a console: the path of each below `/console`, and whether it has a page and a form.
-pub type Places = Vec<(&'static str, bool, bool)>;
+/// A place of a console: its path below `/console`, and whether it has a page and a form.
+pub type Place = (&'static str, bool, bool);
+pub type Places = Vec<Place>;
 
 /// The places of partners' console.
 pub fn places() -> Places {
-    const SOURCE: &str = include_str!("../../../../bookguard-server/src/console.rs");
-    let places = places_in(SOURCE);
-    assert!(places.len() > 20, "the list of places moved");
-    places
+    static ALL: LazyLock<Places> = LazyLock::new(|| {
+        let all = places_in(include_str!("../../../../bookguard-server/src/console.rs"));
+        assert!(all.len() > 20, "the list of places moved");
+        all
+    });
+    ALL.clone()
 }
 
 /// The places of the operator's console.
@@ -269,22 +272,17 @@ fn places_in(source: &'static str) -> Places {
 }
 
 /// The place among these that has this address.
-pub fn place_of(all: Places, address: &str) -> Option<&'static str> {
+pub fn place_of(all: &[Place], address: &str) -> Option<&'static str> {
     let path = address.split('?').next().unwrap_or_default();
     let path = path.strip_prefix("/console").unwrap_or(path);
     let parts: Vec<&str> = path.split('/').collect();
-    let mut fitting: Vec<_> = all
-        .into_iter()
-        .filter(|(pattern, ..)| {
-            let pattern: Vec<&str> = pattern.split('/').collect();
-            pattern.len() == parts.len()
-                && pattern
-                    .iter()
-                    .zip(&parts)
-                    .all(|(known, part)| known.starts_with(':') || known == part)
-        })
-        .collect();
+    let fits = |pattern: &&str| {
+        let pattern: Vec<&str> = pattern.split('/').collect();
+        let mut pairs = pattern.iter().zip(&parts);
+        pattern.len() == parts.len()
+            && pairs.all(|(known, part)| known.starts_with(':') || known == part)
+    };
+    let fitting = all.iter().map(|(pattern, ..)| *pattern).filter(fits);
     // A word is meant before any id.
-    fitting.sort_by_key(|(pattern, ..)| pattern.matches(':').count());
-    fitting.first().map(|(pattern, ..)| *pattern)
+    fitting.min_by_key(|pattern| pattern.matches(':').count())
 }

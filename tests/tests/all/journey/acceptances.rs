@@ -2,10 +2,9 @@
 
 use bookguard_core::evidence;
 use bookguard_core::ledger::jcs;
-use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, with_partner_on_every_engine};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -28,8 +27,7 @@ async fn accept(acme: &Partner, id: &str, party: &str, hash: &Value) -> Value {
 
 #[tokio::test]
 async fn an_acceptance_is_recorded_once_and_stays_with_its_text() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let zone = json!({"policyId": "firm", "timeZone": "America/New_York", "amountPaid": 250.5});
         let id = acme.book_with(zone).await;
         let told = disclosure(&acme, &id).await;

@@ -5,9 +5,9 @@ use bookguard_core::model::Timestamp;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
-use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::receiver::Answer;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
 async fn activity(caller: &Caller) -> Value {
@@ -51,8 +51,7 @@ async fn the_last_day_is_counted_by_hour_with_what_is_open_now() {
         other.book().await;
         server.advance(2 * HOUR_MS);
         // One event is accepted; an hour later, one fails and will be tried again.
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         let third = acme.book().await;
         acme.event_that_is(&third, "delivered").await;
         server.advance(HOUR_MS);
@@ -93,8 +92,7 @@ async fn the_last_day_is_counted_by_hour_with_what_is_open_now() {
 
 #[tokio::test]
 async fn keys_that_will_soon_expire_are_counted_until_somebody_acts() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let make = async || {
             let expires = Timestamp::from_ms(server.now_ms() + 30 * DAY_MS);
             let made = acme
@@ -111,9 +109,8 @@ async fn keys_that_will_soon_expire_are_counted_until_somebody_acts() {
             .await
             .ok(201);
         assert_eq!(expiring().await, 2);
-        acme.delete(&format!("/v1/api-keys/{revoked}"))
-            .await
-            .ok(200);
+        let done = acme.delete(&format!("/v1/api-keys/{revoked}")).await;
+        done.ok(200);
         assert_eq!(expiring().await, 1);
         server.advance(3 * DAY_MS);
         assert_eq!(expiring().await, 0, "{kept} has expired");

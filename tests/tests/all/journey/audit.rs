@@ -11,9 +11,9 @@ use bookguard_core::service::RegistrationMode;
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
-use bookguard_tests::json::Members as _;
+use bookguard_tests::json::{Members as _, only};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -51,6 +51,8 @@ struct Actor<'d> {
     acting_for: Option<String>,
     ids: BTreeMap<String, String>,
     done: BTreeSet<String>,
+    /// How many records there were when it last looked.
+    recorded: usize,
 }
 
 fn records(database: &TestDatabase) -> usize {
@@ -72,7 +74,18 @@ fn writing() -> BTreeMap<String, (String, String)> {
     found
 }
 
-impl Actor<'_> {
+impl<'d> Actor<'d> {
+    fn new(database: &'d TestDatabase, caller: Caller) -> Self {
+        Self {
+            database,
+            caller,
+            acting_for: None,
+            ids: BTreeMap::new(),
+            done: BTreeSet::new(),
+            recorded: records(database),
+        }
+    }
+
     /// Performs an operation, whose path is filled with the ids met before.
     async fn perform(&mut self, id: &str, body: Value) -> Value {
         let (method, path) = writing()
@@ -113,10 +126,11 @@ impl Actor<'_> {
     }
 
     /// Performs an operation that leaves this many records.
-    async fn records(&mut self, expected: usize, id: &str, body: Value) {
-        let before = records(self.database);
-        self.perform(id, body).await;
-        assert_eq!(records(self.database) - before, expected, "{id}");
+    async fn records(&mut self, expected: usize, id: &str, body: Value) -> Value {
+        let answer = self.perform(id, body).await;
+        self.recorded += expected;
+        assert_eq!(records(self.database), self.recorded, "{id}");
+        answer
     }
 
     /// Everything that a partner can do, with settings that are not as they were.
@@ -146,17 +160,11 @@ impl Actor<'_> {
             self.records(expected(id), id, body).await;
         }
         let booking = format!("/v1/bookings/{}", self.ids["bookingId"]);
-        let disclosure = self
-            .caller
-            .get(&format!("{booking}/disclosure"))
-            .await
-            .ok(200);
+        let disclosure = self.caller.get(&format!("{booking}/disclosure")).await;
+        let disclosure = disclosure.ok(200);
         let hash = disclosure.text("disclosureHash").to_owned();
-        let events = self
-            .caller
-            .get(&format!("{booking}/webhook-events"))
-            .await
-            .ok(200);
+        let events = self.caller.get(&format!("{booking}/webhook-events")).await;
+        let events = events.ok(200);
         let event_id = events.list("webhookEvents")[0].text("eventId").to_owned();
         self.ids.insert("eventId".to_owned(), event_id);
         for (id, body) in [
@@ -199,34 +207,25 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
         let database = server.database();
         let key = server.operator_key("console").await;
         assert_eq!(records(database), 1, "of the local user");
-        let mut operator = Actor {
-            database,
-            caller: Caller::of_operator(url).with_key(key.text("operatorKey")),
-            acting_for: None,
-            ids: BTreeMap::new(),
-            done: BTreeSet::new(),
-        };
-        operator
-            .records(1, "registerPartner", samples::partner("Acme"))
-            .await;
-        let approved = operator.perform("approvePartner", Value::Null).await;
-        operator
-            .records(1, "setQuota", json!({"bookings": 100}))
-            .await;
-        operator
-            .records(1, "editPartner", json!({"name": "Acme Stage"}))
-            .await;
-        operator.records(1, "suspendPartner", Value::Null).await;
-        operator.records(0, "suspendPartner", Value::Null).await;
-        operator.records(1, "reinstatePartner", Value::Null).await;
-        operator
-            .records(0, "setQuota", json!({"bookings": 100}))
-            .await;
+        let caller = Caller::of_operator(url).with_key(key.text("operatorKey"));
+        let mut operator = Actor::new(database, caller);
+        let acme = samples::partner("Acme");
+        operator.records(1, "registerPartner", acme).await;
+        let approved = operator.records(1, "approvePartner", Value::Null).await;
+        for (expected, id, body) in [
+            (1, "setQuota", json!({"bookings": 100})),
+            (1, "editPartner", json!({"name": "Acme Stage"})),
+            (1, "suspendPartner", Value::Null),
+            (0, "suspendPartner", Value::Null),
+            (1, "reinstatePartner", Value::Null),
+            (0, "setQuota", json!({"bookings": 100})),
+        ] {
+            operator.records(expected, id, body).await;
+        }
         let acme = operator.ids["partnerId"].clone();
         operator.acting_for = Some(acme.clone());
-        operator
-            .records(1, "createOperatorLink", json!({"person": "Ada"}))
-            .await;
+        let link = json!({"person": "Ada"});
+        operator.records(1, "createOperatorLink", link).await;
         operator.records(1, "endOperatorSession", Value::Null).await;
         operator.records(0, "endOperatorSession", Value::Null).await;
         let unrecorded = |id: &str| UNRECORDED.iter().any(|(known, _)| *known == id);
@@ -264,13 +263,8 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
         );
 
         // The same, by the partner itself, and by somebody who registers.
-        let mut partner = Actor {
-            database,
-            caller: server.caller().with_key(approved.text("apiKey")),
-            acting_for: None,
-            ids: BTreeMap::new(),
-            done: BTreeSet::new(),
-        };
+        let caller = server.caller().with_key(approved.text("apiKey"));
+        let mut partner = Actor::new(database, caller);
         let own = |id: &str| usize::from(OF_PARTNERS.contains(&id));
         partner.everything("Europe/Vienna", 100, own).await;
         let before = records(database);
@@ -323,6 +317,7 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
         }
 
         // What is done to a partner is in its own audit, whomever the operator acts for.
+        operator.recorded = records(database);
         operator.acting_for = Some(acme.clone());
         operator.ids.insert("partnerId".to_owned(), other.clone());
         operator.records(1, "approvePartner", Value::Null).await;
@@ -330,7 +325,8 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
         operator.records(1, "registerPartner", third).await;
         let third = operator.ids["partnerId"].clone();
         let create = format!("operator-keys create --name spare --partner {acme}");
-        database.command(create).run().await.json();
+        database.command(create).json().await;
+        operator.recorded += 1;
         operator.acting_for = Some(other.clone());
         operator.ids.insert("partnerId".to_owned(), acme.clone());
         operator.records(1, "endContract", json!({})).await;
@@ -355,23 +351,19 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
 
 #[tokio::test]
 async fn what_is_refused_repeated_or_not_committed_leaves_no_record() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let database = server.database();
         let path = "/v1/api-keys";
         let before = records(database);
-        acme.post(path, &json!({"scopes": []}))
-            .await
-            .refused(400, "empty");
+        let refused = acme.post(path, &json!({"scopes": []})).await;
+        refused.refused(400, "empty");
         let narrow = acme.scoped(&["bookings:read"]).await;
         let before = {
             assert_eq!(records(database), before + 1);
             before + 1
         };
-        narrow
-            .post(path, &json!({}))
-            .await
-            .refused(403, "insufficient_scope");
+        let refused = narrow.post(path, &json!({})).await;
+        refused.refused(403, "insufficient_scope");
         let last = format!("{path}/{}", acme.key_id);
         acme.delete(&last).await.refused(409, "last_managing_key");
         assert_eq!(records(database), before);
@@ -397,9 +389,8 @@ async fn what_is_refused_repeated_or_not_committed_leaves_no_record() {
         let keys = || database.count("SELECT COUNT(*) FROM api_key");
         let there = keys();
         database.tamper("ALTER TABLE audit RENAME TO gone_audit");
-        acme.post(path, &json!({}))
-            .await
-            .refused(503, "unavailable");
+        let refused = acme.post(path, &json!({})).await;
+        refused.refused(503, "unavailable");
         database.tamper("ALTER TABLE gone_audit RENAME TO audit");
         assert_eq!((keys(), records(database)), (there, before + 2));
         acme.post(path, &json!({})).await.ok(201);
@@ -410,17 +401,14 @@ async fn what_is_refused_repeated_or_not_committed_leaves_no_record() {
 
 #[tokio::test]
 async fn a_partner_reads_its_own_records_by_action_and_time() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let other = server.partner("Other").await;
         let begun = server.now_ms();
         for name in ["a", "b", "c"] {
             server.advance(1_000);
-            acme.post("/v1/api-keys", &json!({"name": name}))
-                .await
-                .ok(201);
+            acme.new_key(&json!({"name": name})).await;
         }
-        other.post("/v1/api-keys", &json!({})).await.ok(201);
+        other.new_key(&json!({})).await;
         server.advance(1_000);
         acme.put_policy("house", &samples::policy(0)).await;
         let actions = async |query: &str| {
@@ -452,10 +440,8 @@ async fn a_partner_reads_its_own_records_by_action_and_time() {
             "{csv:?}"
         );
         let narrow = acme.scoped(&["api-keys:*"]).await;
-        narrow
-            .get("/v1/audit")
-            .await
-            .refused(403, "insufficient_scope");
+        let refused = narrow.get("/v1/audit").await;
+        refused.refused(403, "insufficient_scope");
 
         // A record that somebody changed is not shown, and named by the check.
         database_tamper(&server);
@@ -471,8 +457,7 @@ async fn a_partner_reads_its_own_records_by_action_and_time() {
 #[tokio::test]
 async fn a_partner_that_changes_things_in_a_loop_is_stopped_for_the_day_and_can_still_end_what_it_has()
  {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let other = server.partner("Other").await;
         let endpoint = acme.endpoint("http://127.0.0.1:9/").await;
         let made = acme.post("/v1/api-keys", &json!({})).await;
@@ -482,14 +467,13 @@ async fn a_partner_that_changes_things_in_a_loop_is_stopped_for_the_day_and_can_
         // A key that may only change policies has left some changes for keys, and what the operator does takes none of them.
         let line = format!("api-keys create --partner {}", acme.id);
         for _ in 0..2 {
-            server.database().command(&*line).run().await.json();
+            server.database().command(&*line).json().await;
         }
-        acme.post("/v1/api-keys", &json!({})).await.ok(201);
+        acme.new_key(&json!({})).await;
         let more = acme.change_endpoint_until_refused(&endpoint).await;
         assert_eq!(more as u64, CHANGES_PER_DAY - POLICIES_UNTIL - 1);
-        acme.post("/v1/api-keys", &json!({}))
-            .await
-            .refused(409, "quota_exceeded");
+        let refused = acme.post("/v1/api-keys", &json!({})).await;
+        refused.refused(409, "quota_exceeded");
         // Requests that change nothing are answered, and bookings do not count.
         let last = json!({"timeZone": Partner::ZONES[(changed - 1) % 2]});
         acme.patch("/v1/partners/me", &last).await.ok(200);
@@ -498,11 +482,11 @@ async fn a_partner_that_changes_things_in_a_loop_is_stopped_for_the_day_and_can_
         acme.delete(&made).await.ok(200);
         acme.delete_endpoint(&endpoint).await;
         // Neither the operator nor anybody else is stopped.
-        server.database().command(&*line).run().await.json();
-        other.post("/v1/api-keys", &json!({})).await.ok(201);
+        server.database().command(&*line).json().await;
+        other.new_key(&json!({})).await;
         let today = server.now_ms() / DAY_MS;
         server.set_clock((today + 1) * DAY_MS);
-        acme.post("/v1/api-keys", &json!({})).await.ok(201);
+        acme.new_key(&json!({})).await;
     })
     .await;
 }
@@ -553,9 +537,9 @@ async fn a_server_deletes_what_is_older_than_its_setting_and_nothing_else() {
         }
         let prune = async |flags: &str| {
             let line = format!("audit prune --older-than 30d {flags}");
-            database.command(line).run().await.json()
+            database.command(line).json().await
         };
-        let newest = database.command("audit list --limit 1").run().await.json();
+        let newest = database.command("audit list --limit 1").json().await;
         let newest = newest["data"][0]["auditId"].clone();
         for _ in 0..2 {
             prune("--dry-run")
@@ -571,15 +555,13 @@ async fn a_server_deletes_what_is_older_than_its_setting_and_nothing_else() {
         }
         let default = database.command("audit prune --output table").run().await;
         default.said(&["0 records from before"]);
-        let left = database.command("audit list").run().await.json();
-        let [left] = &left.list("data")[..] else {
-            panic!("{left}")
-        };
+        let left = database.command("audit list").json().await;
+        let left = only(left.list("data"));
         left.holds(
             json!({"action": "pruneAudit", "partnerId": null, "subject": {"auditId": newest}}),
         );
         let found = database.command("audit list --action pruneAudit");
-        assert_eq!(found.run().await.json()["data"][0], *left);
+        assert_eq!(found.json().await["data"][0], *left);
         database.verify(0).await;
     })
     .await;

@@ -3,12 +3,11 @@
 
 use bookguard_core::evidence;
 use bookguard_core::ledger::jcs;
-use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::mirror::Mirror;
-use bookguard_tests::receiver::Receiver;
+use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -29,12 +28,10 @@ async fn entries(server: &TestServer, vkey: &str) -> usize {
 
 #[tokio::test]
 async fn what_was_shown_is_what_happens_and_anybody_can_recompute_it() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let vkey = server.vkey().await;
         let id = protected(&server, &acme).await;
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         let path = format!("/v1/bookings/{id}");
         let quote = format!("{path}/policy-evaluation?matrix=true&reason=illness");
         let quote = acme.get(&quote).await.ok(200);
@@ -240,8 +237,7 @@ fn holds(packet: &[u8], vkey: &str, resolution: &Value) {
 
 #[tokio::test]
 async fn a_quote_that_changed_is_shown_anew_and_changes_nothing() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let vkey = server.vkey().await;
         let id = protected(&server, &acme).await;
         let path = format!("/v1/bookings/{id}");
@@ -291,8 +287,7 @@ async fn a_quote_that_changed_is_shown_anew_and_changes_nothing() {
 
 #[tokio::test]
 async fn what_no_machine_can_know_is_left_open_and_decided_once() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let vkey = server.vkey().await;
         let booking = acme.book().await;
         let pending = acme.cancel(&booking, &samples::open_cancellation()).await;
@@ -367,8 +362,7 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
 
 #[tokio::test]
 async fn a_node_whose_clock_is_behind_cancels_what_another_has_just_recorded() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let vkey = server.vkey().await;
         let booking = acme.book().await;
         acme.protect(&booking).await;

@@ -10,6 +10,7 @@ use bookguard_tests::engine::{Engine, on_every_engine, on_postgres};
 use bookguard_tests::is_long;
 use bookguard_tests::test_server::{Partner, START_MS, TestServer};
 use bookguard_tests::waiting::until;
+use serde_json::json;
 
 const SECOND: i64 = 1_000;
 const INTERVAL: i64 = 60 * SECOND;
@@ -61,9 +62,7 @@ async fn a_packet_says_that_it_is_complete_once_the_ledger_is_mapped_with_all_of
         let server = mapped(engine).await;
         let acme = server.partner("Acme").await;
         let booking = acme.book().await;
-        for _ in 0..40 {
-            acme.book().await;
-        }
+        acme.book_many(40, &json!({})).await;
         let early = acme.packet(&booking).await;
         let said = report(&server, &early.body).await;
         assert!(
@@ -166,9 +165,7 @@ async fn an_epoch_takes_a_short_turn() {
         let acme = server.partner("Acme").await;
         let streams = if is_long() { 4_096 } else { 64 };
         for round in 0..3 {
-            for _ in 0..streams {
-                acme.book().await;
-            }
+            acme.book_many(streams, &json!({})).await;
             let service = Arc::clone(server.running().service());
             let began = Instant::now();
             let due = tokio::task::spawn_blocking({
@@ -195,9 +192,7 @@ async fn a_map_that_is_wrong_is_found_and_no_packet_relies_on_it() {
     let server = mapped(Engine::Sqlite).await;
     let acme = server.partner("Acme").await;
     let booking = acme.book().await;
-    for _ in 0..20 {
-        acme.book().await;
-    }
+    acme.book_many(20, &json!({})).await;
     server.advance(INTERVAL);
     complete(&acme, &booking).await;
     server.database().tamper(

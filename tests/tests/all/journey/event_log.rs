@@ -6,8 +6,8 @@ use bookguard_core::limits::EVENT_WAIT_S;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
-use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::receiver::Answer;
+use bookguard_tests::test_server::{TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
 const LOG: &str = "/v1/webhook-events";
@@ -37,8 +37,7 @@ async fn every_event_is_in_the_log_once_in_its_order_with_or_without_endpoints()
         acme.protect(&first).await;
         let foreign = other.book().await;
         // From here on there is an endpoint, and it fails.
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(500)).await;
         acme.protect(&second).await;
         let third = acme.book().await;
         acme.event_that_is(&third, "failed").await;
@@ -59,11 +58,7 @@ async fn every_event_is_in_the_log_once_in_its_order_with_or_without_endpoints()
         ] {
             let refused = caller.get(&format!("{LOG}?{query}")).await;
             refused.faulty(&[("?after", "out_of_range")]);
-            assert!(
-                refused.text().contains("beyond the last event, 5"),
-                "{}",
-                refused.text()
-            );
+            refused.says(&["beyond the last event, 5"]);
         }
         let protections = read(caller, "type=booking.protected").await;
         assert_eq!(protections, (vec![3, 4], false, 5));
@@ -100,12 +95,9 @@ async fn every_event_is_in_the_log_once_in_its_order_with_or_without_endpoints()
 
 #[tokio::test]
 async fn a_log_longer_than_a_page_is_examined_to_its_end() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let first = acme.book().await;
-        for _ in 0..160 {
-            acme.book().await;
-        }
+        acme.book_many(160, &json!({})).await;
         acme.protect(&first).await;
         let found = read(&acme.caller, "type=booking.protected").await;
         assert_eq!(found, (vec![162], false, 162));
@@ -149,8 +141,7 @@ async fn the_log_is_read_newest_first_and_goes_on_from_either_end() {
         acme.protect(&first).await;
         acme.protect(&second).await;
         let foreign = other.book().await;
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        acme.endpoint(&receiver.url()).await;
+        let (_receiver, _) = acme.receiving(Answer::Status(500)).await;
         let third = acme.book().await;
         acme.event_that_is(&third, "failed").await;
 
@@ -209,11 +200,8 @@ async fn the_log_is_read_newest_first_and_goes_on_from_either_end() {
 
 #[tokio::test]
 async fn newest_first_finds_every_event_once_while_events_are_added() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
-        for _ in 0..140 {
-            acme.book().await;
-        }
+    with_partner_on_every_engine(async |_server, acme| {
+        acme.book_many(140, &json!({})).await;
         for filter in ["", "&status=no_endpoints", "&type=booking.created"] {
             let (mut seen, mut before) = (Vec::new(), "latest".to_owned());
             loop {
@@ -280,8 +268,7 @@ async fn a_waiting_reader_gets_the_next_event_from_any_node() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_ends_with_patience_with_the_key_and_with_the_server() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let answer = acme.get(&format!("{LOG}?wait=1")).await.ok(200);
         assert_eq!(
             answer,

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use bookguard_core::limits::DAY_MS;
-use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
@@ -39,8 +38,7 @@ fn json_of(bytes: &[u8]) -> Value {
 
 #[tokio::test]
 async fn every_version_of_a_policy_and_the_whole_log_of_events_are_exported() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         for version in 1..=VERSIONS {
             let policy = samples::policy(version * 100);
             assert_eq!(acme.put_policy("late", &policy).await, u64::from(version));
@@ -69,6 +67,11 @@ async fn every_version_of_a_policy_and_the_whole_log_of_events_are_exported() {
             acme.book().await;
         }
 
+        let mut put = Vec::new();
+        for version in (1..=VERSIONS).rev() {
+            let path = format!("/v1/policies/late?version={version}");
+            put.push((version.to_string(), acme.get(&path).await.ok(200)));
+        }
         let here = server
             .database()
             .command(["partners", "export", "--partner", &acme.id]);
@@ -86,14 +89,7 @@ async fn every_version_of_a_policy_and_the_whole_log_of_events_are_exported() {
                 };
                 files.iter().filter_map(named).collect()
             };
-            let versions = of("policies/late/");
-            let numbers: Vec<&str> = versions.iter().map(|(name, _)| name.as_str()).collect();
-            let all: Vec<String> = (1..=VERSIONS).rev().map(|n| n.to_string()).collect();
-            assert_eq!(numbers, all);
-            for (number, policy) in &versions {
-                let path = format!("/v1/policies/late?version={number}");
-                assert_eq!(*policy, acme.get(&path).await.ok(200), "{number}");
-            }
+            assert_eq!(of("policies/late/"), put);
             assert_eq!(of(&format!("policies/{longest}/")).len(), 1);
 
             let pages = of("events/");
@@ -143,8 +139,7 @@ async fn relay(mut client: TcpStream, acme: &Partner, path: &str) {
 
 #[tokio::test]
 async fn a_file_that_is_deleted_while_it_is_exported_does_not_end_the_export() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let items = format!("/v1/bookings/{booking}/evidence/items");
         let mut ids = Vec::new();
@@ -152,9 +147,8 @@ async fn a_file_that_is_deleted_while_it_is_exported_does_not_end_the_export() {
             let item = samples::item_with_file(file);
             let item = acme.post(&items, &item).await.ok(201);
             let path = format!("{items}/{}/file", item.text("itemId"));
-            acme.send(acme.request("PUT", &path).body(file))
-                .await
-                .ok(200);
+            let done = acme.send(acme.request("PUT", &path).body(file)).await;
+            done.ok(200);
             ids.push(item.text("itemId").to_owned());
         }
         let path = format!("{items}/{}/file", ids[0]);

@@ -1,10 +1,9 @@
 //! Bookings found by words, and the resolutions of canceled bookings.
 
 use bookguard_tests::caller::Caller;
-use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
 /// The ids of the bookings that a search finds, newest first.
@@ -26,8 +25,7 @@ async fn book(acme: &Partner, talent: [&str; 2], event_type: &str, metadata: Val
 
 #[tokio::test]
 async fn bookings_are_found_by_their_words() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let owls = json!({"order": "SH-1001", "venue": "Riverside \"Hall\" 100%"});
         let owls = book(&acme, ["tal-7", "The Night Owls"], "concert", owls).await;
         server.advance(1);
@@ -81,7 +79,7 @@ async fn bookings_are_found_by_their_words() {
         // The operator searches all partners, or one of them.
         let list = async |of: &str| {
             let line = format!("bookings list --search owls --output json {of}");
-            let page = server.database().command(line).run().await.json();
+            let page = server.database().command(line).json().await;
             page.list("data").len()
         };
         assert_eq!(list("").await, 2);
@@ -92,8 +90,7 @@ async fn bookings_are_found_by_their_words() {
 
 #[tokio::test]
 async fn what_waits_for_a_person_is_listed_until_it_is_decided() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let none = acme.get("/v1/resolutions").await.ok(200);
         assert_eq!(
             none,
@@ -140,7 +137,7 @@ async fn what_waits_for_a_person_is_listed_until_it_is_decided() {
         refused.refused(403, "insufficient_scope");
         let count = async |of: &str| {
             let line = format!("resolutions list --status pending_review --output json {of}");
-            let page = server.database().command(line).run().await.json();
+            let page = server.database().command(line).json().await;
             page.list("data").len()
         };
         assert_eq!(count("").await, 3);

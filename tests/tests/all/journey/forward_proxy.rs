@@ -84,8 +84,7 @@ async fn webhooks_go_through_the_proxy_to_the_address_that_was_checked() {
         proxy.way(Way::Says(
             "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
         ));
-        let other = Receiver::start().await;
-        let path = acme.endpoint(&other.url()).await;
+        let (_other, path) = acme.receiving(Answer::Status(200)).await;
         let path = format!("/v1/webhook-endpoints/{path}/test");
         let told = acme.post_nothing(&path).await.ok(200);
         told.holds(json!({"error": "our_fault", "delivered": false}));

@@ -14,16 +14,14 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::program::bookguard;
 use bookguard_tests::raw::Raw;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use serde_json::{Map, Value, json};
 
 /// Adds an item with this file, and returns the path of the file.
 async fn add(acme: &Partner, booking: &str, file: &[u8]) -> String {
     let items = format!("/v1/bookings/{booking}/evidence/items");
-    let item = acme
-        .post(&items, &samples::item_with_file(file))
-        .await
-        .ok(201);
+    let item = acme.post(&items, &samples::item_with_file(file)).await;
+    let item = item.ok(201);
     format!("{items}/{}/file", item.text("itemId"))
 }
 
@@ -41,8 +39,7 @@ fn large(bytes: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn an_item_is_recorded_listed_and_proven_and_its_file_comes_back_byte_for_byte() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let items = format!("/v1/bookings/{booking}/evidence/items");
         let refund = json!({
@@ -94,8 +91,7 @@ async fn an_item_is_recorded_listed_and_proven_and_its_file_comes_back_byte_for_
 
 #[tokio::test]
 async fn no_file_is_ever_shown_as_a_page() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let booking = acme.book().await;
         let polyglot = [
             b"%PDF-1.4\n<html><script>alert(1)</script>".as_slice(),
@@ -152,8 +148,7 @@ async fn no_file_is_ever_shown_as_a_page() {
 
 #[tokio::test]
 async fn other_bytes_than_the_recorded_ones_are_refused_and_nothing_is_stored() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let path = add(&acme, &booking, b"the contract").await;
         put(&acme, &path, b"another")
@@ -228,8 +223,7 @@ async fn files_beyond_the_quota_are_refused_and_items_are_not() {
 
 #[tokio::test]
 async fn a_file_that_was_never_completed_is_continued_or_forgotten_and_damage_is_found() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let file = large(3 * FILE_PART_BYTES);
         let path = add(&acme, &booking, &file).await;
@@ -285,8 +279,7 @@ async fn a_file_that_was_never_completed_takes_up_the_quota() {
 
 #[tokio::test]
 async fn an_archive_holds_everything_and_is_the_same_each_time() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let file = large(FILE_PART_BYTES + 5);
         let path = add(&acme, &booking, &file).await;
@@ -320,15 +313,15 @@ async fn an_archive_holds_everything_and_is_the_same_each_time() {
         assert!(readme.contains(&format!("  {stored}")), "{readme}");
         let packet_file = folder.path().join("all/packet.json");
         let key = format!("@{}", folder.path().join("all/ledger.vkey").display());
-        bookguard(["evidence", "verify"]).arg(&packet_file).args(["--key", &key]).run().await.json();
+        bookguard(["evidence", "verify"]).arg(&packet_file).args(["--key", &key]).json().await;
 
         // The command line makes the same archive of the server, and one of the database itself.
         let out = folder.path().join("fetched.zip");
-        acme.command(["evidence", "archive", &booking, "--out", &out.display().to_string()]).run().await.json();
+        acme.command(["evidence", "archive", &booking, "--out", &out.display().to_string()]).json().await;
         assert_eq!(std::fs::read(&out).unwrap(), got.body);
         let database = server.close().await;
         let own = folder.path().join("own.zip");
-        database.command(["evidence", "archive", &booking, "--partner", &acme.id, "--out", &own.display().to_string()]).run().await.json();
+        database.command(["evidence", "archive", &booking, "--partner", &acme.id, "--out", &own.display().to_string()]).json().await;
         // Its packet is another, made by this machine's clock.
         let own = std::fs::read(&own).unwrap();
         assert!(own.starts_with(b"PK") && own.windows(file.len()).any(|part| part == file));
@@ -377,10 +370,8 @@ async fn a_deleted_file_makes_room_and_leaves_its_record() {
         let rival = server.partner("Rival").await;
         rival.delete(&path).await.refused(404, "not_found");
         let reader = acme.scoped(&["evidence:read"]).await;
-        reader
-            .delete(&path)
-            .await
-            .refused(403, "insufficient_scope");
+        let refused = reader.delete(&path).await;
+        refused.refused(403, "insufficient_scope");
         assert_eq!(acme.get(&path).await.body, file);
 
         let deleted = acme.delete(&path).await.ok(200);
@@ -418,9 +409,8 @@ async fn a_deleted_file_makes_room_and_leaves_its_record() {
         let unsent = add(&acme, &booking, b"unsent").await;
         add(&acme, &other, b"unsent").await;
         let holds = format!("/v1/bookings/{other}/holds");
-        acme.post(&holds, &json!({"reason": "Chargeback"}))
-            .await
-            .ok(201);
+        let done = acme.post(&holds, &json!({"reason": "Chargeback"})).await;
+        done.ok(201);
         acme.delete(&path).await.refused(409, "legal_hold");
         acme.delete(&unsent).await.ok(200);
 
@@ -428,9 +418,8 @@ async fn a_deleted_file_makes_room_and_leaves_its_record() {
             .post(&format!("{evidence}/items"), &samples::item())
             .await
             .string("itemId");
-        acme.delete(&format!("{evidence}/items/{bare}/file"))
-            .await
-            .refused(409, "item_without_file");
+        let refused = acme.delete(&format!("{evidence}/items/{bare}/file")).await;
+        refused.refused(409, "item_without_file");
         let unknown = format!("{evidence}/items/itm_{}/file", "0".repeat(32));
         acme.delete(&unknown).await.refused(404, "not_found");
         let database = server.close().await;

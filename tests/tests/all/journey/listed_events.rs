@@ -3,11 +3,10 @@
 use bookguard_core::limits::DAY_MS;
 use std::collections::BTreeSet;
 
-use bookguard_tests::engine::on_every_engine;
-use bookguard_tests::json::Members as _;
+use bookguard_tests::json::{Members as _, only};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -43,10 +42,8 @@ async fn log(acme: &Partner, query: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_listed_event_is_made_and_delivered_while_an_endpoint_lists_it() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
-        let standard = Receiver::answering(Answer::Status(204)).await;
-        acme.endpoint(&standard.url()).await;
+    with_partner_on_every_engine(async |server, acme| {
+        let (standard, _) = acme.receiving(Answer::Status(204)).await;
         let unheard = acme.book().await;
         live_through(&acme, &unheard).await;
         let specified = [
@@ -82,9 +79,7 @@ async fn a_listed_event_is_made_and_delivered_while_an_endpoint_lists_it() {
             for name in ["eventId", "bookingId", "timestamp", "payload", "seq"] {
                 assert_eq!(body[name], event[name], "{word} {name}");
             }
-            let [delivery] = &event.list("deliveries")[..] else {
-                panic!("{event}")
-            };
+            let delivery = only(event.list("deliveries"));
             assert_eq!(delivery["endpointId"], listing_id.as_str());
             let found = log(&acme, &format!("type={word}")).await;
             assert_eq!(types(&found), [word]);
@@ -139,8 +134,7 @@ async fn a_listed_event_is_made_and_delivered_while_an_endpoint_lists_it() {
 
 #[tokio::test]
 async fn a_listed_event_is_retried_recovered_and_triggered_like_any_other() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let missing = acme.command("trigger booking.rescheduled").run().await;
         missing.ended(2, &["no enabled endpoint lists"]);
         let about_none = acme.command("trigger endpoint.suspended").run().await;
@@ -149,13 +143,12 @@ async fn a_listed_event_is_retried_recovered_and_triggered_like_any_other() {
         let body = json!({"url": listing.url(), "events": LISTED});
         acme.new_endpoint(body).await;
         for (n, word) in LISTED.into_iter().enumerate() {
-            let made = acme.command(format!("trigger {word}")).run().await.json();
+            let made = acme.command(format!("trigger {word}")).json().await;
             assert_eq!(made["type"], word);
             listing.wait_for(n + 1).await;
         }
-        let [moved] = &log(&acme, "type=booking.rescheduled").await[..] else {
-            panic!("there is one")
-        };
+        let moved = log(&acme, "type=booking.rescheduled").await;
+        let moved = only(&moved);
         until("a failed delivery", async || {
             let event = acme.event(moved).await;
             (event["status"] == "failed").then_some(())
@@ -180,8 +173,7 @@ async fn a_listed_event_is_retried_recovered_and_triggered_like_any_other() {
 
 #[tokio::test]
 async fn a_suspension_is_told_to_the_partners_other_endpoints() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let failing = Receiver::answering(Answer::Status(500)).await;
         let listing = Receiver::answering(Answer::Status(500)).await;
         let types = ["booking.created", "endpoint.suspended"];
@@ -206,9 +198,8 @@ async fn a_suspension_is_told_to_the_partners_other_endpoints() {
         let suspended = status("suspended", 11).await;
 
         listing.wait_for(1).await;
-        let [event] = &log(&acme, "type=endpoint.suspended").await[..] else {
-            panic!("there is one")
-        };
+        let event = log(&acme, "type=endpoint.suspended").await;
+        let event = only(&event);
         assert_eq!(
             (&event["bookingId"], &event["seq"]),
             (&Value::Null, &json!(11))

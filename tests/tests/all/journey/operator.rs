@@ -88,10 +88,8 @@ async fn the_operator_does_with_a_key_what_it_does_on_the_database() {
             .ok(200)
             .holds(json!({"status": "active"}));
         approve().await.replays(&approved);
-        operator
-            .post_nothing(&path)
-            .await
-            .refused(409, "partner_not_pending");
+        let refused = operator.post_nothing(&path).await;
+        refused.refused(409, "partner_not_pending");
 
         let quota = json!({"bookings": 7});
         let path = format!("/v1/partners/{id}/quota");
@@ -214,10 +212,8 @@ async fn whoever_guesses_operator_keys_is_slowed_down_before_the_store_is_asked(
         assert_eq!(refused, 30);
         wrong.get("/v1/partners").await.refused(429, "rate_limited");
         let operator = operated.caller();
-        operator
-            .get("/v1/partners")
-            .await
-            .refused(429, "rate_limited");
+        let refused = operator.get("/v1/partners").await;
+        refused.refused(429, "rate_limited");
         operated.server.advance(2_000);
         operator.get("/v1/partners").await.ok(200);
         operator.get("/v1/partners").await.ok(200);
@@ -248,14 +244,14 @@ async fn a_revoked_or_changed_operator_key_opens_nothing_at_once() {
         let id = second.text("operatorKeyId");
         let revoke = format!("operator-keys revoke {id}");
         for _ in 0..2 {
-            let revoked = database.command(&revoke).run().await.json();
+            let revoked = database.command(&revoke).json().await;
             assert!(revoked["revokedAt"].is_string(), "{revoked}");
         }
         assert_eq!(caller.get("/v1/partners").await.status, 401);
         late.send(&body).await;
         assert_eq!(late.reply(false).await.status, 401);
         first.get("/v1/partners").await.ok(200);
-        let listed = database.command("operator-keys list").run().await.json();
+        let listed = database.command("operator-keys list").json().await;
         let names: Vec<_> = listed.list("data").iter().map(|key| key.text("name")).collect();
         assert_eq!(names, ["second", "console"]);
         assert!(!listed.to_string().contains("bgo_"), "{listed}");
@@ -291,21 +287,18 @@ async fn the_command_line_works_on_the_operator_interface() {
             "webhook-events list",
             "webhook-endpoints list",
         ] {
-            let here = server.database().command(line).run().await.json();
-            let there = operated.command(line).run().await.json();
+            let here = server.database().command(line).json().await;
+            let there = operated.command(line).json().await;
             assert_eq!(here, there, "{line}");
         }
         let quota = format!("partners quota {} --bookings 9", acme.id);
-        let quota = operated.command(&quota).run().await.json();
+        let quota = operated.command(&quota).json().await;
         assert_eq!(quota["quota"]["bookings"]["limit"], 9);
         let own = |line: &str| operated.command(line).args(["--partner", &acme.id]);
-        assert_eq!(
-            own("partners me").run().await.json().text("partnerId"),
-            acme.id
-        );
-        let keys = own("api-keys list").run().await.json();
+        assert_eq!(own("partners me").json().await.text("partnerId"), acme.id);
+        let keys = own("api-keys list").json().await;
         let revoke = format!("api-keys revoke {}", keys.list("data")[0].text("apiKeyId"));
-        own(&revoke).run().await.json();
+        own(&revoke).json().await;
         assert_eq!(
             acme.get("/v1/bookings").await.status,
             401,
@@ -322,29 +315,23 @@ async fn the_command_line_works_on_the_operator_interface() {
         let line = bookguard("partners list --url")
             .arg(&operated.url)
             .arg("--operator-key-file");
-        line.arg(&file).run().await.json();
+        line.arg(&file).json().await;
         let both = operated
             .command("partners list")
             .env("BOOKGUARD_API_KEY", &acme.key);
-        both.run()
-            .await
-            .ended(2, &["BOOKGUARD_OPERATOR_KEY", "unset the other"]);
+        let ran = both.run().await;
+        ran.ended(2, &["BOOKGUARD_OPERATOR_KEY", "unset the other"]);
         for line in [
             "operator-keys list",
             "ledger verify",
             "webhook-events prune",
             "audit prune",
         ] {
-            operated
-                .command(line)
-                .run()
-                .await
-                .ended(2, &["on the database itself"]);
+            let ran = operated.command(line).run().await;
+            ran.ended(2, &["on the database itself"]);
         }
-        acme.command("partners list")
-            .run()
-            .await
-            .ended(2, &["with an operator key"]);
+        let ran = acme.command("partners list").run().await;
+        ran.ended(2, &["with an operator key"]);
         operated.command("mcp").run().await.ended(2, &["API key"]);
         let wrong = operated
             .command("partners list")
@@ -376,10 +363,8 @@ async fn a_suspended_partner_reads_and_does_nothing_else() {
             acme.get("/v1/partners/me").await.string("contactEmail"),
             "desk@acme.example"
         );
-        let suspended = operator
-            .post_nothing(&format!("{path}/suspend"))
-            .await
-            .ok(200);
+        let suspended = operator.post_nothing(&format!("{path}/suspend")).await;
+        let suspended = suspended.ok(200);
         assert_eq!(suspended["status"], "suspended");
         let protect = format!("/v1/bookings/{booking}/protect");
         for path in [
@@ -387,16 +372,13 @@ async fn a_suspended_partner_reads_and_does_nothing_else() {
             "/v1/webhook-events/recover",
             "/v1/partners/me/rotate-secret",
         ] {
-            acme.post_nothing(path)
-                .await
-                .refused(403, "partner_suspended");
+            let refused = acme.post_nothing(path).await;
+            refused.refused(403, "partner_suspended");
         }
-        acme.post("/v1/bookings", &samples::booking())
-            .await
-            .refused(403, "partner_suspended");
-        acme.delete(&format!("/v1/api-keys/{}", acme.key_id))
-            .await
-            .refused(403, "partner_suspended");
+        let refused = acme.post("/v1/bookings", &samples::booking()).await;
+        refused.refused(403, "partner_suspended");
+        let refused = acme.delete(&format!("/v1/api-keys/{}", acme.key_id)).await;
+        refused.refused(403, "partner_suspended");
         assert_eq!(acme.booking(&booking).await["status"], "created");
         acme.verified_packet(&booking).await;
         acme.post("/v1/policies/validate", &json!({})).await.ok(200);
@@ -408,12 +390,10 @@ async fn a_suspended_partner_reads_and_does_nothing_else() {
         account.holds(json!({"status": "suspended", "name": "Acme Stage"}));
         operated.server.database().verify(2).await;
         let reinstate = operated.command(format!("partners reinstate {}", acme.id));
-        assert_eq!(reinstate.run().await.json()["status"], "active");
+        assert_eq!(reinstate.json().await["status"], "active");
         acme.book().await;
-        operator
-            .get("/v1/partners/ptn_x")
-            .await
-            .refused(404, "not_found");
+        let refused = operator.get("/v1/partners/ptn_x").await;
+        refused.refused(404, "not_found");
         operated.server.close().await.verify(3).await;
     })
     .await;
@@ -532,9 +512,8 @@ async fn a_contract_has_not_ended_while_an_earlier_page_passed_something_over() 
         let hold = acme.post(&holds, &json!({"reason": "Court"})).await.ok(201);
         // Ids of one moment are in no order.
         operated.server.advance(1);
-        for _ in 0..limits::BOOKINGS_ENDED {
-            acme.book().await;
-        }
+        acme.book_many(limits::BOOKINGS_ENDED as usize, &json!({}))
+            .await;
         let operator = operated.caller();
         let path = format!("/v1/partners/{}/end", acme.id);
         let begun = operator.post_nothing(&path).await.ok(200);

@@ -7,7 +7,7 @@ use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
 /// A policy with a full refund until eight weeks before the event, half until four weeks before, then none, and a
@@ -86,8 +86,7 @@ async fn every_status_and_every_path_can_come_out() {
 
 #[tokio::test]
 async fn money_of_every_number_of_decimals_is_canceled_and_recomputed_to_the_last_unit() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         for line in include_str!("currencies.txt").lines().skip(1) {
             let columns: Vec<&str> = line.split(' ').collect();
             let [currency, value, share, agreed, refund, penalty, back, kept] = columns[..] else {

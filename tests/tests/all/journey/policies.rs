@@ -8,7 +8,7 @@ use bookguard_server::config::Config;
 use bookguard_tests::engine::{on_every_engine, on_postgres};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -30,8 +30,7 @@ fn summary(policy: &Value) -> (String, u64, String) {
 
 #[tokio::test]
 async fn each_change_is_a_version_that_stays_as_it_was() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let first = acme.put("/v1/policies/house", &samples::policy(5000)).await.ok(200);
         let expected = json!({"policyId": "house", "version": 1, "organizer": samples::policy(5000)["organizer"]});
         let expected = Policy::from_json(&expected.to_string()).unwrap();
@@ -95,8 +94,7 @@ async fn each_change_is_a_version_that_stays_as_it_was() {
 
 #[tokio::test]
 async fn the_first_policy_that_there_is_wins() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         acme.put_policy("house", &samples::policy(0)).await;
         acme.put_policy("gala", &samples::policy(100)).await;
         let library = policy_of_a_booking(&acme, json!({})).await;
@@ -164,8 +162,7 @@ async fn without_the_library_only_a_partner_s_own_decision_makes_a_policy() {
 
 #[tokio::test]
 async fn the_partner_s_time_zone_comes_after_the_booking_s_and_the_policy_s() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let me = acme.decide(json!({"timeZone": "Asia/Tokyo"})).await;
         assert_eq!(me["timeZone"], "Asia/Tokyo");
         let mut zoned = samples::policy(0);
@@ -207,8 +204,7 @@ async fn the_partner_s_time_zone_comes_after_the_booking_s_and_the_policy_s() {
 
 #[tokio::test]
 async fn what_changes_later_never_reaches_a_booking() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         acme.put_policy("house", &samples::policy(5000)).await;
         acme.decide(json!({"defaultPolicies": {"*": "house"}, "timeZone": "Asia/Tokyo"}))
             .await;
@@ -318,8 +314,7 @@ async fn while_versions_are_put_every_booking_has_an_existing_one() {
 
 #[tokio::test]
 async fn a_partner_has_a_hundred_policies_and_no_more() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         for n in 0..100 {
             acme.put_policy(&format!("p{n}"), &samples::policy(0)).await;
         }

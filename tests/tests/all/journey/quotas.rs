@@ -18,7 +18,7 @@ async fn set(server: &TestServer, partner: &Partner, flags: &str) -> Value {
     let line = format!("partners quota {} {flags}", partner.id);
     let line = server.database().command(line);
     let line = line.env("BOOKGUARD_QUOTA_BOOKINGS", GIVEN.to_string());
-    line.run().await.json()["quota"].clone()
+    line.json().await["quota"].clone()
 }
 
 async fn quota(partner: &Partner) -> Value {

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use bookguard_tests::caller::Caller;
-use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::with_partner_on_every_engine;
 use serde_json::{Value, json};
 
 fn ids(page: &Value, name: &str) -> Vec<String> {
@@ -17,8 +16,7 @@ fn ids(page: &Value, name: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn pages_show_each_row_once_newest_first_while_rows_are_added() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let mut expected = Vec::new();
         for _ in 0..23 {
             expected.insert(0, acme.book().await);
@@ -56,8 +54,7 @@ async fn pages_show_each_row_once_newest_first_while_rows_are_added() {
 
 #[tokio::test]
 async fn a_page_that_is_just_full_has_no_next() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let empty = acme.get("/v1/bookings").await.ok(200);
         assert_eq!(
             empty,
@@ -74,8 +71,7 @@ async fn a_page_that_is_just_full_has_no_next() {
 
 #[tokio::test]
 async fn other_lists_come_in_pages_too() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         for n in 0..4 {
             acme.endpoint(&format!("http://127.0.0.1:9/{n}")).await;
             acme.scoped(&["bookings:read"]).await;
@@ -103,8 +99,7 @@ async fn other_lists_come_in_pages_too() {
 
 #[tokio::test]
 async fn lists_are_narrowed_by_status_and_time_of_the_event() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let book = async |date: &str| {
             let body = samples::booking_with(json!({"eventDate": date}));
             acme.post("/v1/bookings", &body).await.string("bookingId")
@@ -147,8 +142,7 @@ async fn lists_are_narrowed_by_status_and_time_of_the_event() {
 
 #[tokio::test]
 async fn an_unchanged_booking_is_304_until_it_is_protected() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let id = acme.book().await;
         let path = format!("/v1/bookings/{id}");
         let tag = acme.get(&path).await.header("etag").unwrap().to_owned();

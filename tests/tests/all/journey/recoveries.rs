@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use bookguard_core::limits::DAY_MS;
+use bookguard_core::limits::{DAY_MS, RECOVERED};
 use bookguard_core::model::Timestamp;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{on_every_engine, on_postgres};
 use bookguard_tests::json::Members as _;
-use bookguard_tests::load::at_once;
 use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -54,18 +53,8 @@ fn counts(recovery: &Value) -> [u64; 4] {
         .map(|name| recovery[name].as_u64().unwrap())
 }
 
-/// Records `count` bookings from a dozen clients.
-async fn book_many(partner: &Partner, count: usize) {
-    let clients = at_once((0..12).map(|client| {
-        let partner = partner.clone();
-        async move {
-            for _ in (client..count).step_by(12) {
-                partner.book().await;
-            }
-        }
-    }));
-    clients.await;
-}
+/// Events that one recovery examines in three steps.
+const MANY: usize = 2 * RECOVERED + 1;
 
 /// Returns how many of the partner's events have this status.
 async fn count_in(partner: &Partner, status: &str) -> usize {
@@ -83,12 +72,10 @@ async fn count_in(partner: &Partner, status: &str) -> usize {
 
 #[tokio::test]
 async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let early = acme.book().await;
         server.advance(DAY_MS);
-        let receiver = Receiver::answering(Answer::Status(413)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+        let (receiver, endpoint) = acme.receiving(Answer::Status(413)).await;
         let given_up = acme.book().await;
         let event = acme.event_that_is(&given_up, "failed").await;
         assert!(event["nextAttemptAt"].is_null(), "{event}");
@@ -150,8 +137,7 @@ async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
 
 #[tokio::test]
 async fn a_recovery_selects_by_time_status_and_endpoint_even_for_a_new_endpoint() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let receiver = Receiver::start().await;
         let mut times = Vec::new();
         let mut bookings = Vec::new();
@@ -204,10 +190,8 @@ async fn a_recovery_selects_by_time_status_and_endpoint_even_for_a_new_endpoint(
 
 #[tokio::test]
 async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
-        let receiver = Receiver::answering(Answer::Status(413)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+    with_partner_on_every_engine(async |server, acme| {
+        let (receiver, endpoint) = acme.receiving(Answer::Status(413)).await;
         let booking = acme.book().await;
         acme.event_that_is(&booking, "failed").await;
         acme.change_endpoint(&endpoint, json!({"enabled": false}))
@@ -217,8 +201,7 @@ async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
         refused.refused(409, "endpoint_disabled");
         assert_eq!(counts(&recover(&acme, json!({})).await), [1, 0, 0, 1]);
         // A new endpoint receives what the disabled one did not accept.
-        let heir = Receiver::start().await;
-        acme.endpoint(&heir.url()).await;
+        let (heir, _) = acme.receiving(Answer::Status(200)).await;
         assert_eq!(counts(&recover(&acme, json!({})).await), [1, 1, 1, 0]);
         assert_eq!(heir.wait_for(1).await[0].string("bookingId"), booking);
         acme.change_endpoint(&endpoint, json!({"enabled": true}))
@@ -237,32 +220,31 @@ async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
 
 #[tokio::test]
 async fn many_events_are_refilled_in_steps_and_each_arrives_once() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
-        book_many(&acme, 700).await;
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+    with_partner_on_every_engine(async |server, acme| {
+        acme.book_many(MANY, &json!({})).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         let counted = recover(&acme, json!({"dryRun": true})).await;
         assert_eq!(
             counted["status"], "running",
             "more than one step: {counted}"
         );
         let counted = finished(&acme, &counted).await;
-        assert_eq!(counts(&counted), [700, 700, 700, 0]);
-        assert_eq!(count_in(&acme, "no_endpoints").await, 700);
+        let many = MANY as u64;
+        assert_eq!(counts(&counted), [many, many, many, 0]);
+        assert_eq!(count_in(&acme, "no_endpoints").await, MANY);
 
         let real = recover(&acme, json!({})).await;
         assert_eq!(real["status"], "running", "{real}");
         let real = finished(&acme, &real).await;
         assert_eq!(counts(&real), counts(&counted));
-        real.holds(json!({"throughSeq": 700, "reachedSeq": 700}));
-        arrived_once(&receiver, 700).await;
+        real.holds(json!({"throughSeq": MANY, "reachedSeq": MANY}));
+        arrived_once(&receiver, MANY).await;
         // A delivery is recorded only after it has arrived.
         until("the last delivery to be recorded", async || {
-            (count_in(&acme, "delivered").await == 700).then_some(())
+            (count_in(&acme, "delivered").await == MANY).then_some(())
         })
         .await;
-        server.close().await.verify(700).await;
+        server.close().await.verify(MANY).await;
     })
     .await;
 }
@@ -280,17 +262,17 @@ async fn two_nodes_take_one_recovery_to_its_end_and_no_event_goes_out_twice() {
         let server = TestServer::open(engine).await;
         let second = server.second_node().await;
         let acme = server.partner("Acme").await;
-        book_many(&acme, 600).await;
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        acme.book_many(MANY, &json!({})).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         let real = recover(&acme, json!({})).await;
         let there = acme.on(&second.url());
         let real = finished(&there, &real).await;
-        assert_eq!(counts(&real), [600, 600, 600, 0]);
+        let many = MANY as u64;
+        assert_eq!(counts(&real), [many, many, many, 0]);
         assert_eq!(shown(&acme, &real).await, real);
-        arrived_once(&receiver, 600).await;
+        arrived_once(&receiver, MANY).await;
         second.stop().await;
-        server.close().await.verify(600).await;
+        server.close().await.verify(MANY).await;
     })
     .await;
 }
@@ -349,8 +331,7 @@ async fn nobody_sees_begins_or_names_anything_of_another_partners() {
 
 #[tokio::test]
 async fn a_repeated_request_begins_one_recovery() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         acme.book().await;
         let body = since_ever(json!({}));
         let first = acme.post_once(RECOVER, "once", &body).await;

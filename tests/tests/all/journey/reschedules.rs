@@ -2,10 +2,9 @@
 //! recompute it.
 
 use bookguard_core::limits::DAY_MS;
-use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
 /// 2031-06-01T00:00:00Z: between the refund tiers of `firm` for the sample booking.
@@ -22,8 +21,7 @@ async fn booked(server: &TestServer, acme: &Partner) -> String {
 
 #[tokio::test]
 async fn a_moved_event_keeps_the_step_that_was_reached_and_the_terms_before() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let id = booked(&server, &acme).await;
         let path = format!("/v1/bookings/{id}");
         let before = acme.evaluation(&id, "").await;
@@ -83,8 +81,7 @@ fn kinds(packet: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn what_came_before_a_move_is_neither_asked_about_nor_a_date_to_cancel_on() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let id = booked(&server, &acme).await;
         acme.reschedule(&id, &samples::new_date()).await.ok(200);
         server.advance(DAY_MS);
@@ -94,9 +91,8 @@ async fn what_came_before_a_move_is_neither_asked_about_nor_a_date_to_cancel_on(
         let reply = acme.get(&format!("{asked}2031-05-31T23:59:59Z")).await;
         reply.refused(400, code);
         assert_eq!(reply.json()["details"][0]["pointer"], "?asOf");
-        acme.get(&format!("{asked}2031-06-01T00:00:00Z"))
-            .await
-            .ok(200);
+        let done = acme.get(&format!("{asked}2031-06-01T00:00:00Z")).await;
+        done.ok(200);
 
         let mut cancel = samples::cancellation();
         cancel["effectiveAt"] = json!("2031-05-31T23:59:59Z");
@@ -123,10 +119,8 @@ async fn what_came_before_a_move_is_neither_asked_about_nor_a_date_to_cancel_on(
             assert_eq!(quote[member], resolution["evaluation"][member], "{member}");
         }
         // Once it is canceled, every question is answered with what was recorded.
-        let recorded = acme
-            .get(&format!("{asked}2031-05-31T23:59:59Z"))
-            .await
-            .ok(200);
+        let recorded = acme.get(&format!("{asked}2031-05-31T23:59:59Z")).await;
+        let recorded = recorded.ok(200);
         assert_eq!(recorded, resolution["evaluation"]);
     })
     .await;
@@ -134,8 +128,7 @@ async fn what_came_before_a_move_is_neither_asked_about_nor_a_date_to_cancel_on(
 
 #[tokio::test]
 async fn a_moved_booking_is_protected_moved_again_canceled_and_proven() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let id = booked(&server, &acme).await;
         acme.reschedule(&id, &samples::new_date()).await.ok(200);
         acme.protect(&id).await;

@@ -1,10 +1,9 @@
 //! Old events lose their payload and attempts, and nothing else; events with waiting deliveries lose nothing.
 
 use bookguard_core::limits::DAY_MS;
-use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
-use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::receiver::Answer;
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -32,17 +31,14 @@ fn id(event: &Value) -> &str {
 
 #[tokio::test]
 async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
-    on_every_engine(async |engine| {
-        let (mut server, mut acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |mut server, mut acme| {
         let quiet = acme.book().await;
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         let told = acme.book().await;
         let delivered = acme.event_that_is(&told, "delivered").await;
         let unheard = acme.event_that_is(&quiet, "no_endpoints").await;
         // This delivery fails, and waits for an endpoint that its partner has disabled.
-        let failing = Receiver::answering(Answer::Status(500)).await;
-        let off = acme.endpoint(&failing.url()).await;
+        let (failing, off) = acme.receiving(Answer::Status(500)).await;
         let open = acme.book().await;
         let waiting = acme.event_that_is(&open, "failed").await;
         acme.change_endpoint(&off, json!({"enabled": false})).await;
@@ -87,10 +83,8 @@ async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
         let log = log.list("data").clone();
         let numbers: Vec<u64> = log.iter().map(|e| e.number("seq")).collect();
         assert_eq!(numbers, [1, 2, 3, 4], "no gap");
-        let found = acme
-            .get("/v1/webhook-events?status=delivered")
-            .await
-            .ok(200);
+        let found = acme.get("/v1/webhook-events?status=delivered").await;
+        let found = found.ok(200);
         assert_eq!(found["data"][0]["eventId"], delivered["eventId"]);
 
         for event in [&delivered, &unheard] {
@@ -122,8 +116,7 @@ async fn proven(acme: &Partner, booking: &str) {
 
 #[tokio::test]
 async fn an_event_that_was_made_while_the_clock_was_far_behind_is_pruned_too() {
-    on_every_engine(async |engine| {
-        let (mut server, mut acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |mut server, mut acme| {
         let first = acme.event_that_is(&acme.book().await, "no_endpoints").await;
         later(&mut server, 91, &mut acme).await;
         pruned(&acme, id(&first)).await;
@@ -137,10 +130,8 @@ async fn an_event_that_was_made_while_the_clock_was_far_behind_is_pruned_too() {
 
 #[tokio::test]
 async fn what_waits_for_a_deleted_endpoint_is_given_up_with_its_event() {
-    on_every_engine(async |engine| {
-        let (mut server, mut acme) = TestServer::with_partner(engine).await;
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+    with_partner_on_every_engine(async |mut server, mut acme| {
+        let (receiver, endpoint) = acme.receiving(Answer::Status(500)).await;
         let booking = acme.book().await;
         let event = acme.event_that_is(&booking, "failed").await;
         acme.delete_endpoint(&endpoint).await;

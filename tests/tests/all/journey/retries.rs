@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use serde_json::{Value, json};
 
 /// A partner whose receiver fails, a booking, and its event, which failed once.
 async fn failing(engine: Engine) -> (TestServer, Partner, Receiver, String, Value) {
     let (server, acme) = TestServer::with_partner(engine).await;
-    let receiver = Receiver::answering(Answer::Status(500)).await;
-    acme.endpoint(&receiver.url()).await;
+    let (receiver, _) = acme.receiving(Answer::Status(500)).await;
     let booking = acme.book().await;
     let event = acme.event_that_is(&booking, "failed").await;
     (server, acme, receiver, booking, event)
@@ -47,8 +46,7 @@ async fn a_failed_event_is_retried_until_it_is_delivered_and_then_no_more() {
 
 #[tokio::test]
 async fn an_event_without_endpoints_goes_to_those_that_exist_now() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let booking = acme.book().await;
         let event = acme.event_that_is(&booking, "no_endpoints").await;
         assert_eq!(event["deliveries"], json!([]));
@@ -57,9 +55,8 @@ async fn an_event_without_endpoints_goes_to_those_that_exist_now() {
         let receiver = Receiver::start().await;
         let other = format!("{}?other", receiver.url());
         let other_types = json!({"url": other, "events": ["booking.protected"]});
-        acme.post("/v1/webhook-endpoints", &other_types)
-            .await
-            .ok(201);
+        let done = acme.post("/v1/webhook-endpoints", &other_types).await;
+        done.ok(201);
         assert_eq!(acme.retry(&event).await.code(), "no_endpoints");
         acme.endpoint(&receiver.url()).await;
         let retried = acme.retry(&event).await.ok(200);
@@ -79,13 +76,8 @@ async fn what_failed_at_a_deleted_endpoint_counts_until_another_has_the_event() 
             .await;
         let refused = acme.retry(&event).await;
         refused.refused(409, "no_endpoints");
-        assert!(
-            refused
-                .text()
-                .contains("takes events of type booking.created")
-        );
-        let heir = Receiver::start().await;
-        acme.endpoint(&heir.url()).await;
+        refused.says(&["takes events of type booking.created"]);
+        let (_heir, _) = acme.receiving(Answer::Status(200)).await;
         let retried = acme.retry(&event).await.ok(200);
         assert_eq!(retried, result(&event, "delivered", 1));
         acme.event_that_is(&booking, "delivered").await;

@@ -6,10 +6,10 @@ use bookguard_core::evidence;
 use bookguard_core::limits::{DAY_MS, SHARE_REQUESTS_PER_MINUTE, SHARE_VIEW_MS};
 use bookguard_test_postgres::{Postgres, database_of};
 use bookguard_tests::caller::{Caller, Reply};
-use bookguard_tests::engine::{on_every_engine, on_postgres};
-use bookguard_tests::json::Members as _;
+use bookguard_tests::engine::on_postgres;
+use bookguard_tests::json::{Members as _, only};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
@@ -61,8 +61,7 @@ fn whole(reply: &Reply) -> (u16, Vec<(String, String)>, Vec<u8>) {
 
 #[tokio::test]
 async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let body = json!({"note": "the bank", "expiresIn": "P2D", "withhold": ["userAgent", "ip"]});
         let (made, link) = share(&acme, &booking, body).await;
@@ -95,9 +94,8 @@ async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
                 assert_eq!(reply.header("content-length"), None, "nothing is made");
             }
         }
-        let [listed] = &shares(&acme, &booking).await[..] else {
-            panic!("one share")
-        };
+        let listed = shares(&acme, &booking).await;
+        let listed = only(&listed);
         listed.holds(
             json!({"shareId": made["shareId"], "views": 0, "recentViews": [], "note": "the bank"}),
         );
@@ -138,9 +136,8 @@ async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
             assert_eq!(packet["booking"]["bookingId"], json!(booking));
             assert_eq!(packet["withheld"], json!(["ip", "userAgent"]));
         }
-        let [seen] = &shares(&acme, &booking).await[..] else {
-            panic!("one share")
-        };
+        let seen = shares(&acme, &booking).await;
+        let seen = only(&seen);
         let forms = |share: &Value| -> Vec<String> {
             let views = share.list("recentViews").iter();
             views.map(|view| view.text("form").to_owned()).collect()
@@ -155,9 +152,8 @@ async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
         assert_eq!(seen["lastViewedAt"], seen["recentViews"][0]["at"]);
         server.advance(SHARE_VIEW_MS);
         visit(&anybody, "POST", &link, "text/html").await;
-        let [seen] = &shares(&acme, &booking).await[..] else {
-            panic!("one share")
-        };
+        let seen = shares(&acme, &booking).await;
+        let seen = only(&seen);
         assert_eq!(
             (&seen["views"], &seen["recentViews"][0]["form"]),
             (&json!(4), &json!("page"))
@@ -180,8 +176,7 @@ async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
 
 #[tokio::test]
 async fn withheld_values_are_in_no_form_and_the_packet_still_verifies() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let metadata = json!({"metadata": {"desk": "secret-desk-7"}});
         let booking = acme.book_with(metadata).await;
         let terms = format!("/v1/bookings/{booking}/disclosure");
@@ -264,8 +259,7 @@ async fn evidence_that_is_being_made_while_its_link_is_revoked_is_not_sent() {
 
 #[tokio::test]
 async fn links_that_show_nothing_answer_alike_to_the_byte() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let (revoked, revoked_link) = share(&acme, &booking, json!({})).await;
         let (_, expired_link) = share(&acme, &booking, json!({"expiresIn": "PT1M"})).await;
@@ -329,8 +323,7 @@ async fn links_that_show_nothing_answer_alike_to_the_byte() {
 
 #[tokio::test]
 async fn a_link_shows_nothing_once_the_contract_of_its_partner_has_ended() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let (_, link) = share(&acme, &booking, json!({})).await;
         let anybody = server.caller();
@@ -338,7 +331,7 @@ async fn a_link_shows_nothing_once_the_contract_of_its_partner_has_ended() {
         assert_eq!(open(&link).await.status, 200);
         let database = server.database();
         let end = database.command(["partners", "end", &acme.id, "--yes"]);
-        let ended = end.run().await.json();
+        let ended = end.json().await;
         ended.holds(json!({"erased": 1, "done": true}));
         let over = open(&link).await;
         assert_eq!(over.status, 404);
@@ -351,18 +344,15 @@ async fn a_link_shows_nothing_once_the_contract_of_its_partner_has_ended() {
 
 #[tokio::test]
 async fn shares_are_their_partner_s_and_of_their_booking() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let other = server.partner("Other").await;
         let (booking, second, theirs) = (acme.book().await, acme.book().await, other.book().await);
         let (made, link) = share(&acme, &booking, json!({})).await;
         let id = made.text("shareId");
         let foreign = format!("/v1/bookings/{booking}/shares");
         other.get(&foreign).await.refused(404, "not_found");
-        other
-            .post(&foreign, &json!({}))
-            .await
-            .refused(404, "not_found");
+        let refused = other.post(&foreign, &json!({})).await;
+        refused.refused(404, "not_found");
         for (partner, booking) in [(&other, &booking), (&other, &theirs), (&acme, &second)] {
             let path = format!("/v1/bookings/{booking}/shares/{id}");
             partner.delete(&path).await.refused(404, "not_found");
@@ -371,15 +361,11 @@ async fn shares_are_their_partner_s_and_of_their_booking() {
         // Reading does not include giving away.
         let reader = acme.scoped(&["evidence:read", "bookings:*"]).await;
         assert_eq!(reader.get(&foreign).await.ok(200).list("data").len(), 1);
-        reader
-            .post(&foreign, &json!({}))
-            .await
-            .refused(403, "insufficient_scope");
+        let refused = reader.post(&foreign, &json!({})).await;
+        refused.refused(403, "insufficient_scope");
         let revoke = format!("{foreign}/{id}");
-        reader
-            .delete(&revoke)
-            .await
-            .refused(403, "insufficient_scope");
+        let refused = reader.delete(&revoke).await;
+        refused.refused(403, "insufficient_scope");
         let sharer = acme.scoped(&["evidence:share"]).await;
         sharer.delete(&revoke).await.ok(200);
         assert_eq!(
@@ -398,8 +384,7 @@ async fn shares_are_their_partner_s_and_of_their_booking() {
 
 #[tokio::test]
 async fn people_are_refused_in_words_and_programs_in_json() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let (_, link) = share(&acme, &booking, json!({})).await;
         let anybody = server.caller();
@@ -450,8 +435,7 @@ async fn people_are_refused_in_words_and_programs_in_json() {
 
 #[tokio::test]
 async fn a_network_may_ask_for_links_so_often_whether_they_show_anything_or_not() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let booking = acme.book().await;
         let (_, link) = share(&acme, &booking, json!({})).await;
         let anybody = server.caller();

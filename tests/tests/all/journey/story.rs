@@ -7,9 +7,9 @@ use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::mirror::{Mirror, leaf_hex};
-use bookguard_tests::receiver::{Received, Receiver};
+use bookguard_tests::receiver::{Answer, Received};
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -22,8 +22,7 @@ async fn from_registration_to_evidence_that_verifies_without_the_service() {
         });
         let server = server.await;
         let acme = registered(&server).await;
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         let vkey = server.vkey().await;
         let empty = Mirror::download(&server.caller(), &vkey).await;
         assert_eq!(empty.entries().len(), 0);
@@ -206,10 +205,8 @@ async fn listed(acme: &Partner, id: &str, webhooks: &[Received]) {
             assert_eq!(event[name], body[name], "{name}");
         }
         event.holds(json!({"retryCount": 0, "nextAttemptAt": null}));
-        let single = acme
-            .get(&format!("/v1/webhook-events/{eventid}"))
-            .await
-            .ok(200);
+        let single = acme.get(&format!("/v1/webhook-events/{eventid}")).await;
+        let single = single.ok(200);
         let attempt = &single["attempts"][0];
         attempt.holds(json!({"delivered": true, "statusCode": 200}));
         attempt.holds(json!({"number": 1, "responseHead": "ok"}));
@@ -274,8 +271,7 @@ fn holds_without_the_service(packet: &Reply, vkey: &str, id: &str) {
 
 #[tokio::test]
 async fn everything_is_there_after_a_restart() {
-    on_every_engine(async |engine| {
-        let (mut server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |mut server, acme| {
         let vkey = server.vkey().await;
         let booking = acme.book().await;
         let receipt = acme.protect(&booking).await;
@@ -295,10 +291,8 @@ async fn everything_is_there_after_a_restart() {
         );
         let again = caller.get(&format!("{path}/webhook-events")).await.ok(200);
         assert_eq!(again["webhookEvents"], json!(events));
-        caller
-            .post("/v1/bookings", &samples::booking())
-            .await
-            .ok(201);
+        let done = caller.post("/v1/bookings", &samples::booking()).await;
+        done.ok(201);
         let after = Mirror::download(&server.caller(), &vkey).await;
         after.extends(&before);
         assert_eq!(after.entries().len(), 3);
@@ -308,21 +302,16 @@ async fn everything_is_there_after_a_restart() {
 
 #[tokio::test]
 async fn a_log_of_more_than_one_tile_is_mirrored_whole() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let vkey = server.vkey().await;
         let mut earlier = Mirror::download(&server.caller(), &vkey).await;
         for upto in [1, 2, 255, 256, 257, 300] {
-            while (earlier.entries().len() as u64) < upto {
-                let missing = upto - earlier.entries().len() as u64;
-                let bookings = (0..missing).map(|_| acme.book());
-                for booking in bookings {
-                    booking.await;
-                }
-                let now = Mirror::download(&server.caller(), &vkey).await;
-                now.extends(&earlier);
-                earlier = now;
-            }
+            let missing = upto - earlier.entries().len();
+            acme.book_many(missing, &json!({})).await;
+            let now = Mirror::download(&server.caller(), &vkey).await;
+            now.extends(&earlier);
+            assert_eq!(now.entries().len(), upto);
+            earlier = now;
         }
         let full = server.caller().get("/v1/ledger/tile/0/000").await;
         assert_eq!(

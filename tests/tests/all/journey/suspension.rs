@@ -33,8 +33,7 @@ impl Fixture {
             Engine::Postgres => Some(server.second_node().await),
         };
         let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+        let (receiver, endpoint) = acme.receiving(Answer::Status(200)).await;
         Self {
             server,
             other_node,

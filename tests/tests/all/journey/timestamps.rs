@@ -148,7 +148,7 @@ async fn what_is_logged_is_stamped_and_packets_show_it() {
         ] {
             assert!(html.contains(said), "{said}: {html}");
         }
-        let system = server.database().command("system").run().await.json();
+        let system = server.database().command("system").json().await;
         system["timestamps"].holds(json!({"authority": "Test Time", "asked": 0}));
         assert_eq!(system["timestamps"]["stampedAt"], json!(stamp.at));
         // Without roots it is the same packet, and nobody vouches for the time.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
@@ -14,10 +14,8 @@ const SECOND: i64 = 1000;
 
 #[tokio::test]
 async fn a_failed_delivery_is_tried_again_on_schedule_until_it_is_given_up() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
-        let receiver = Receiver::answering(Answer::Status(503)).await;
-        acme.endpoint(&receiver.url()).await;
+    with_partner_on_every_engine(async |server, acme| {
+        let (receiver, _) = acme.receiving(Answer::Status(503)).await;
         let booking = acme.book().await;
         let waits = [
             5,
@@ -111,8 +109,7 @@ async fn what_a_receiver_answers_decides_what_comes_next() {
             (Answer::Status(410), "gone", None),
         ] {
             let acme = server.partner("Acme").await;
-            let receiver = Receiver::answering(answer.clone()).await;
-            acme.endpoint(&receiver.url()).await;
+            let (receiver, _) = acme.receiving(answer.clone()).await;
             let booking = acme.book().await;
             let event = acme.event_that_is(&booking, "failed").await;
             assert_eq!(event["deliveries"][0]["lastError"], error, "{answer:?}");
@@ -143,30 +140,8 @@ async fn what_a_receiver_answers_decides_what_comes_next() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_gone_for_good_gets_no_further_events() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
-        let receiver = Receiver::answering(Answer::Status(410)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
-        let first = acme.book().await;
-        acme.event_that_is(&first, "failed").await;
-        assert_eq!(acme.endpoint_shown(&endpoint).await["enabled"], false);
-        let second = acme.book().await;
-        acme.event_that_is(&second, "no_endpoints").await;
-        server.advance(48 * HOUR_MS);
-        let third = Receiver::start().await;
-        acme.endpoint(&third.url()).await;
-        acme.book().await;
-        third.wait_for(1).await;
-        assert_eq!(receiver.received().len(), 1);
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn an_endpoint_receives_its_types_and_an_event_takes_its_worst_delivery_status() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let (all, some) = (Receiver::start().await, Receiver::start().await);
         acme.endpoint(&all.url()).await;
         let body =
@@ -204,18 +179,20 @@ async fn an_endpoint_receives_its_types_and_an_event_takes_its_worst_delivery_st
 
 #[tokio::test]
 async fn a_deleted_endpoint_receives_nothing_more_and_what_waited_is_given_up() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        let endpoint = acme.endpoint(&receiver.url()).await;
+    with_partner_on_every_engine(async |server, acme| {
+        let (receiver, endpoint) = acme.receiving(Answer::Status(500)).await;
         let booking = acme.book().await;
         acme.event_that_is(&booking, "failed").await;
         let path = format!("/v1/webhook-endpoints/{endpoint}");
         let ended = acme.delete(&path).await.ok(200);
         ended.holds(json!({"endpointId": endpoint, "enabled": false}));
-        assert_eq!(acme.get(&path).await.status, 404);
+        acme.get(&path).await.refused(404, "not_found");
         let again = acme.delete(&path).await.ok(200);
-        again.holds(json!({"endpointId": endpoint, "enabled": false}));
+        for member in ["endpointId", "url", "enabled", "status"] {
+            assert_eq!(again[member], ended[member], "{member}");
+        }
+        let rival = server.partner("Rival").await;
+        rival.delete(&path).await.refused(404, "not_found");
         let list = acme.get("/v1/webhook-endpoints").await.ok(200);
         assert_eq!(list["data"], json!([]));
         let event = acme.event_that_is(&booking, "failed").await;
@@ -224,8 +201,7 @@ async fn a_deleted_endpoint_receives_nothing_more_and_what_waited_is_given_up() 
         let later = acme.book().await;
         acme.event_that_is(&later, "no_endpoints").await;
         // A delivery to another endpoint shows that the courier has looked for work since.
-        let other = Receiver::start().await;
-        acme.endpoint(&other.url()).await;
+        let (other, _) = acme.receiving(Answer::Status(200)).await;
         acme.book().await;
         other.wait_for(1).await;
         assert_eq!(receiver.received().len(), 1);
@@ -238,8 +214,7 @@ async fn events_of_a_partner_are_numbered_without_gaps() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         for _ in 0..5 {
             let booking = acme.book().await;
             other.book().await;
@@ -284,10 +259,8 @@ async fn a_dead_receiver_does_not_hold_up_a_living_one() {
 
 #[tokio::test]
 async fn undelivered_events_are_delivered_after_a_restart() {
-    on_every_engine(async |engine| {
-        let (mut server, acme) = TestServer::with_partner(engine).await;
-        let receiver = Receiver::answering(Answer::Status(500)).await;
-        acme.endpoint(&receiver.url()).await;
+    with_partner_on_every_engine(async |mut server, acme| {
+        let (receiver, _) = acme.receiving(Answer::Status(500)).await;
         let booking = acme.book().await;
         acme.event_that_is(&booking, "failed").await;
         receiver.answer(Answer::Status(200));

@@ -4,9 +4,9 @@ use bookguard_core::limits::SHARE_REQUESTS_PER_MINUTE;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
-use bookguard_tests::receiver::Receiver;
+use bookguard_tests::receiver::Answer;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use serde_json::{Map, Value, json};
 
 use crate::mcp::client::{Client, post, request};
@@ -45,8 +45,7 @@ async fn what_is_another_partner_s_is_unknown_to_every_tool() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let (owner, other) = (server.partner("Owner").await, server.partner("Other").await);
-        let receiver = Receiver::start().await;
-        owner.endpoint(&receiver.url()).await;
+        let (_receiver, _) = owner.receiving(Answer::Status(200)).await;
         let booking = owner.book().await;
         let event = owner.events(&booking).await[0]["eventId"].clone();
         let theirs = ids(&booking, &event);
@@ -131,8 +130,7 @@ async fn an_idempotency_key_is_the_partner_s_own_on_every_way() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let booking = acme.book().await;
         let event = acme.events(&booking).await[0]["eventId"].clone();
         let reading = ["bookings:read", "evidence:read", "webhooks:read"];
@@ -164,10 +162,8 @@ async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
         );
         let listed = writer.ask("resources/list", json!({})).await;
         assert_eq!(listed["error"]["data"]["code"], "insufficient_scope");
-        writer
-            .call("verify_evidence", json!({"packet": {}}))
-            .await
-            .ok();
+        let done = writer.call("verify_evidence", json!({"packet": {}})).await;
+        done.ok();
         let events = acme.events(&booking).await;
         assert_eq!(events.len(), 1, "nothing was written");
     })
@@ -176,13 +172,9 @@ async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_key_tools_are_listed_and_a_wrong_key_is_refused() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let stranger = server.caller();
-        let revoked = acme
-            .post("/v1/api-keys", &json!({"name": "r"}))
-            .await
-            .ok(201);
+        let revoked = acme.new_key(&json!({"name": "r"})).await;
         let gone = stranger.with_key(revoked.text("apiKey"));
         let path = format!("/v1/api-keys/{}", revoked.text("apiKeyId"));
         Client::over_http(&gone).await;

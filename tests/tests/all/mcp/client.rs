@@ -92,25 +92,27 @@ impl Client {
         client.notify("notifications/initialized").await;
         let listed = client.ask("tools/list", json!({})).await;
         client.tools = listed["result"].list("tools").clone();
-        client.compile();
         client
     }
 
-    fn compile(&mut self) {
-        for tool in &self.tools {
-            let name = tool.text("name");
-            let mut compile = |which: &str| {
-                let mut compiler = Compiler::new();
-                let address = format!("http://test/{name}/{which}");
-                compiler
-                    .add_resource(&address, tool[which].clone())
-                    .unwrap();
-                let compiled = compiler.compile(&address, &mut self.schemas);
-                compiled.unwrap_or_else(|e| panic!("{name} {which}: {e:#}"))
-            };
-            let pair = (compile("inputSchema"), compile("outputSchema"));
-            self.compiled.insert(name.to_owned(), pair);
+    /// The schemas of a tool's arguments and answer, compiled on first use: many clients call few tools.
+    pub fn schemas_of(&mut self, name: &str) -> (SchemaIndex, SchemaIndex) {
+        if let Some(pair) = self.compiled.get(name) {
+            return *pair;
         }
+        let tool = self.tools.iter().find(|tool| tool["name"] == name);
+        let tool = tool.unwrap_or_else(|| panic!("there is no tool {name}"));
+        let mut compile = |which: &str| {
+            let mut compiler = Compiler::new();
+            let address = format!("http://test/{name}/{which}");
+            let added = compiler.add_resource(&address, tool[which].clone());
+            added.unwrap();
+            let compiled = compiler.compile(&address, &mut self.schemas);
+            compiled.unwrap_or_else(|e| panic!("{name} {which}: {e:#}"))
+        };
+        let pair = (compile("inputSchema"), compile("outputSchema"));
+        self.compiled.insert(name.to_owned(), pair);
+        pair
     }
 
     /// Sends a request and returns the answer, which must have the request's id.
@@ -141,7 +143,7 @@ impl Client {
 
     /// Calls a tool with arguments that its schema allows, and checks the answer against its output schema.
     pub async fn call(&mut self, name: &str, arguments: Value) -> Called {
-        let (input, output) = self.compiled[name];
+        let (input, output) = self.schemas_of(name);
         if let Err(e) = self.schemas.validate(&arguments, input) {
             panic!("{name} was called with {arguments}: {e:#}");
         }

@@ -3,7 +3,7 @@
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::Serving;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::BOUND;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -24,8 +24,7 @@ fn messages(table: &str) -> Vec<(&str, String)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn malformed_messages_are_answered_with_an_error_of_the_protocol() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let mut remote = remote(&server, &acme).talk();
         let mut local = local(&server, &acme).talk();
         for (expected, message) in messages(include_str!("hostile.txt")) {
@@ -110,8 +109,7 @@ async fn a_fault_of_ours_is_logged_under_the_request_s_id_and_told_to_nobody() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_waits_holds_up_no_server_that_stops() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let params = json!({"name": "list_webhook_events", "arguments": {"wait": 30}});
         let call = request(1, "tools/call", params).to_string();
         let ask = acme

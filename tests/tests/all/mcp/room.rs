@@ -5,7 +5,7 @@ use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::raw::{Raw, exchange};
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
@@ -36,8 +36,7 @@ fn chunked(partner: &Partner, message: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_are_bounded_and_the_larger_ones_need_a_key() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let stranger = server.caller();
         let verify = |size: usize| {
             let packet = json!({"packet": {"filler": "x".repeat(size)}});
@@ -173,8 +172,7 @@ async fn messages_that_do_not_arrive_keep_no_place_from_anybody() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_wait_hold_neither_places_nor_turns() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let wait = call("list_webhook_events", &json!({"wait": 30}));
         let mut waiting = Vec::new();
         for message in [wait.clone(), format!("{wait}{}", " ".repeat(BODY_BYTES))] {
@@ -202,8 +200,7 @@ async fn calls_that_wait_hold_neither_places_nor_turns() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_argument_faults_are_listed_and_only_packets_may_be_large() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let members = (0..4000).map(|n| (format!("m{n}"), json!([])));
         let many = call("get_booking", &Value::Object(members.collect()));
         let answer = post(&acme.caller, many).await.ok(200);
@@ -263,8 +260,7 @@ async fn a_call_that_comes_to_no_operation_counts_and_a_good_one_counts_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_wait_do_not_make_a_bridge_deaf() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         for line in [remote(&server, &acme), local(&server, &acme)] {
             let mut bridge = line.talk();
             for _ in 0..20 {
@@ -327,7 +323,14 @@ async fn every_message_with_a_key_counts_once_whether_or_not_it_is_a_call() {
                 (429, Some("1")),
                 "{message}"
             );
+            // Requests and messages are counted together.
+            assert_eq!(acme.get("/v1/bookings").await.status, 429, "{message}");
         }
+        server.advance(60_000);
+        for _ in 0..3 {
+            acme.get("/v1/bookings").await.ok(200);
+        }
+        assert_eq!(post(&acme.caller, list.clone()).await.status, 429);
         // Other partners are not refused for it, nor is a caller without a key.
         assert_eq!(post(&other.caller, list.clone()).await.status, 200);
         assert_eq!(post(&server.caller(), list).await.status, 200);

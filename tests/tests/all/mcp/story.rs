@@ -5,9 +5,9 @@ use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, bookguard};
-use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::receiver::Answer;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -47,8 +47,7 @@ pub async fn on_every_way(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_booking_goes_from_the_first_call_to_evidence_that_verifies() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         on_every_way(&server, &acme, async |client, way| {
             let mut arguments = samples::booking();
             arguments["idempotencyKey"] = format!("booking-{way}").into();
@@ -76,10 +75,8 @@ async fn protect_and_read(client: &mut Client, id: &str) {
         .await
         .ok();
     assert_eq!(receipt, again);
-    let booking = client
-        .call("get_booking", json!({"bookingId": id}))
-        .await
-        .ok();
+    let booking = client.call("get_booking", json!({"bookingId": id})).await;
+    let booking = booking.ok();
     booking.holds(json!({"status": "protected", "bookingId": id}));
     let arguments = json!({"status": "protected", "limit": 1});
     let list = client.call("list_bookings", arguments).await.ok();
@@ -106,10 +103,8 @@ async fn cancel_as_shown(client: &mut Client, id: &str) {
     let fresh = &refused.refusal()["evaluation"];
     assert_eq!(fresh["refund"], shown["refund"]);
     cancellation["expected"] = expected;
-    let resolution = client
-        .call("cancel_booking", cancellation.clone())
-        .await
-        .ok();
+    let resolution = client.call("cancel_booking", cancellation.clone()).await;
+    let resolution = resolution.ok();
     assert_eq!(resolution["evaluation"]["refund"], shown["refund"]);
     let again = client.call("cancel_booking", cancellation).await.ok();
     assert_eq!(resolution["resolutionId"], again["resolutionId"]);
@@ -122,10 +117,8 @@ async fn cancel_as_shown(client: &mut Client, id: &str) {
 }
 
 async fn evidence(server: &TestServer, client: &mut Client, id: &str) {
-    let packet = client
-        .call("get_evidence", json!({"bookingId": id}))
-        .await
-        .ok();
+    let packet = client.call("get_evidence", json!({"bookingId": id})).await;
+    let packet = packet.ok();
     let resource = client
         .read(&format!("bookguard://bookings/{id}/evidence"))
         .await
@@ -176,8 +169,7 @@ async fn what_a_tool_answers_is_the_operation_s_own_answer_to_the_byte() {
         is_error: bool,
     }
 
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let id = acme.book().await;
         let read = acme.get(&format!("/v1/bookings/{id}")).await.text();
         let params = json!({"name": "get_booking", "arguments": {"bookingId": id}});
@@ -194,8 +186,7 @@ async fn what_a_tool_answers_is_the_operation_s_own_answer_to_the_byte() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_evidence_of_bookings_is_listed_in_pages_newest_first() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |server, acme| {
         let mut expected = Vec::new();
         for _ in 0..26 {
             server.advance(1);
@@ -235,8 +226,7 @@ async fn events_are_listed_and_delivered_once_more() {
         });
         let server = server.await;
         let acme = server.partner("Acme").await;
-        let receiver = Receiver::start().await;
-        acme.endpoint(&receiver.url()).await;
+        let (receiver, _) = acme.receiving(Answer::Status(200)).await;
         receiver.answer(Answer::Status(500));
         on_every_way(&server, &acme, async |client, _| {
             let id = acme.book().await;
@@ -265,9 +255,12 @@ async fn events_are_listed_and_delivered_once_more() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_way_lists_the_same_tools_in_order_and_says_what_they_do() {
-    on_every_engine(async |engine| {
-        let (server, acme) = TestServer::with_partner(engine).await;
-        let first = Client::over_http(&server.caller()).await.tools;
+    with_partner_on_every_engine(async |server, acme| {
+        let mut client = Client::over_http(&server.caller()).await;
+        let first = client.tools.clone();
+        for tool in &first {
+            client.schemas_of(tool.text("name"));
+        }
         on_every_way(&server, &acme, async |client, way| {
             assert_eq!(client.tools, first, "{way}");
         })
@@ -296,8 +289,7 @@ async fn every_way_lists_the_same_tools_in_order_and_says_what_they_do() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_is_the_one_over_http_word_for_word() {
-    on_every_engine(async |engine| {
-        let (_server, acme) = TestServer::with_partner(engine).await;
+    with_partner_on_every_engine(async |_server, acme| {
         let id = acme.book().await;
         // Numbers with more digits than a double holds are refused, not rounded.
         let precise = r#"{"talent":{"id":"t","name":"T"},"organizer":{"id":"o"},"eventType":"x","bookingValue":0.1000000000000000000001,"eventDate":7,"surplus":null}"#;
@@ -326,39 +318,6 @@ async fn a_refusal_is_the_one_over_http_word_for_word() {
         arguments["eventType"] = "another".into();
         let called = client.call("create_booking", arguments).await;
         assert_eq!(called.refusal()["error"], "Unprocessable Entity");
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_of_tools_use_up_the_key_s_rate_as_requests_do() {
-    const BURST: u32 = 12;
-    on_every_engine(async |engine| {
-        let server = TestServer::with(engine, |config| bookguard_server::config::Config {
-            rate_limit_per_second: 1,
-            rate_limit_burst: BURST,
-            ..config
-        })
-        .await;
-        let acme = server.partner("Acme").await;
-        // The messages before the first call count too.
-        let mut client = Client::over_http(&acme.caller).await;
-        client
-            .call("verify_evidence", json!({"packet": {}}))
-            .await
-            .ok();
-        acme.get("/v1/bookings").await.ok(200);
-        let mut calls = 2;
-        loop {
-            let called = client.call("list_bookings", json!({})).await;
-            if called.refused {
-                assert_eq!(called.code(), "rate_limited");
-                break;
-            }
-            calls += 1;
-        }
-        assert!((3..BURST).contains(&calls), "{calls}");
-        assert_eq!(acme.get("/v1/bookings").await.status, 429);
     })
     .await;
 }

@@ -24,8 +24,7 @@ async fn neither_console_opens_the_other() {
             }
         }
         // Each other's keys and links.
-        let (partner_key, operator_key) =
-            (&world.acme.partner.key, operated.key.text("operatorKey"));
+        let (partner_key, operator_key) = (&world.acme.partner.key, operated.operator_key());
         let stranger = Browser::at_operator(&operated.url);
         stranger
             .post("/sign-in", &[("operatorKey", partner_key)])
@@ -50,10 +49,8 @@ async fn neither_console_opens_the_other() {
         let nobody = Browser::new(&world.server);
         nobody.post(&path_of(&operator_link), &[]).await.is(404);
         nobody.post(&path_of(&partner_link), &[]).await.leads_to("");
-        stranger
-            .post(&path_of(&operator_link), &[])
-            .await
-            .leads_to("");
+        let sent = stranger.post(&path_of(&operator_link), &[]).await;
+        sent.leads_to("");
 
         // A partner neither sees nor ends the operator's sessions; not even the operator does in its name.
         let theirs = operated.caller().rows(SESSIONS).await;
@@ -72,30 +69,16 @@ async fn neither_console_opens_the_other() {
             assert!(listed.iter().all(|own| own.text("consoleSessionId") != id));
             assert!(!all.to_string().contains(id));
             let path = format!("/v1/console-sessions/{id}");
-            world
-                .acme
-                .partner
-                .delete(&path)
-                .await
-                .refused(404, "not_found");
-            operated
-                .caller()
-                .delete(&path)
-                .await
-                .refused(404, "not_found");
+            let refused = world.acme.partner.delete(&path).await;
+            refused.refused(404, "not_found");
+            let refused = operated.caller().delete(&path).await;
+            refused.refused(404, "not_found");
         }
         let path = format!("{SESSIONS}/{}", world.acme.person);
-        operated
-            .caller()
-            .delete(&path)
-            .await
-            .refused(404, "not_found");
-        world
-            .acme
-            .partner
-            .get(SESSIONS)
-            .await
-            .refused(404, "path_not_found");
+        let refused = operated.caller().delete(&path).await;
+        refused.refused(404, "not_found");
+        let refused = world.acme.partner.get(SESSIONS).await;
+        refused.refused(404, "path_not_found");
         operators.page("").await;
 
         // The operator's interface reads no cookie, and its console no key in a header.
@@ -110,7 +93,7 @@ async fn neither_console_opens_the_other() {
             .leads_to("/sign-in?to=%2Fpeople");
 
         let database = operated.world.server.close().await;
-        database.command("ledger verify").run().await.json();
+        database.command("ledger verify").json().await;
     })
     .await;
 }

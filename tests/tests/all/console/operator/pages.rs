@@ -7,26 +7,18 @@ use serde_json::json;
 
 use super::{LINKS, Operated};
 use crate::console::browser::Browser;
-use crate::console::pages::{is_sound, walk};
-use crate::console::world::{operator_places, place_of};
+use crate::console::forms::{ORIGINS, refused_from_elsewhere};
+use crate::console::pages::{forms_of, walk};
+use crate::console::world::operator_places;
 
 #[tokio::test]
 async fn every_page_is_sound_leads_to_others_and_changes_nothing() {
     on_every_engine(async |engine| {
         let operated = Operated::open(engine).await;
         let before = operated.world.state().await;
-        let first = vec!["/console".to_owned()];
-        let (seen, _) = walk(&operated.browser, &first).await;
-        let reached: BTreeSet<_> = seen
-            .iter()
-            .filter_map(|address| place_of(operator_places(), address))
-            .collect();
-        let pages = operator_places().into_iter();
-        let unreached: Vec<_> = pages
-            .filter(|(path, has_page, _)| *has_page && !reached.contains(path))
-            .collect();
-        assert_eq!(unreached, [], "links lead to every page");
-        walk(&operated.browser, &operated.entries()).await;
+        let mut found = walk(&operated.browser).await;
+        assert_eq!(found.unreached(&operator_places()), [] as [&str; 0]);
+        found.walk(&operated.browser, &operated.entries()).await;
         assert_eq!(operated.world.state().await, before);
     })
     .await;
@@ -37,14 +29,10 @@ async fn a_form_of_another_site_or_of_nobody_does_nothing() {
     on_every_engine(async |engine| {
         let operated = Operated::open(engine).await;
         // Somebody to end, and somebody to let in.
-        operated
-            .caller()
-            .post(LINKS, &json!({"person": "Ada"}))
-            .await
-            .ok(201);
-        let (_, mut forms) = walk(&operated.browser, &operated.entries()).await;
+        let ada = json!({"person": "Ada"});
+        operated.caller().post(LINKS, &ada).await.ok(201);
+        let mut forms = forms_of(&operated.browser, &operated.entries()).await;
         let sign_out = forms.remove("/sign-out").unwrap();
-        forms.remove("/sign-in");
         let found: BTreeSet<_> = forms.keys().copied().collect();
         // What a partner's status does not allow now has no form.
         let hidden = ["/approve", "/reinstate"].map(|path| format!("/partners/:partnerId{path}"));
@@ -54,40 +42,13 @@ async fn a_form_of_another_site_or_of_nobody_does_nothing() {
         assert_eq!(found, listed.map(|(path, ..)| path).collect());
         let before = operated.world.state().await;
         let nobody = Browser::at_operator(&operated.url);
-        for (place, form) in &forms {
-            for site in [
-                Some("cross-site"),
-                Some("same-site"),
-                Some("same-origin, none"),
-                None,
-            ] {
-                let own = operated.world.server.running().url();
-                // The partners' console is another origin.
-                for origin in [
-                    Some("https://evil.example"),
-                    Some(&*own),
-                    Some("null"),
-                    None,
-                ] {
-                    let request = operated.browser.request("POST", &form.action);
-                    let mut request = request
-                        .header("content-type", "application/x-www-form-urlencoded")
-                        .body(form.body());
-                    for (name, value) in [("sec-fetch-site", site), ("origin", origin)] {
-                        if let Some(value) = value {
-                            request = request.header(name, value);
-                        }
-                    }
-                    let sent = operated.browser.send(request).await;
-                    assert_eq!(sent.status, 403, "{place} from {site:?} {origin:?}");
-                    is_sound(&sent);
-                }
-            }
-            assert_eq!(
-                nobody.submit(form).await.status,
-                401,
-                "{place} without a cookie"
-            );
+        // The partners' console is another origin.
+        let partners = operated.world.server.running().url();
+        let origins = [&ORIGINS[..], &[Some(&*partners)]].concat();
+        for (n, (place, form)) in forms.iter().enumerate() {
+            refused_from_elsewhere(&operated.browser, form, &origins, n).await;
+            let sent = nobody.submit(form).await;
+            assert_eq!(sent.status, 401, "{place} without a cookie");
         }
         assert_eq!(operated.world.state().await, before);
         let request = operated.browser.request("POST", &sign_out.action);
@@ -115,7 +76,7 @@ async fn a_page_about_a_partner_speaks_to_the_operator() {
             }
         }
         let own = operated.world.browser.page("/audit").await;
-        assert!(own.html.contains("your keys"), "{}", own.html);
+        own.says(&["your keys"]);
     })
     .await;
 }

@@ -5,10 +5,9 @@ use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::TestServer;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Operated, signed_in};
+use super::{Desk, Operated};
 use crate::console::browser::Browser;
 use crate::console::pages::is_sound;
 
@@ -19,31 +18,19 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
         let browser = &operated.browser;
         let acme = &operated.world.acme.partner;
         // Suspended, it only reads; its people are told.
-        browser
-            .fill(&operated.acme("/suspend"), "/suspend", &[])
-            .await
-            .leads_to(&operated.acme(""));
+        operated.done("/suspend", &[]).await;
         let page = browser.page(&operated.acme("")).await;
-        assert!(
-            page.html.contains("The partner is suspended."),
-            "{}",
-            page.html
-        );
+        page.says(&["The partner is suspended."]);
         let protect = format!("/v1/bookings/{}/protect", operated.world.acme.booking);
-        acme.post_nothing(&protect)
-            .await
-            .refused(403, "partner_suspended");
+        let refused = acme.post_nothing(&protect).await;
+        refused.refused(403, "partner_suspended");
         assert!(browser.page("").await.html.contains("Suspended"));
         let (theirs, told) = (&operated.world.browser, "Your organization is suspended");
         let hold = format!("/bookings/{}/hold", operated.world.acme.booking);
         let refused = theirs.fill(&hold, "/hold", &[("/reason", "A claim")]).await;
         is_sound(refused.is(403));
         assert_eq!(refused.field("/reason").get("value"), Some("A claim"));
-        assert!(
-            refused.html.contains(told) && refused.html.contains("role=\"alert\""),
-            "{}",
-            refused.html
-        );
+        refused.says(&[told, "role=\"alert\""]);
         // The operator still acts for it.
         let booking = operated.acme(&format!("/bookings/{}", operated.world.acme.booking));
         browser
@@ -79,30 +66,16 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             ("/contactEmail", "desk@acme.example"),
             ("/website", ""),
         ];
-        browser
-            .fill(&operated.acme("/edit"), "/edit", &typed)
-            .await
-            .leads_to(&operated.acme(""));
-        let account = operated
-            .caller()
-            .get(&format!("/v1/partners/{}", acme.id))
-            .await
-            .ok(200);
+        operated.done("/edit", &typed).await;
+        let account = operated.account().await;
         account.holds(json!({"name": "Acme & Sons", "contactEmail": "desk@acme.example"}));
         // A form does not undo what a colleague changed after it was opened.
         let form = browser.page(&operated.acme("/edit")).await.form("/edit");
         let typed = [("/contactEmail", "ada@acme.example")];
-        browser
-            .fill(&operated.acme("/edit"), "/edit", &typed)
-            .await
-            .leads_to(&operated.acme(""));
+        operated.done("/edit", &typed).await;
         let form = form.with(&[("/name", "Acme")]);
         browser.submit(&form).await.leads_to(&operated.acme(""));
-        let account = operated
-            .caller()
-            .get(&format!("/v1/partners/{}", acme.id))
-            .await
-            .ok(200);
+        let account = operated.account().await;
         account.holds(json!({"name": "Acme", "contactEmail": "ada@acme.example"}));
         let before = account["quota"].clone();
         browser
@@ -114,21 +87,19 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             .await;
         wrong.is(400);
         assert_eq!(wrong.field("/endpoints").get("value"), Some("21"));
-        let quota = |account: Value| account["quota"].clone();
-        let path = format!("/v1/partners/{}", acme.id);
         let mut expected = before.clone();
         expected["bookings"]["limit"] = json!(12);
-        assert_eq!(quota(operated.caller().get(&path).await.ok(200)), expected);
+        assert_eq!(operated.account().await["quota"], expected);
         browser
             .post(&operated.acme("/quota"), &[("/bookings", "")])
             .await
             .is(303);
-        assert_eq!(quota(operated.caller().get(&path).await.ok(200)), before);
+        assert_eq!(operated.account().await["quota"], before);
 
         // An event that failed is found in all deliveries, and sent again from there.
         let failed = browser.page("/deliveries?status=failed").await;
         let event = operated.acme(&format!("/deliveries/{}", operated.world.acme.event));
-        assert!(failed.html.contains(&event), "{}", failed.html);
+        failed.says(&[&event]);
         browser.fill(&event, "/retry", &[]).await.leads_to(&event);
 
         // Whoever is invited in a partner's name uses a key of the partner's.
@@ -153,13 +124,12 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
 #[tokio::test]
 async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
     on_every_engine(async |engine| {
-        let (server, url) = TestServer::operated(engine, |config| Config {
+        let (server, desk) = Desk::with(engine, |config| Config {
             registration: RegistrationMode::Approval,
             ..config
         })
         .await;
-        let key = server.operator_key("desk").await;
-        let browser = signed_in(&url, key.text("operatorKey")).await;
+        let browser = &desk.browser;
         let pending = server
             .caller()
             .post("/v1/partners/register", &samples::partner("Acme Stage"))
@@ -199,10 +169,8 @@ async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
             .ok(200);
         // The same form again gets the same answer; another one is refused.
         assert!(browser.submit(&form).await.html.contains(&values[0]));
-        browser
-            .post(&format!("{account}/approve"), &[])
-            .await
-            .is(409);
+        let sent = browser.post(&format!("{account}/approve"), &[]).await;
+        sent.is(409);
         let page = browser.page(&account).await;
         assert!(
             !page.html.contains(&values[0]) && !page.html.contains("Approve"),

@@ -9,22 +9,20 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 
-use super::{LINKS, MINUTE, Operated, SESSIONS, opens_nothing, path_of, signed_in};
+use super::{Desk, LINKS, MINUTE, SESSIONS, opens_nothing, path_of, signed_in};
 use crate::console::browser::Browser;
 use crate::console::world::operator_places;
 
 #[tokio::test]
 async fn an_operator_key_signs_in_until_it_is_revoked() {
     on_every_engine(async |engine| {
-        let operated = Operated::open(engine).await;
-        let (server, browser) = (&operated.world.server, &operated.browser);
-        let nobody = Browser::at_operator(&operated.url);
-        nobody
-            .get("/partners?status=pending")
-            .await
-            .leads_to("/sign-in?to=%2Fpartners%3Fstatus%3Dpending");
+        let (server, desk) = Desk::open(engine).await;
+        let browser = &desk.browser;
+        let nobody = Browser::at_operator(&desk.url);
+        let sent = nobody.get("/partners?status=pending").await;
+        sent.leads_to("/sign-in?to=%2Fpartners%3Fstatus%3Dpending");
         let typed = [
-            ("operatorKey", operated.key.text("operatorKey")),
+            ("operatorKey", desk.operator_key()),
             ("to", "/partners?status=pending"),
         ];
         let entered = nobody.post("/sign-in", &typed).await;
@@ -35,7 +33,7 @@ async fn an_operator_key_signs_in_until_it_is_revoked() {
             cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax"),
             "{cookie}"
         );
-        assert!(!cookie.contains(operated.key.text("operatorKey")));
+        assert!(!cookie.contains(desk.operator_key()));
 
         // Signing out ends it for every copy of the cookie, on every node.
         let copy = nobody.copy();
@@ -49,7 +47,7 @@ async fn an_operator_key_signs_in_until_it_is_revoked() {
         server.advance(1);
         opens_nothing(browser).await;
         let begun = server.now_ms();
-        let busy = signed_in(&operated.url, operated.key.text("operatorKey")).await;
+        let busy = signed_in(&desk.url, desk.operator_key()).await;
         while server.now_ms() + 20 * MINUTE < begun + CONSOLE_SESSION_MS {
             server.advance(20 * MINUTE);
             busy.page("/people").await;
@@ -62,17 +60,12 @@ async fn an_operator_key_signs_in_until_it_is_revoked() {
         // The command line revokes by the system's clock.
         server.set_clock(Clock::System.now().ms().max(server.now_ms()));
         let second = server.operator_key("second").await;
-        let browser = signed_in(&operated.url, second.text("operatorKey")).await;
+        let browser = signed_in(&desk.url, second.text("operatorKey")).await;
         browser.page("").await;
         let revoke = format!("operator-keys revoke {}", second.text("operatorKeyId"));
-        let revoked = server
-            .database()
-            .command(revoke.as_str())
-            .run()
-            .await
-            .json();
+        let revoked = server.database().command(revoke.as_str()).json().await;
         opens_nothing(&browser).await;
-        let people = operated.caller().rows(SESSIONS).await;
+        let people = desk.caller().rows(SESSIONS).await;
         let mut people = people.iter();
         let theirs = people.find(|session| session["operatorKeyId"] == second["operatorKeyId"]);
         assert_eq!(theirs.unwrap()["endedAt"], revoked["revokedAt"]);
@@ -83,31 +76,29 @@ async fn an_operator_key_signs_in_until_it_is_revoked() {
 #[tokio::test]
 async fn a_link_signs_one_person_in_whom_the_audit_names() {
     on_every_engine(async |engine| {
-        let operated = Operated::open(engine).await;
-        let operator = operated.caller();
+        let (server, desk) = Desk::open(engine).await;
+        let acme = server.partner("Acme").await;
+        let operator = desk.caller();
         let made = operator.post(LINKS, &json!({"person": "Ada"})).await;
         let made = made.ok(201);
-        made.holds(json!({"person": "Ada", "operatorKeyId": operated.key["operatorKeyId"]}));
-        let begins = format!("{}/console/link/", operated.url);
+        made.holds(json!({"person": "Ada", "operatorKeyId": desk.key["operatorKeyId"]}));
+        let begins = format!("{}/console/link/", desk.url);
         assert!(made.text("url").starts_with(&begins), "{made}");
         let path = path_of(&made);
-        let ada = Browser::at_operator(&operated.url);
+        let ada = Browser::at_operator(&desk.url);
         let mut form = ada.page(&path).await.forms().remove(0);
         form.action.clone_from(&path);
         ada.submit(&form).await.leads_to("");
-        Browser::at_operator(&operated.url)
-            .submit(&form)
-            .await
-            .is(404);
+        Browser::at_operator(&desk.url).submit(&form).await.is(404);
 
-        let suspend = operated.acme("/suspend");
-        ada.fill(&suspend, "/suspend", &[])
-            .await
-            .leads_to(&operated.acme(""));
-        let suspended = operated.latest("suspendPartner").await;
-        suspended.holds(json!({"partnerId": operated.world.acme.partner.id}));
+        let account = format!("/partners/{}", acme.id);
+        let suspend = format!("{account}/suspend");
+        let sent = ada.fill(&suspend, "/suspend", &[]).await;
+        sent.leads_to(&account);
+        let suspended = desk.latest("suspendPartner").await;
+        suspended.holds(json!({"partnerId": acme.id}));
         suspended["actor"].holds(json!({
-            "kind": "operator_key", "name": "Ada", "keyId": operated.key["operatorKeyId"],
+            "kind": "operator_key", "name": "Ada", "keyId": desk.key["operatorKeyId"],
         }));
         assert!(ada.page("/audit").await.html.contains("Ada"));
 
@@ -117,13 +108,13 @@ async fn a_link_signs_one_person_in_whom_the_audit_names() {
             .await;
         let address = shown.copied();
         let (_, bobs) = address.split_once("/console").unwrap();
-        let bob = Browser::at_operator(&operated.url);
+        let bob = Browser::at_operator(&desk.url);
         bob.post(bobs, &[]).await.leads_to("");
-        let database = operated.world.server.database();
+        let database = server.database();
         let line = format!(
             "operator-links create --person Eve --operator-key-id {} --operator-url {}",
-            operated.key.text("operatorKeyId"),
-            operated.url
+            desk.key.text("operatorKeyId"),
+            desk.url
         );
         let off = database.command(line.as_str()).run().await;
         assert!(
@@ -134,10 +125,9 @@ async fn a_link_signs_one_person_in_whom_the_audit_names() {
         let line = database.command(line.as_str());
         let eves = line
             .env("BOOKGUARD_OPERATOR_LISTEN", "127.0.0.1:1")
-            .run()
-            .await
-            .json();
-        let eve = Browser::at_operator(&operated.url);
+            .json()
+            .await;
+        let eve = Browser::at_operator(&desk.url);
         eve.post(&path_of(&eves), &[]).await.leads_to("");
 
         // Each is listed, and ended by anybody.
@@ -156,15 +146,13 @@ async fn a_link_signs_one_person_in_whom_the_audit_names() {
         opens_nothing(&eve).await;
         ada.page("").await;
 
-        let late = operator
-            .post(LINKS, &json!({"person": "Late"}))
-            .await
-            .ok(201);
-        operated.world.server.advance(CONSOLE_LINK_MS);
-        let refused = Browser::at_operator(&operated.url)
+        let late = operator.post(LINKS, &json!({"person": "Late"})).await;
+        let late = late.ok(201);
+        server.advance(CONSOLE_LINK_MS);
+        let refused = Browser::at_operator(&desk.url)
             .post(&path_of(&late), &[])
             .await;
-        let unknown = Browser::at_operator(&operated.url)
+        let unknown = Browser::at_operator(&desk.url)
             .post("/link/unknown", &[])
             .await;
         assert_eq!((refused.status, &refused.html), (404, &unknown.html));
@@ -175,8 +163,8 @@ async fn a_link_signs_one_person_in_whom_the_audit_names() {
 #[tokio::test]
 async fn whoever_guesses_keys_or_links_waits() {
     on_every_engine(async |engine| {
-        let operated = Operated::open(engine).await;
-        let guesser = Browser::at_operator(&operated.url);
+        let (server, desk) = Desk::open(engine).await;
+        let guesser = Browser::at_operator(&desk.url);
         for n in 0..30 {
             let wrong = match n % 2 {
                 0 => {
@@ -188,24 +176,17 @@ async fn whoever_guesses_keys_or_links_waits() {
             };
             assert_eq!(wrong.status, if n % 2 == 0 { 401 } else { 404 }, "{n}");
         }
-        let key = operated.key.text("operatorKey");
-        guesser
-            .post("/sign-in", &[("operatorKey", key)])
-            .await
-            .is(429);
+        let key = desk.operator_key();
+        let sent = guesser.post("/sign-in", &[("operatorKey", key)]).await;
+        sent.is(429);
         guesser.post("/link/wrong", &[]).await.is(429);
         // Whoever is signed in goes on, and the others may try again soon.
-        operated.browser.page("").await;
-        operated
-            .caller()
-            .get("/v1/partners")
-            .await
-            .refused(429, "rate_limited");
-        operated.world.server.advance(2_000);
-        guesser
-            .post("/sign-in", &[("operatorKey", key)])
-            .await
-            .leads_to("");
+        desk.browser.page("").await;
+        let refused = desk.caller().get("/v1/partners").await;
+        refused.refused(429, "rate_limited");
+        server.advance(2_000);
+        let sent = guesser.post("/sign-in", &[("operatorKey", key)]).await;
+        sent.leads_to("");
     })
     .await;
 }

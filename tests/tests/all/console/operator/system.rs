@@ -1,18 +1,16 @@
 //! What the operator is told of the service itself.
 
 use bookguard_server::config::Config;
-use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{Engine, on_every_engine};
-use bookguard_tests::json::Members as _;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::json::{Members as _, only};
 use serde_json::json;
 
-use super::signed_in;
+use super::Desk;
 
 #[tokio::test]
 async fn the_system_is_told_without_secrets() {
     on_every_engine(async |engine| {
-        let (server, url) = TestServer::operated(engine, |config| {
+        let (server, desk) = Desk::with(engine, |config| {
             let folder = config.db.file().map_or(std::env::temp_dir(), |file| {
                 file.parent().unwrap().to_owned()
             });
@@ -24,9 +22,7 @@ async fn the_system_is_told_without_secrets() {
         .await;
         let acme = server.partner("Acme").await;
         let receipt = acme.protect(&acme.book().await).await["receipt"].clone();
-        let key = server.operator_key("desk").await;
-        let caller = Caller::of_operator(&url).with_key(key.text("operatorKey"));
-        let system = caller.get("/v1/system").await.ok(200);
+        let system = desk.caller().get("/v1/system").await.ok(200);
         let checkpoint = server.caller().get("/v1/ledger/checkpoint").await.text();
         let lines: Vec<&str> = checkpoint.lines().collect();
         system["log"]
@@ -41,9 +37,7 @@ async fn the_system_is_told_without_secrets() {
             }
             Engine::Postgres => {
                 assert!(system.get("backups").is_none(), "{system}");
-                let [node] = &system.list("nodes")[..] else {
-                    panic!("one node, not {system}");
-                };
+                let node = only(system.list("nodes"));
                 node.holds(json!({"answers": true, "version": env!("CARGO_PKG_VERSION")}));
                 assert!(node["nodeId"].is_u64(), "{node}");
                 assert!(node.text("since") <= node.text("seenAt"), "{node}");
@@ -58,7 +52,7 @@ async fn the_system_is_told_without_secrets() {
             named.contains(&"operator_listen") && named.contains(&"ledger_key"),
             "{named:?}"
         );
-        let local = server.database().command("system").run().await.json();
+        let local = server.database().command("system").json().await;
         assert_eq!(local["log"], system["log"]);
         if engine == Engine::Postgres {
             let node = &local.list("nodes")[0];
@@ -66,18 +60,17 @@ async fn the_system_is_told_without_secrets() {
             node.holds(json!({"nodeId": system["nodes"][0]["nodeId"], "answers": false}));
         }
         acme.get("/v1/system").await.refused(404, "path_not_found");
-        let browser = signed_in(&url, key.text("operatorKey")).await;
-        let page = browser.page("/system").await;
+        let page = desk.browser.page("/system").await;
         let node = system["nodes"][0]["nodeId"].to_string();
         assert_eq!(
             page.html.contains(&format!("<code>{node}</code>")),
             engine == Engine::Postgres
         );
         for told in [lines[0], receipt.text("rootHash")] {
-            assert!(page.html.contains(told), "{told}: {}", page.html);
+            page.says(&[told]);
         }
         // Those of a database server are not made by this program.
-        for page in [page, browser.page("").await] {
+        for page in [page, desk.browser.page("").await] {
             let is_missed = page.html.contains("There is no verified backup");
             assert_eq!(is_missed, engine == Engine::Sqlite, "{}", page.html);
         }
