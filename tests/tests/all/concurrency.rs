@@ -224,7 +224,7 @@ async fn a_booking_canceled_by_many_at_once_has_one_resolution() {
         let acme = nodes.server.partner("Acme").await;
         let booking = acme.book().await;
         let path = format!("/v1/bookings/{booking}/cancel");
-        let body = |n: usize| json!({"canceledBy": ["organizer", "talent"][n / 2 % 2]});
+        let body = |n: usize| json!({"canceledBy": (["organizer", "talent"][n / 2 % 2])});
         let replies = nodes.post_at_once(&acme, &path, None, body).await;
         let made = replies.iter().map(|reply| reply.string("resolutionId"));
         let made: BTreeSet<String> = made.collect();

@@ -636,9 +636,12 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     Arc::new(AtomicI64::new(*now))
 }
 
-/// The files of the database with everything: how their names end, what is in them, and who may read them; and the time at its end.
-/// It is made once, because that takes longer than many a test that begins with it.
-static MADE: LazyLock<(Vec<(String, Vec<u8>, Permissions)>, i64)> = LazyLock::new(|| {
+/// How a file's name ends, what is in it, and who may read it.
+type Kept = (String, Vec<u8>, Permissions);
+
+/// The files of the database with everything, and the time at its end. It is made once, because that takes longer than many a test
+/// that begins with it.
+static MADE: LazyLock<(Vec<Kept>, i64)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let clock = make_everything(&folder.path().join("b.db"));
     let files = std::fs::read_dir(folder.path()).unwrap();
