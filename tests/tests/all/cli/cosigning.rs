@@ -239,8 +239,8 @@ async fn a_witness_that_knows_more_than_the_log_is_an_alarm() {
 
 /// What `doctor` says of the witnesses of this policy.
 pub(super) async fn doctor_of_witnesses(database: &TestDatabase, policy: &Path) -> Value {
-    let line = database.command("doctor --output json --witnesses");
-    let ran = line.arg(policy).run().await;
+    let line = database.command("doctor --output json");
+    let ran = line.arg("--witnesses").arg(policy).run().await;
     let said = ran.printed();
     let mut checks = said.list("checks").iter();
     let found = checks.find(|one| one["check"] == "witnesses").unwrap();
