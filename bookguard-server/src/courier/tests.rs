@@ -296,7 +296,7 @@ async fn a_delivery_is_sent_up_to_the_last_moment_at_which_its_lease_covers_it()
 }
 
 #[tokio::test]
-async fn a_backlog_far_beyond_the_room_drains_and_every_event_comes_exactly_once() {
+async fn a_backlog_of_twice_the_room_drains_and_every_event_comes_exactly_once() {
     const EVENTS: usize = 2 * QUEUED_PER_ENDPOINT;
     let mut bench = Bench::new().await;
     let (receiver, endpoint_id) = bench.receiver(&[OK]).await;

@@ -96,6 +96,7 @@ fn a_node_that_knew_any_of_the_names_follows_the_log_to_its_present_one() {
         RollbackCause::OtherLog,
         RollbackCause::Behind,
     ];
+    assert_eq!(bench.heads.len(), causes.len());
     for (seen, cause) in bench.heads.iter().zip(causes) {
         let mut more = seen.clone();
         more.size += 1;
