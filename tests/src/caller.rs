@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::codes;
 use crate::interface::{self, Interface};
+use crate::json::Members as _;
 
 /// Far more than the ten seconds that a manual retry may wait.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -159,7 +160,7 @@ impl Caller {
         let (mut rows, mut next) = (Vec::new(), path.to_owned());
         loop {
             let page = self.get(&next).await.ok(200);
-            rows.extend(page["data"].as_array().into_iter().flatten().cloned());
+            rows.extend(page.list("data").iter().cloned());
             match page["nextCursor"].as_str() {
                 Some(cursor) => next = format!("{path}&cursor={cursor}"),
                 None => return rows,

@@ -266,7 +266,7 @@ async fn serve(stream: TcpStream, state: Arc<State>) -> Option<()> {
 const TLS_HANDSHAKE: u8 = 22;
 /// The pause between two bytes of a slow body.
 const DRIP: Duration = Duration::from_millis(50);
-/// How many interim answers come at full speed: far more bytes than any client of ours reads of them.
+/// How many interim answers come at full speed: far more bytes than any limit of ours.
 const INTERIM: usize = 10_000;
 
 /// Sends an answer; `None` ends the connection.

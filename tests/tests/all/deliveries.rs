@@ -139,8 +139,11 @@ async fn killed_in_the_middle(engine: Engine) {
     }
     let addresses = Addresses::of([server.url()]);
     let mut load = Load::start(4, &acme.caller, &addresses);
+    let began = Instant::now();
     // Each answer awaited keeps the clients writing.
     while receiver.count() < before() {
+        let took = began.elapsed();
+        assert!(took < PATIENCE, "too few were delivered in {took:?}");
         load.answers(1).await;
     }
     server.kill().await;

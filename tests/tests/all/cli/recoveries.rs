@@ -3,7 +3,6 @@
 use bookguard_core::limits::RECOVERED;
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
-use bookguard_tests::load::at_once;
 use bookguard_tests::program::Serving;
 use bookguard_tests::receiver::Receiver;
 use serde_json::json;
@@ -16,15 +15,7 @@ async fn a_recovery_is_counted_begun_waited_for_and_shown() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
         let (server, acme) = Serving::with_partner(&database, &["--dev"]).await;
-        let bookings = (0..10).map(|_| {
-            let acme = acme.clone();
-            async move {
-                for _ in 0..EVENTS / 10 {
-                    acme.book().await;
-                }
-            }
-        });
-        at_once(bookings).await;
+        acme.book_many(EVENTS, &json!({})).await;
         let receiver = Receiver::start().await;
         let endpoint = acme.endpoint(&receiver.url()).await;
 

@@ -63,7 +63,8 @@ async fn a_link_is_made_listed_and_revoked_and_its_token_is_kept_nowhere() {
     let backup = format!("backup {}", copy.display());
     database.command(backup).run().await.ended(0, &[]);
     let log = server.stop().await;
-    assert!(log.contains("a read failed") && !log.contains(token));
+    assert!(log.contains("a read failed"), "{log}");
+    assert!(!log.contains(token), "{log}");
     let mut looked_at = 0;
     for name in names(folder) {
         let Ok(bytes) = std::fs::read(folder.join(&name)) else {
