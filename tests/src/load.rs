@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(50);
 /// How many bookings clients may make beyond those a test waits for. The more there are, the longer the final check takes;
 /// without a bound, clients would make more during that check than before it.
-const AHEAD: usize = 100;
+const AHEAD: usize = 300;
 
 /// Runs all of `tasks` at the same time.
 pub async fn at_once<T: Send + 'static>(

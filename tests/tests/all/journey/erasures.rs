@@ -624,7 +624,7 @@ async fn what_postgresql_keeps_of_it_in_its_own_files_goes_as_the_operators_page
 
 /// How many bookings a contract has that is killed three times while it ends: six pages, and with `LONG=1` a dozen.
 fn many_bookings() -> usize {
-    if is_long() { 600 } else { 300 }
+    if is_long() { 600 } else { 400 }
 }
 
 #[tokio::test(flavor = "multi_thread")]
