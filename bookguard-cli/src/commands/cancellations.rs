@@ -8,13 +8,14 @@ use std::path::Path;
 use bookguard_core::FieldError;
 use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::cancellations::{
-    CancelBooking, DecideResolution, GetResolution, ListResolutions,
+    CancelBooking, CancelRequest, DecideResolution, GetResolution, ListResolutions,
 };
 use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
 use bookguard_core::model::BookingStatus;
 use bookguard_core::operation::Request;
 use bookguard_core::policy::{Evaluation, EvaluationStatus, NamedDocument, Resolution};
 use clap::Args;
+use serde::Serialize;
 
 use super::declare::{Call, CliCommand, add, carried, group, listing, operation};
 use super::evaluations::{alternatives, decided, evaluation, policy_evaluation, sums};
@@ -96,20 +97,16 @@ pub(super) fn resolutions() -> CliCommand {
 /// [`Failure::Usage`] for a file that cannot be read and if nobody can be asked; those of the call.
 async fn cancel(call: Call<'_>) -> Result<(), Failure> {
     let (args, screen) = (call.args::<CancelArgs>()?, call.screen);
-    if args.dry_run {
-        return screen.show(&preview(call, &args).await?, policy_evaluation);
-    }
     let evidence = args.evidence.iter().map(|text| item(text));
     let evidence = evidence.collect::<Result<Vec<_>, _>>()?;
+    if args.dry_run {
+        return dry_run(call, &args, &evidence).await;
+    }
     let mut shown: Option<Evaluation> = None;
     // A canceled booking leaves nothing to agree to: the service will say why.
     if !args.yes && !is_canceled(call).await? {
         let evaluation = preview(call, &args).await?.output.evaluation;
-        let open = !matches!(
-            evaluation.evaluation_status,
-            EvaluationStatus::Closed | EvaluationStatus::NotEvaluable
-        );
-        if open {
+        if is_possible(&evaluation) {
             consent(&evaluation, screen.style)?;
             shown = Some(evaluation);
         }
@@ -141,6 +138,53 @@ async fn cancel(call: Call<'_>) -> Result<(), Failure> {
             answer => return screen.show(&answer?, resolution),
         }
     }
+}
+
+/// What a dry run answers.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DryRun<'a> {
+    #[serde(flatten)]
+    answer: &'a PolicyEvaluation,
+    dry_run: bool,
+}
+
+/// Shows what the cancellation would come to.
+///
+/// # Errors
+/// Those of a cancellation whose request is wrong, or that would not have the expected result.
+async fn dry_run(
+    call: Call<'_>,
+    args: &CancelArgs,
+    evidence: &[NamedDocument],
+) -> Result<(), Failure> {
+    let asked = CancelRequest::read(&request(call, evidence, None)?.body)?;
+    let answer = preview(call, args).await?.output;
+    let recorded = if is_canceled(call).await? {
+        "before: the booking is canceled already"
+    } else {
+        asked.expected.require(&answer.evaluation)?;
+        match is_possible(&answer.evaluation) {
+            true => "no, this is what would happen",
+            false => "no, and it would be refused",
+        }
+    };
+    let said = DryRun {
+        answer: &answer,
+        dry_run: true,
+    };
+    call.screen.said(&said, |style| {
+        let recorded = record(style, &fields! { "recorded" => recorded, });
+        format!("{}\n\n{recorded}", policy_evaluation(&answer, style))
+    })
+}
+
+/// Whether a cancellation that comes to this is not refused for it.
+fn is_possible(evaluation: &Evaluation) -> bool {
+    !matches!(
+        evaluation.evaluation_status,
+        EvaluationStatus::Closed | EvaluationStatus::NotEvaluable
+    )
 }
 
 /// The evaluation to ask about again after a refusal. `None` if the command line itself names the expected result, which no

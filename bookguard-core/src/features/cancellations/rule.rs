@@ -221,6 +221,39 @@ fn only_asked(state: &LoadedBooking, question: &Question) -> Result<Evaluation, 
     policy::evaluate(&state.subject(&state.terms, None), &question)
 }
 
+impl Expected {
+    /// Refuses another result than this of a cancellation that was not made.
+    ///
+    /// # Errors
+    /// `quote_changed`, with the result.
+    pub fn require(&self, result: &Evaluation) -> Result<(), Error> {
+        match self.is_met_by(result, false) {
+            true => Ok(()),
+            false => Err(changed(result, result)),
+        }
+    }
+
+    /// Whether a result is this. A resolution that was decided since was pending before, as the first request expected.
+    fn is_met_by(&self, result: &Evaluation, was_decided: bool) -> bool {
+        let hash = result.policy.as_ref().map(|p| p.policy_hash.as_str());
+        let path = self.resolution_path;
+        let sums = [
+            (self.refund_minor_units, result.refund),
+            (self.penalty_minor_units, result.penalty),
+            (self.compensation_minor_units, result.compensation),
+        ];
+        let same_sums = sums
+            .into_iter()
+            .all(|(wanted, sum)| wanted.is_none_or(|minor| sum.map(Amount::minor) == Some(minor)));
+        same_sums
+            && path.is_none_or(|path| {
+                path == result.resolution_path
+                    || was_decided && path == ResolutionPath::ManualReview
+            })
+            && (self.policy_hash.as_deref()).is_none_or(|wanted| hash == Some(wanted))
+    }
+}
+
 /// Refuses a result that differs from the one the caller was shown, even if it is already recorded.
 fn guard(
     expected: &Expected,
@@ -229,52 +262,41 @@ fn guard(
     cancellation: &Cancellation,
 ) -> Result<(), Error> {
     let recorded = state.resolution();
-    let hash = evaluation.policy.as_ref().map(|p| p.policy_hash.as_str());
-    let path = expected.resolution_path;
-    let sums = [
-        (expected.refund_minor_units, evaluation.refund),
-        (expected.penalty_minor_units, evaluation.penalty),
-        (expected.compensation_minor_units, evaluation.compensation),
-    ];
-    // A resolution that was decided since was pending before, as the first request expected.
     let decided = recorded.is_some_and(|resolution| resolution.decision.is_some());
-    let same_sums = sums
-        .into_iter()
-        .all(|(wanted, sum)| wanted.is_none_or(|minor| sum.map(Amount::minor) == Some(minor)));
-    let same = same_sums
-        && path.is_none_or(|path| {
-            path == evaluation.resolution_path || decided && path == ResolutionPath::ManualReview
-        })
-        && (expected.policy_hash.as_deref()).is_none_or(|wanted| hash == Some(wanted));
-    if same {
+    if expected.is_met_by(evaluation, decided) {
         return Ok(());
     }
-    let comes_to = format!(
-        "{}.{}",
-        evaluation.resolution_path,
-        evaluation.sums_in_words()
+    let Some(resolution) = recorded else {
+        let shown = as_quote(state, &cancellation.question(), evaluation.clone());
+        return Err(changed(evaluation, &shown));
+    };
+    let message = format!(
+        "The booking is already canceled, and the result is not the one expected: {}. Nothing was changed. Read its resolution, {}.",
+        comes_to(evaluation),
+        resolution.resolution_id
     );
-    let message = match recorded {
-        Some(resolution) => format!(
-            "The booking is already canceled, and the result is not the one expected: {comes_to}. Nothing was changed. Read \
-             its resolution, {}.",
-            resolution.resolution_id
-        ),
-        None => format!(
-            "The cancellation would not have the expected result: now it is {comes_to}. Nothing was changed. Look at \
-             \"evaluation\" and cancel again, expecting that."
-        ),
-    };
-    let shown = match recorded {
-        // Nothing was canceled.
-        None => as_quote(state, &cancellation.question(), evaluation.clone()),
-        Some(_) => evaluation.clone(),
-    };
     Err(Error::conflict("quote_changed", message).showing(Obstacle {
-        resolution_id: recorded.map(|resolution| resolution.resolution_id),
-        evaluation: serde_json::to_string(&shown).ok(),
+        resolution_id: Some(resolution.resolution_id),
+        evaluation: serde_json::to_string(evaluation).ok(),
         ..Obstacle::default()
     }))
+}
+
+/// The refusal of a cancellation that is not made, because it would come to this, told as `shown`.
+fn changed(result: &Evaluation, shown: &Evaluation) -> Error {
+    let message = format!(
+        "The cancellation would not have the expected result: now it is {}. Nothing was changed. Look at \"evaluation\" and cancel \
+         again, expecting that.",
+        comes_to(result)
+    );
+    Error::conflict("quote_changed", message).showing(Obstacle {
+        evaluation: serde_json::to_string(shown).ok(),
+        ..Obstacle::default()
+    })
+}
+
+fn comes_to(result: &Evaluation) -> String {
+    format!("{}.{}", result.resolution_path, result.sums_in_words())
 }
 
 fn obstacle(resolution: &Resolution) -> Obstacle {

@@ -16,7 +16,24 @@ async fn a_cancellation_is_looked_at_guarded_made_and_proven() {
 
         let cancel = format!("bookings cancel {id} --canceled-by organizer");
         let preview = target.json(format!("{cancel} --dry-run")).await;
-        assert_eq!(preview["evaluationStatus"], "provisional");
+        preview.holds(json!({"evaluationStatus": "provisional", "dryRun": true}));
+        let dry_run = format!("{cancel} --dry-run");
+        let words = ["full_refund", "recorded  no, this is what would happen"];
+        target.table(dry_run, &words).await;
+        // What the cancellation would be refused for, a dry run is refused for.
+        let long = format!("--note {}", "x".repeat(5_000));
+        for (more, exit, words) in [
+            ("--evidence notice=/nowhere", 2, "/nowhere cannot be read"),
+            ("--evidence mail.eml", 2, "KIND=FILE"),
+            ("--expect-refund 5", 5, "(quote_changed)"),
+            ("--expect-policy x", 5, "--expect-policy: "),
+            (&long, 5, "--note: "),
+        ] {
+            let dry_run = target.run(format!("{cancel} {more} --dry-run")).await;
+            dry_run.refused(exit, &[words]);
+        }
+        let same = format!("{cancel} --expect-refund 125050 --dry-run");
+        target.json(same).await.holds(json!({"dryRun": true}));
         let early = format!("{cancel} --dry-run --effective-at 2020-01-01T00:00:00Z");
         let early = target.run(early).await;
         early.ended(5, &["--effective-at: ", "before the booking"]);
@@ -52,6 +69,9 @@ async fn a_cancellation_is_looked_at_guarded_made_and_proven() {
             assert_eq!(error["resolutionId"], resolution_id);
         }
         assert_eq!(target.json(&evaluate).await, resolution["evaluation"]);
+        let dry_run = format!("{cancel} --dry-run");
+        let words = ["the booking is canceled already"];
+        target.table(dry_run, &words).await;
         verified(&target, &id, folder).await;
         decided(&target).await;
         let nobody = "resolutions get res_00000000000000000000000000000000";
