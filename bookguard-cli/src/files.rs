@@ -1,7 +1,7 @@
 //! Reads the files that a command line names, whole and up to a maximum.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use crate::failure::Failure;
@@ -45,9 +45,21 @@ pub fn begin(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
             true => "where a file belongs, what looks like a key or a secret was given (not shown); write it into a file, and name \
                      that file. If others could read it here, have it replaced"
                 .to_owned(),
-            false => format!("{} cannot be read: {e}", name(path)),
+            false => unread(path, &e),
         })
     })
+}
+
+/// Why a file cannot be read, and what to do.
+fn unread(path: &Path, error: &io::Error) -> String {
+    let other = error.to_string();
+    let why = match error.kind() {
+        ErrorKind::NotFound => "there is no such file. Check the name",
+        ErrorKind::IsADirectory => "it is a folder. Name a file in it",
+        ErrorKind::PermissionDenied => "this user may not read it",
+        _ => other.as_str(),
+    };
+    format!("{} cannot be read: {why}", name(path))
 }
 
 /// Whether a name begins as secrets do.
@@ -107,9 +119,22 @@ mod tests {
             "/dev/zero holds more than 1000 bytes, the most that is allowed here"
         );
         assert!(bytes(Path::new("/dev/null"), 1000).unwrap().is_empty());
-        assert!(
-            matches!(bytes(Path::new("/nowhere/at/all"), 1), Err(Failure::Usage(why)) if why.starts_with("/nowhere/at/all cannot be read"))
-        );
+    }
+
+    #[test]
+    fn a_name_that_leads_to_no_file_is_told_as_such() {
+        for (path, expected) in [
+            (
+                "/nowhere/at/all",
+                "/nowhere/at/all cannot be read: there is no such file. Check the name",
+            ),
+            ("/", "/ cannot be read: it is a folder. Name a file in it"),
+        ] {
+            let Err(Failure::Usage(why)) = bytes(Path::new(path), 1) else {
+                panic!("{path} was read")
+            };
+            assert_eq!(why, expected);
+        }
     }
 
     #[test]

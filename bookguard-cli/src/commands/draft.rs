@@ -31,7 +31,7 @@ impl Draft {
     /// Begins a file for its owner alone. `who` is what else would write it, in messages.
     ///
     /// # Errors
-    /// [`Failure::Usage`] if another process writes it, [`Failure::Unexpected`] if it cannot be written.
+    /// [`Failure::Usage`] if another process writes it; those of [`unwritten`].
     pub(super) fn of(named: &Path, who: &str) -> Result<Self, Failure> {
         let fault = |e: io::Error| unwritten(named, &e);
         let place = followed(named);
@@ -47,7 +47,14 @@ impl Draft {
             }
             let mut options = private::options();
             let file = options.write(true).create(true).truncate(false).open(&path);
-            let file = file.map_err(fault)?;
+            let file = file.map_err(|e| match e.kind() {
+                ErrorKind::IsADirectory => Failure::Usage(format!(
+                    "{} is a folder, and {} begins under that name; remove it, or name another file",
+                    path.display(),
+                    named.display()
+                )),
+                _ => fault(e),
+            })?;
             if let Err(TryLockError::WouldBlock) = file.try_lock() {
                 break;
             }
@@ -194,9 +201,10 @@ fn require_dispensable(path: &Path) -> io::Result<()> {
         let _ = File::open(path).and_then(|file| file.take(16).read_to_end(&mut head));
     }
     match FILES.iter().find(|(begins, _)| head.starts_with(begins)) {
-        Some((_, what)) => Err(io::Error::other(format!(
-            "it is {what}, which a document must not replace. Name another"
-        ))),
+        Some((_, what)) => Err(io::Error::new(
+            ErrorKind::AlreadyExists,
+            format!("it is {what}, which a document must not replace. Name another"),
+        )),
         None => Ok(()),
     }
 }
@@ -214,8 +222,17 @@ pub(super) fn exists(path: &Path) -> Failure {
     ))
 }
 
-/// The failure for a file that cannot be written.
+/// The failure for a file that cannot be written: a wrong name is a wrong command line, and the rest this machine's fault.
 pub(super) fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    let kind: fn(String) -> Failure = match error.kind() {
+        ErrorKind::NotFound | ErrorKind::IsADirectory | ErrorKind::AlreadyExists => Failure::Usage,
+        _ => Failure::Unexpected,
+    };
+    kind(why_unwritten(path, error))
+}
+
+/// Why a file cannot be written, and what to do.
+pub(super) fn why_unwritten(path: &Path, error: &io::Error) -> String {
     let other = error.to_string();
     let why = match error.kind() {
         ErrorKind::NotFound => "its folder does not exist. Make it, or name another",
@@ -223,5 +240,5 @@ pub(super) fn unwritten(path: &Path, error: &io::Error) -> Failure {
         ErrorKind::IsADirectory => "it is a folder. Name a file in it",
         _ => other.as_str(),
     };
-    Failure::Unexpected(format!("{} cannot be written: {why}", path.display()))
+    format!("{} cannot be written: {why}", path.display())
 }

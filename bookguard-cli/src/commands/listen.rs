@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::declare::{Call, CliCommand, add, special};
-use super::draft::unwritten;
+use super::draft::why_unwritten;
 use super::events::in_words;
 use super::tail::Following;
 use super::verify::given_secret;
@@ -146,13 +146,15 @@ fn body(event: &Event) -> Option<Vec<u8>> {
 fn save(folder: &Path, event: &Event, body: &[u8]) -> Result<(), Failure> {
     let name = format!("{:08}-{}.json", event.seq, event.event_type.word());
     private::place(private::options(), folder, &name, body)
-        .map_err(|e| unwritten(&folder.join(&name), &e))
+        .map_err(|e| Failure::Unexpected(why_unwritten(&folder.join(&name), &e)))
 }
 
 /// A folder that cannot be made is a wrong argument, but not if the disk is full.
 fn not_made(folder: &Path, error: &io::Error) -> Failure {
     match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => unwritten(folder, error),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            Failure::Unexpected(why_unwritten(folder, error))
+        }
         _ => Failure::Usage(format!("{} cannot be written: {error}", folder.display())),
     }
 }

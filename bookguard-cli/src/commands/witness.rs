@@ -60,7 +60,8 @@ pub(super) fn commands() -> CliCommand {
 }
 
 /// # Errors
-/// [`Failure::Usage`] for a key or a name that is not one, [`Failure::Unexpected`] if the folder cannot be made.
+/// [`Failure::Usage`] for a key or a name that is not one and a folder that exists, [`Failure::Unexpected`] if the folder cannot
+/// be made.
 fn init(call: Call<'_>) -> Result<(), Failure> {
     let InitArgs {
         folder,
@@ -84,7 +85,11 @@ fn init(call: Call<'_>) -> Result<(), Failure> {
     let logs = logs.collect::<Result<Vec<_>, _>>()?;
     let key = LedgerKey::named(&name);
     let made = key.cosigner().map_err(Failure::Usage)?.verifier();
-    WitnessFolder::make(&folder, &key, &logs, !audits.is_empty()).map_err(Failure::Unexpected)?;
+    let fail: fn(String) -> Failure = match folder.exists() {
+        true => Failure::Usage,
+        false => Failure::Unexpected,
+    };
+    WitnessFolder::make(&folder, &key, &logs, !audits.is_empty()).map_err(fail)?;
     let value = json!({"folder": folder, "key": made.to_string()});
     call.screen.said(&value, |_| {
         format!(

@@ -72,7 +72,8 @@ async fn mistakes(command: impl Fn(&str) -> CommandLine, booking: &str) {
     for (file, words) in [
         (&large, ["10 MiB", "--sha256"]),
         (&empty, ["is empty", "right file"]),
-        (&absent, ["absent", "cannot be read"]),
+        (&absent, ["absent cannot be read", "no such file"]),
+        (&folder.path().to_owned(), ["cannot be read", "is a folder"]),
     ] {
         let add = command(&format!("{add}contract")).arg("--file").arg(file);
         add.run().await.refused(2, &words);
@@ -95,8 +96,13 @@ async fn mistakes(command: impl Fn(&str) -> CommandLine, booking: &str) {
         (folder.to_owned(), "is a folder"),
     ] {
         let ran = command(&archive).arg("--out").arg(&out).run().await;
-        ran.refused(1, &[&format!("{} cannot be written", out.display()), words]);
+        ran.refused(2, &[&format!("{} cannot be written", out.display()), words]);
     }
+    // The folder in the way is named, not the file.
+    std::fs::create_dir(folder.join("all.zip.bookguard-part")).unwrap();
+    let out = folder.join("all.zip");
+    let ran = command(&archive).arg("--out").arg(&out).run().await;
+    ran.refused(2, &["all.zip.bookguard-part is a folder"]);
     let share = format!("evidence share {booking} --expires-in 2w");
     let refused = command(&share).run().await;
     refused.refused(5, &["--expires-in: \"2w\""]);
@@ -118,7 +124,7 @@ async fn items_and_files_are_added_on_a_server_and_on_a_database_and_a_backup_ho
         let before = std::fs::read(&out).unwrap();
         let archive = format!("evidence archive {booking} --out");
         let ran = acme.command(&archive).arg(&out).run().await;
-        ran.refused(1, &[what, "must not replace", "Name another"]);
+        ran.refused(2, &[what, "must not replace", "Name another"]);
         assert!(std::fs::read(&out).unwrap() == before, "{name}");
     }
     let folder = tempfile::tempdir().unwrap();

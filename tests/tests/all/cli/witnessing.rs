@@ -266,7 +266,7 @@ async fn a_witness_that_forgot_does_not_start() {
     let log = Log::new("log.example", 4, 99);
     witness(folder, &[&log]).await;
     let again = bookguard("witness init w --name other").in_folder(folder);
-    again.run().await.refused(1, &["w exists"]);
+    again.run().await.refused(2, &["w exists"]);
     let line = bookguard("witness init other --name").arg("two words");
     let named = line.in_folder(folder).run().await;
     named.refused(2, &["a key name has 1 to 255 bytes"]);
