@@ -20,6 +20,9 @@ use crate::profiles::{self, Credential, Profile, Profiles, UNNAMED};
 use crate::settings::{checked_key, environment};
 use crate::target::remote::Remote;
 
+const NO_DEFAULT: &str = "there is no default profile now. Without --db, --url, --profile or BOOKGUARD_URL, commands work as the operator on the \
+                          database of this machine: bookguard.db, unless a setting names a different one.";
+
 /// What operator keys begin with.
 const OPERATOR_KEY: &str = "bgo_";
 
@@ -207,15 +210,16 @@ fn remove(call: Call<'_>) -> Result<(), Failure> {
         known.default = None;
     }
     known.save(&environment)?;
-    let value = json!({"profile": name, "url": url, "isDefault": false});
+    let value = json!({"profile": name, "url": url, "isDefault": false, "wasDefault": was_default});
+    if was_default {
+        let other = known.all.keys().next();
+        let choose = other.map_or_else(String::new, |other| {
+            format!(" To choose a default: bookguard profiles default {other}")
+        });
+        // Whoever reads JSON must hear of it too: the next command may work on another place.
+        say(&format!("warning: {NO_DEFAULT}{choose}"));
+    }
     call.screen.said(&value, |_| {
-        let mut text = format!("The profile {name} is removed. To revoke its key, run `bookguard api-keys revoke` with another key.");
-        if was_default {
-            text.push_str("\nThere is no default profile now. Without --db, --url, --profile or BOOKGUARD_URL, commands work as the operator on the database of this machine: bookguard.db, unless a setting names a different one.");
-        }
-        if let Some(other) = known.all.keys().next().filter(|_| was_default) {
-            text.push_str(&format!(" To choose a default: bookguard profiles default {other}"));
-        }
-        text
+        format!("The profile {name} is removed. To revoke its key, run `bookguard api-keys revoke` with another key.")
     })
 }

@@ -76,8 +76,10 @@ async fn a_server_and_its_key_are_noted_once() {
         std::fs::remove_file(&kept).unwrap();
         let failing = of(home, "partners me").run().await;
         failing.refused(2, &["the credential command", "failed"]);
-        let removed = of(home, "profiles remove other --output table").run().await;
-        removed.said(&["There is no default profile now", "bookguard.db", "profiles default default"]);
+        let removed = of(home, "profiles remove other").run().await;
+        // Programs are warned too.
+        removed.ended(0, &["there is no default profile now", "bookguard.db", "profiles default default"]);
+        assert_eq!(removed.json()["wasDefault"], json!(true));
         of(home, "profiles remove other").run().await.refused(2, &["there are: default"]);
         // Nothing is the default now, so the command works on the database.
         of(home, "partners list").run().await.refused(1, &["bookguard.db"]);
