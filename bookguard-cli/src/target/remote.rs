@@ -143,21 +143,30 @@ impl Remote {
         }
     }
 
-    /// From now on, prints requests as curl commands instead of sending them. The key is not printed, but how a shell gets it;
-    /// of a profile that holds the key itself, it must be in the environment.
+    /// From now on, prints requests as curl commands instead of sending them. The key is not printed, but how a shell gets it.
+    /// That of a profile which holds the key itself must be put into the environment first, which is said.
     pub fn print_requests(&mut self, key: &KeySource) {
+        let variable = key.kind.variable();
         let command = match &key.place {
             KeyPlace::File(file) => {
                 Some(format!("cat {}", curl::quoted(&file.display().to_string())))
             }
-            KeyPlace::Profile(_, profile) => match profile.credential() {
-                Some(Credential::Command(command)) => Some(command.to_owned()),
-                _ => None,
-            },
+            KeyPlace::Profile(name, profile) => {
+                let command = match profile.credential() {
+                    Some(Credential::Command(command)) => Some(command.to_owned()),
+                    _ => None,
+                };
+                if command.is_none() {
+                    output::say(&format!(
+                        "note: the profile {name} holds the key, which is not printed: set {variable} to it before you run this"
+                    ));
+                }
+                command
+            }
             KeyPlace::Environment => None,
         };
         let from_shell = command.map(|command| format!("$({command})"));
-        self.printed_key = Some(from_shell.unwrap_or_else(|| format!("${}", key.kind.variable())));
+        self.printed_key = Some(from_shell.unwrap_or_else(|| format!("${variable}")));
     }
 
     /// A secret derived from the key, which reveals nothing about the key.

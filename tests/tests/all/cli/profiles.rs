@@ -71,6 +71,10 @@ async fn a_server_and_its_key_are_noted_once() {
         let curl = of(home, "partners me --profile other --curl").run().await;
         curl.said(&[&format!("$({command})")]);
         std::fs::rename(&silent, &kept).unwrap();
+        // A key that a profile holds has to be put where the shell finds it.
+        let curl = of(home, "partners me --profile default --curl").run().await;
+        assert!(curl.stdout.contains("$BOOKGUARD_API_KEY"), "{curl:?}");
+        curl.ended(0, &["the profile default holds the key", "set BOOKGUARD_API_KEY to it"]);
         of(home, "profiles default other").run().await.json();
         assert_eq!(me("").await, other.id);
         std::fs::remove_file(&kept).unwrap();
