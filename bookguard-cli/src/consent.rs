@@ -11,7 +11,7 @@ use crate::output::say;
 /// Continues only if the user agrees: with `--yes`, or by typing it when asked.
 ///
 /// # Errors
-/// [`Failure::Usage`] if nobody can be asked; [`Failure::Unexpected`] after a no.
+/// [`Failure::Usage`] if nobody can be asked; [`Failure::NotConfirmed`] after a no.
 pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
     if yes {
         return Ok(());
@@ -24,20 +24,29 @@ pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
         ));
     }
     let _ = write!(io::stderr(), "{what}\nContinue? [y/N] ");
-    if agreed(io::stdin().lock()) {
-        Ok(())
-    } else {
-        Err(Failure::Unexpected(
-            "not confirmed; nothing was changed".to_owned(),
-        ))
+    let answer = typed_line(io::stdin().lock());
+    if !answer.ends_with('\n') {
+        // Whoever ends the input instead of answering has not begun a new line.
+        say("");
+    }
+    match agrees(&answer) {
+        true => Ok(()),
+        false => Err(Failure::NotConfirmed),
     }
 }
 
-fn agreed(mut answers: impl BufRead) -> bool {
+/// The line that is typed; empty if it cannot be read.
+fn typed_line(mut answers: impl BufRead) -> String {
     let mut answer = String::new();
-    let read = answers.read_line(&mut answer).is_ok();
+    match answers.read_line(&mut answer) {
+        Ok(_) => answer,
+        Err(_) => String::new(),
+    }
+}
+
+fn agrees(answer: &str) -> bool {
     let answer = answer.trim();
-    read && ["y", "yes"]
+    ["y", "yes"]
         .iter()
         .any(|yes| answer.eq_ignore_ascii_case(yes))
 }
@@ -61,7 +70,10 @@ mod tests {
             ("", false),
             ("yes please\n", false),
         ] {
-            assert_eq!(agreed(answer.as_bytes()), yes, "{answer:?}");
+            let read = typed_line(answer.as_bytes());
+            assert_eq!((read.as_str(), agrees(&read)), (answer, yes));
         }
+        let unreadable = [b'y', 0xff, b'\n'];
+        assert_eq!(typed_line(unreadable.as_slice()), "");
     }
 }

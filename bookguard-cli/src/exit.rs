@@ -8,7 +8,7 @@ use bookguard_core::Kind;
 pub enum Exit {
     /// Done.
     Ok = 0,
-    /// Something unexpected, or a fault of this machine: a file, a disk, a port.
+    /// Something unexpected, or a fault of this machine: a file, a disk, a port; also a question that was answered with no.
     Unexpected = 1,
     /// The command line or a setting is wrong.
     Usage = 2,

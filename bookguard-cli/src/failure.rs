@@ -26,6 +26,8 @@ pub enum Failure {
     Refused(Box<ErrorAnswer>),
     /// An API key is needed, and there is none.
     NoKey,
+    /// A person was asked, and did not agree.
+    NotConfirmed,
     /// Something does not verify; the findings were already shown.
     NotVerified(String),
     /// A retry or a test failed; the reason was already shown.
@@ -108,6 +110,12 @@ impl Failure {
             Self::Usage(why) => (Exit::Usage, "Usage", "usage", why.as_str()),
             Self::NotHere(why) => (Exit::Usage, "Usage", "usage", *why),
             Self::NoKey => (Exit::Auth, "Unauthorized", "no_api_key", NO_KEY),
+            Self::NotConfirmed => (
+                Exit::Unexpected,
+                "Not confirmed",
+                "not_confirmed",
+                "You did not agree, so nothing was changed.",
+            ),
             Self::NotVerified(why) => (
                 Exit::NotVerified,
                 "Verification failed",
@@ -344,6 +352,7 @@ mod tests {
         #[rustfmt::skip]
         let failures = [
             (Failure::Usage("m".to_owned()), Exit::Usage, "error: m (usage)"),
+            (Failure::NotConfirmed, Exit::Unexpected, "error: You did not agree, so nothing was changed. (not_confirmed)"),
             (Failure::NotVerified("m".to_owned()), Exit::NotVerified, "error: m (verification_failed)"),
             (Failure::NotDelivered("m".to_owned()), Exit::Refused, "error: m (not_delivered)"),
             (Failure::Problems("m".to_owned()), Exit::Unexpected, "error: m (problems_found)"),
