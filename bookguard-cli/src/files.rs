@@ -1,8 +1,10 @@
-//! Reads the files that a command line names, whole and up to a maximum.
+//! The files that a command line names: their names, and how they are read, whole and up to a maximum.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PathBufValueParser, TypedValueParser};
 
 use crate::failure::Failure;
 
@@ -36,7 +38,7 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
 /// # Errors
 /// [`Failure::Usage`] that names the file.
 pub fn begin(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
-    let read = match is_stdin(path) {
+    let read = match is_standard(path) {
         true => read_at_most(io::stdin().lock(), most),
         false => File::open(path).and_then(|file| read_at_most(file, most)),
     };
@@ -72,14 +74,23 @@ fn looks_secret(path: &Path) -> bool {
 
 /// The name of a file in messages.
 pub fn name(path: &Path) -> String {
-    match is_stdin(path) {
+    match is_standard(path) {
         true => "standard input".to_owned(),
         false => path.display().to_string(),
     }
 }
 
-fn is_stdin(path: &Path) -> bool {
+/// Whether it stands for standard input, or for standard output.
+pub fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
+}
+
+/// Takes the name of something to make, which standard output cannot be.
+pub fn named() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match is_standard(&path) {
+        true => Err("standard output cannot take this; write ./- if that is its name"),
+        false => Ok(path),
+    })
 }
 
 /// Reads text, as [`bytes`] does.

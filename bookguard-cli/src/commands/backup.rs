@@ -25,6 +25,7 @@ use tokio::time::timeout;
 use super::declare::{Call, CliCommand, alone};
 use crate::args::period_ms;
 use crate::failure::Failure;
+use crate::files::named;
 use crate::output::bar::Bar;
 use crate::output::table::{counted, grouped};
 use crate::output::{Screen, error_format, say};
@@ -41,7 +42,7 @@ const DURATION_MAX: u64 = 366 * 24 * 60 * 60;
 struct BackupArgs {
     /// The file to make; with --keep or --every, the folder for the files, which are named by their time [default then:
     /// backup_folder]. No backup contains the ledger key
-    #[arg(value_name = "FILE|FOLDER", required_unless_present_any = ["keep", "every"])]
+    #[arg(value_name = "FILE|FOLDER", value_parser = named(), required_unless_present_any = ["keep", "every"])]
     to: Option<PathBuf>,
     /// Verify the backup, then delete all but the newest N backups in the folder [default with --every: 14]
     #[arg(long, value_name = "N", value_parser = kept)]

@@ -33,7 +33,7 @@ struct DocumentArgs {
     /// Say whether these roots of time-stamp authorities (PEM) vouch for the packet's time-stamps; without them, those of the settings
     #[arg(long, value_name = "FILE")]
     timestamp_roots: Option<PathBuf>,
-    /// The file to write, replacing what is there [default: standard output]
+    /// The file to write, replacing what is there, or - for standard output [default: -]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -137,7 +137,7 @@ async fn fetch(call: Call<'_>, booking_id: &str) -> Result<String, Failure> {
 
 /// Writes a document to its file, or to standard output.
 pub(super) fn deliver(call: Call<'_>, out: Option<&Path>, document: &[u8]) -> Result<(), Failure> {
-    match out {
+    match out.filter(|out| !files::is_standard(out)) {
         None => to_stdout(&mut &*document),
         Some(path) => {
             let fault = |e: io::Error| unwritten(path, &e);
@@ -185,13 +185,14 @@ pub(super) fn archive_command() -> CliCommand {
 
 #[derive(Debug, Args)]
 struct ArchiveArgs {
-    /// The file to write, replacing what is there [default: standard output]
+    /// The file to write, replacing what is there, or - for standard output [default: -]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 async fn archive(call: Call<'_>) -> Result<(), Failure> {
     let ArchiveArgs { out } = call.args()?;
+    let out = out.filter(|out| !files::is_standard(out));
     if out.is_none() && io::stdout().is_terminal() {
         return Err(for_a_file());
     }

@@ -44,7 +44,7 @@ struct SendArgs {
 
 #[derive(Debug, Args)]
 struct FetchArgs {
-    /// The file to write, replacing what is there [default: standard output]
+    /// The file to write, replacing what is there, or - for standard output [default: -]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -27,6 +27,7 @@ use super::events::in_words;
 use super::tail::Following;
 use super::verify::given_secret;
 use crate::failure::Failure;
+use crate::files::named;
 use crate::http;
 use crate::output;
 use crate::output::table::Style;
@@ -53,7 +54,7 @@ struct ListenArgs {
     #[arg(long)]
     after: Option<String>,
     /// Keep each event's body as a file in this folder
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = named())]
     save: Option<PathBuf>,
     /// Print the secret that events are signed with, and exit
     #[arg(long)]

@@ -9,10 +9,12 @@ use serde_json::json;
 use super::declare::{Call, CliCommand, alone};
 use super::{declared, shape};
 use crate::failure::Failure;
+use crate::files::named;
 
 #[derive(Debug, Args)]
 struct ManArgs {
     /// The folder to write the pages into; it is made if it is not there
+    #[arg(value_parser = named())]
     folder: PathBuf,
 }
 

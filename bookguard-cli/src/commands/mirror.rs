@@ -30,6 +30,7 @@ use super::public_log::{self, Lately, Source};
 use super::verify::{trust_policy, verifier_key};
 use crate::args::Format;
 use crate::failure::Failure;
+use crate::files::named;
 use crate::output::bar::Bar;
 use crate::output::say;
 use crate::output::table::grouped;
@@ -54,6 +55,7 @@ struct FollowArgs {
     #[arg(value_name = "URL|DIR")]
     log: String,
     /// The folder to keep; it is made if it is not there
+    #[arg(value_parser = named())]
     folder: PathBuf,
     /// The log's verifier key, or @ and a file that holds it; needed the first time. Get it from the operator of the log
     #[arg(long, value_name = "VKEY|@FILE")]

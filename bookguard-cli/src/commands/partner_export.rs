@@ -35,6 +35,7 @@ use super::declare::{Call, CliCommand, carried, special};
 use super::draft::{Draft, exists, unless_told_to_end};
 use crate::args::ConsentArgs;
 use crate::failure::Failure;
+use crate::files::named;
 use crate::output::say;
 use crate::output::table::{Style, fields, record};
 use crate::target::Purpose;
@@ -48,7 +49,7 @@ const CHANGED_PAUSE: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 struct ExportArgs {
     /// The archive to write, a tar; it must not exist yet
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = named())]
     out: PathBuf,
 }
 

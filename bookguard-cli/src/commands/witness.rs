@@ -14,11 +14,13 @@ use super::declare::{Call, CliCommand, alone, group};
 use super::verify::verifier_key;
 use super::{map_audit, public_log};
 use crate::failure::Failure;
+use crate::files::named;
 use crate::output;
 
 #[derive(Debug, Args)]
 struct InitArgs {
     /// The folder to make
+    #[arg(value_parser = named())]
     folder: PathBuf,
     /// The witness's name: an address without scheme that its operator controls, such as witness.example.com/one
     #[arg(long, value_name = "WITNESS_NAME")]

@@ -224,6 +224,13 @@ async fn a_document_goes_where_its_name_leads() {
     };
     page(path("page.html")).run().await.json();
     let made = std::fs::read(path("page.html")).unwrap();
+    // Standard output has its usual name, which no file gets.
+    let printed = page(PathBuf::from("-")).run().await;
+    assert!(printed.ended(0, &[]).stdout.as_bytes() == made);
+    for line in ["man -", "backup -", "partners export --out -"] {
+        let refused = bookguard(line).in_folder(folder.path()).run().await;
+        refused.refused(2, &["standard output cannot take this", "./-"]);
+    }
     // A link stays, and what it leads to is replaced.
     std::fs::write(path("target.html"), "old").unwrap();
     std::os::unix::fs::symlink("target.html", path("link.html")).unwrap();
