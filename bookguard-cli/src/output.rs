@@ -11,10 +11,14 @@ pub mod table;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::mem;
+use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
+#[cfg(unix)]
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use terminal_size::terminal_size_of;
+use tokio::time::sleep;
 
 use crate::args::{Format, GlobalArgs};
 use crate::failure::Failure;
@@ -30,6 +34,9 @@ pub struct Answer<T> {
     /// The answer, parsed.
     pub output: T,
 }
+
+/// How often a command that waits looks whether its output is still read.
+const LOOK_FOR_READER: Duration = Duration::from_secs(1);
 
 /// The member that holds the rows of most lists.
 pub const ROWS: &str = "data";
@@ -259,6 +266,32 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
     out.flush()?;
     Ok(())
+}
+
+/// Waits until nobody reads standard output any more. A write would tell too, but a command may wait long for what to write.
+pub async fn until_unread() {
+    while has_reader() {
+        sleep(LOOK_FOR_READER).await;
+    }
+}
+
+/// Whether somebody may still read standard output.
+#[cfg(unix)]
+fn has_reader() -> bool {
+    let out = io::stdout();
+    // A lost reader is told whatever is asked for.
+    let mut asked = [PollFd::new(&out, PollFlags::empty())];
+    let found = poll(&mut asked, Some(&Timespec::default()));
+    let is_lost = asked[0]
+        .revents()
+        .intersects(PollFlags::ERR | PollFlags::HUP);
+    found.is_err() || !is_lost
+}
+
+/// Whether somebody may still read standard output.
+#[cfg(not(unix))]
+fn has_reader() -> bool {
+    true
 }
 
 /// Writes a line to standard error. A failed write is ignored, because nobody is listening.

@@ -412,6 +412,14 @@ impl Printing {
         signal(&self.child, name).await;
     }
 
+    /// Stops reading what it prints, and waits for its end. Returns its exit code.
+    pub async fn unread(mut self) -> Option<i32> {
+        drop(self.lines);
+        let ended = timeout(BOUND, self.child.wait()).await;
+        let status = ended.expect("a command that nobody reads ends");
+        status.expect("a child can be awaited").code()
+    }
+
     /// Asks it to stop (SIGTERM) and waits. Returns its exit code.
     pub async fn terminate(mut self) -> Option<i32> {
         self.signal("TERM").await;

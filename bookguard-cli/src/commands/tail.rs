@@ -1,7 +1,7 @@
 //! `webhook-events tail`: shows a partner's events as they happen.
 //!
-//! It ends only when it is stopped, or refused for a reason that waiting does not cure. Invariant: from the
-//! first answer on, no event is shown twice or left out, even if the server was away in between.
+//! It ends only when it is stopped, when nobody reads it any more, or when it is refused for a reason that waiting does not
+//! cure. Invariant: from the first answer on, no event is shown twice or left out, even if the server was away in between.
 
 use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::limits::EVENT_WAIT_S;
@@ -20,12 +20,16 @@ use crate::text::plain;
 /// The end of the log, as a position.
 const LATEST: &str = "latest";
 
-/// Shows events until it is stopped.
+/// Shows events until it is stopped, or nobody reads them.
 pub(super) async fn run(call: Call<'_>) -> Result<(), Failure> {
     let mut lines = call.screen.lines()?;
     let mut following = Following::new(call.target(), call.request()?);
     loop {
-        for event in following.next().await? {
+        let events = tokio::select! {
+            events = following.next() => events?,
+            () = output::until_unread() => return Err(Failure::Closed),
+        };
+        for event in events {
             lines.show(&event, |style| happened(&event, style))?;
         }
     }

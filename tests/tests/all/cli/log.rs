@@ -54,6 +54,8 @@ async fn events_are_listed_by_number_and_followed_through_a_restart_of_the_serve
         let server = Serving::of(database.command(format!("serve --listen {address}"))).await;
         acme.book().await;
         next(3, "booking.created").await;
+        // Its reader goes away while no event comes.
+        assert_eq!(tail.unread().await, Some(0));
         server.stop().await;
     })
     .await;
