@@ -13,6 +13,7 @@ use bookguard_core::limits::{DAY_MS, HOUR_MS};
 use bookguard_core::model::Timestamp;
 use bookguard_server::config::Settings;
 use bookguard_server::config::settings::Setting;
+use clap::builder::NonEmptyStringValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
 
@@ -48,7 +49,7 @@ pub struct GlobalArgs {
     #[arg(long, value_enum, value_name = "FORM", global = true, help_heading = WHERE)]
     pub output: Option<Format>,
     /// Show only these members of the answer, or of each row of a list, such as bookingId,talent.name
-    #[arg(long, value_name = "NAMES", global = true, help_heading = WHERE, value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", global = true, help_heading = WHERE, value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     pub fields: Vec<String>,
     /// Print the request to the server as a curl command, and send nothing
     #[arg(long, global = true, help_heading = WHERE, conflicts_with_all = ["db", "db_file"])]

@@ -6,6 +6,7 @@
 use std::{fmt, mem};
 
 use bookguard_core::input::quoted;
+use bookguard_server::{openapi_json, operator_openapi_json};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -96,7 +97,7 @@ impl AnswerRows {
     /// Reads an answer, which is a list if this `member` is one, and takes the columns that were chosen, or all if none was.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for an answer that is not an object.
+    /// [`Failure::Usage`] for an answer that is not an object, and if no chosen column is known.
     pub fn of(json: &str, member: &'static str, chosen: &[String]) -> Result<Self, Failure> {
         let answer: Members = serde_json::from_str(json).map_err(|_| {
             let why = "this answer has no fields: it is not a JSON object; leave out --fields and --output csv";
@@ -111,13 +112,22 @@ impl AnswerRows {
         let mut all = Vec::new();
         rows.iter().for_each(|row| row.paths("", &mut all));
         let is_missing = |path: &&String| rows.iter().all(|row| row.at(path).is_none());
+        let missing: Vec<String> = chosen
+            .iter()
+            .filter(is_missing)
+            .filter(|_| !rows.is_empty())
+            .cloned()
+            .collect();
+        let is_nothing = !missing.is_empty() && missing.len() == chosen.len();
+        if is_nothing && !missing.iter().any(|path| is_member(path)) {
+            return Err(Failure::Usage(format!(
+                "--fields names nothing that the answer has: {}. It has {}. The command itself was carried out",
+                missing.join(", "),
+                all.join(", ")
+            )));
+        }
         Ok(Self {
-            missing: chosen
-                .iter()
-                .filter(is_missing)
-                .filter(|_| !rows.is_empty())
-                .cloned()
-                .collect(),
+            missing,
             columns: if chosen.is_empty() {
                 all
             } else {
@@ -182,6 +192,15 @@ impl AnswerRows {
         let bytes = out.into_inner().expect("memory takes every line");
         String::from_utf8(bytes).expect("it was made of text")
     }
+}
+
+/// Whether answers may have this member: many leave out what they have no value for.
+fn is_member(path: &str) -> bool {
+    let name = path.split('.').next().unwrap_or_default();
+    let declared = format!("{}:", quoted(name));
+    [openapi_json(), operator_openapi_json()]
+        .iter()
+        .any(|document| document.contains(&declared))
 }
 
 fn shown(value: &RawValue) -> String {
@@ -284,6 +303,30 @@ mod tests {
         );
         assert!(empty.missing.is_empty());
         assert_eq!(rows(r#"{"data":[]}"#, &[]).csv(true), "");
+    }
+
+    #[test]
+    fn a_choice_of_nothing_that_is_known_is_refused() {
+        let of = |json: &str, chosen: &[&str]| {
+            let chosen: Vec<String> = chosen.iter().map(|&name| name.to_owned()).collect();
+            AnswerRows::of(json, "data", &chosen)
+        };
+        let booking = r#"{"bookingId":"b","talent":{"id":"t"}}"#;
+        for json in [booking, &format!(r#"{{"data":[{booking}]}}"#)] {
+            let Err(Failure::Usage(why)) = of(json, &["bookingID", "talant.id"]) else {
+                panic!("it was taken: {json}")
+            };
+            let words = "has: bookingID, talant.id. It has bookingId, talent.id.";
+            assert!(why.contains(words), "{why}");
+            // What only this booking lacks is no mistake, nor is a slip beside what is right.
+            for (chosen, missing) in [
+                (&["canceledAt"][..], "canceledAt"),
+                (&["bookingID", "bookingId"], "bookingID"),
+            ] {
+                assert_eq!(of(json, chosen).unwrap().missing, [missing]);
+            }
+        }
+        assert!(of(r#"{"data":[]}"#, &["bookingID"]).is_ok());
     }
 
     #[test]
