@@ -224,7 +224,29 @@ fn what_is_not_text_is_described_as_bytes() {
             }
         }
     }
-    assert_eq!(found, 4);
+    assert_eq!(found, 5);
+}
+
+#[test]
+fn an_item_s_file_has_each_media_type_that_files_are_served_with() {
+    let get = "/paths/~1v1~1bookings~1{bookingId}~1evidence~1items~1{itemId}~1file/get";
+    let answer = &openapi().pointer(get).unwrap()["responses"]["200"];
+    let types: BTreeSet<&str> = answer["content"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let served = [
+        "application/octet-stream",
+        "application/pdf",
+        "image/gif",
+        "image/jpeg",
+        "image/png",
+        "image/webp",
+        "text/plain",
+    ];
+    assert_eq!(types, BTreeSet::from(served));
 }
 
 #[test]
