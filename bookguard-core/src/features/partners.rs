@@ -373,7 +373,8 @@ impl PartnerUpdate {
         let default_policies = form
             .about(
                 "The policy of a booking that chooses none: event type → id of one of your policies or of the library's; null \
-                 removes. Case, spaces and hyphens of event types do not matter; `*` is for all others.",
+                 removes. Case does not matter, nor what parts the words of an event type: `Wedding Party` is `wedding-party`, but not \
+                 `weddingparty`. `*` is for all others.",
             )
             .optional("defaultPolicies", default_policies);
         let time_zone = form
@@ -426,7 +427,7 @@ fn event_type(
         Some(before) if before != said => v.fault(
             "duplicate_key",
             format!("is the same event type as \"{}\"", input::shorten(&before)),
-            "Send each event type once; case, spaces and hyphens do not matter.",
+            "Send each event type once. Case does not matter, nor what parts its words.",
         ),
         _ => Some(kept),
     }
