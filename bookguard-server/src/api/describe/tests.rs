@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bookguard_core::model::EndpointStatus;
 use bookguard_core::operation::to_json;
 use bookguard_core::policy::EventDate;
 use boon::{Compiler, Draft, SchemaIndex, Schemas};
@@ -153,6 +154,37 @@ fn every_example_of_an_answer_is_one_that_its_type_writes() {
             "{id}"
         );
     }
+}
+
+#[test]
+fn an_endpoint_s_example_is_enabled_if_its_status_takes_events() {
+    fn endpoints<'d>(value: &'d Value, found: &mut Vec<&'d Value>) {
+        match value {
+            Value::Object(members) => {
+                for member in members.values() {
+                    endpoints(member, found);
+                }
+                if members.contains_key("enabled") && members.contains_key("failures") {
+                    found.push(value);
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    endpoints(item, found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    for path in openapi()["paths"].as_object().unwrap().values() {
+        endpoints(path, &mut found);
+    }
+    for endpoint in &found {
+        let status: EndpointStatus = serde_json::from_value(endpoint["status"].clone()).unwrap();
+        assert_eq!(endpoint["enabled"], status.takes_events(), "{endpoint}");
+    }
+    assert!(found.len() > 4, "{found:?}");
 }
 
 #[test]
