@@ -6,6 +6,7 @@ use bookguard_core::model::EndpointStatus;
 use bookguard_core::operation::to_json;
 use bookguard_core::policy::EventDate;
 use boon::{Compiler, Draft, SchemaIndex, Schemas};
+use poem::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::*;
@@ -154,6 +155,26 @@ fn every_example_of_an_answer_is_one_that_its_type_writes() {
             "{id}"
         );
     }
+}
+
+#[test]
+fn the_example_of_a_refusal_has_the_status_in_the_words_of_the_server() {
+    let mut found = BTreeSet::new();
+    for methods in openapi()["paths"].as_object().unwrap().values() {
+        for operation in methods.as_object().unwrap().values() {
+            for (status, answer) in operation["responses"].as_object().unwrap() {
+                let shared = answer["$ref"].as_str();
+                let answer = shared.map_or(answer, |at| openapi().pointer(&at[1..]).unwrap());
+                let words = &answer["content"][JSON]["example"]["error"];
+                let status = StatusCode::from_bytes(status.as_bytes()).unwrap();
+                if status.as_u16() >= 400 && words.is_string() {
+                    found.insert(status.as_u16());
+                    assert_eq!(words, status.canonical_reason().unwrap(), "{status}");
+                }
+            }
+        }
+    }
+    assert!(found.contains(&413) && found.len() > 12, "{found:?}");
 }
 
 #[test]
