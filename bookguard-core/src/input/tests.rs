@@ -77,6 +77,30 @@ fn every_fault_has_its_pointer_and_code() {
 }
 
 #[test]
+fn a_text_that_shows_nothing_is_not_called_empty() {
+    for (name, message) in [
+        ("", "is empty"),
+        (" ", "holds nothing visible"),
+        ("\\u3000", "holds nothing visible"),
+        (
+            "\\u0000",
+            "holds the control character U+0000, and nothing visible",
+        ),
+    ] {
+        let body = format!(r#"{{"name":"{name}"}}"#);
+        let error = read(body.as_bytes(), |form| {
+            form.required("name", |v| v.text(10))
+        });
+        let fault = error.unwrap_err().details.remove(0);
+        assert_eq!(
+            (&*fault.code, &*fault.message),
+            ("empty", message),
+            "{body}"
+        );
+    }
+}
+
+#[test]
 fn what_is_no_object_is_said_to_be_none() {
     for (body, code) in [
         ("", "invalid_json"),
@@ -107,4 +131,34 @@ fn a_body_of_nothing_but_faults_is_answered_briefly() {
     assert_eq!(codes(&format!("{{{many}\"name\":\"a\"}}")).len(), FAULTS);
     let deep = format!("{{\"name\":{}1{}}}", "[".repeat(30_000), "]".repeat(30_000));
     assert!(read(deep.as_bytes(), |form| form.required("name", |v| v.text(5))).is_err());
+}
+
+#[cfg(feature = "store")]
+#[test]
+fn what_is_no_amount_is_quoted_and_told_how_many_decimals_there_are() {
+    for (digits, currency, message, fix) in [
+        (
+            "",
+            "USD",
+            "\"\" is not a decimal number",
+            "Send a number from 0 with at most 2 decimals (USD).",
+        ),
+        (
+            "ten",
+            "JPY",
+            "\"ten\" is not a decimal number",
+            "Send a number from 0 with no decimals (JPY).",
+        ),
+        (
+            "-1",
+            "KWD",
+            "-1 is negative; amounts are zero or more",
+            "Send a number from 0 with at most 3 decimals (KWD).",
+        ),
+    ] {
+        let currency = Currency::parse(currency).unwrap();
+        let why = Amount::parse(digits, currency).unwrap_err();
+        let fault = amount_fault("?amount", digits, why, currency);
+        assert_eq!((&*fault.message, &*fault.fix), (message, fix));
+    }
 }

@@ -338,9 +338,17 @@ fn accepted_text_fault(place: &impl Display, text: &str, max: usize) -> Option<F
     };
     let chars = text.chars().count();
     if is_blank(text) {
+        let message = match text.chars().find(|c| c.is_control()) {
+            _ if text.is_empty() => "is empty".to_owned(),
+            Some(c) => format!(
+                "holds the control character U+{:04X}, and nothing visible",
+                u32::from(c)
+            ),
+            None => "holds nothing visible".to_owned(),
+        };
         return fault(
             "empty",
-            "is empty".to_owned(),
+            message,
             format!("Send 1 to {max} characters, one of them visible."),
         );
     }
