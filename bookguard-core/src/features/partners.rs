@@ -30,6 +30,7 @@ use crate::policy::{
 };
 use crate::service::RegistrationMode as Mode;
 use crate::session::{Access, Authority, Session};
+use crate::text::is_blank;
 use crate::webhook::Secret;
 use contact::{email, website};
 
@@ -411,8 +412,8 @@ fn event_type(
         EVERY_EVENT_TYPE => said.to_owned(),
         _ => normalise_event_type(said),
     };
-    if said.is_empty() {
-        // Already a fault, as for any empty name.
+    if is_blank(said) {
+        // Already a fault, as for any name that shows nothing.
         return None;
     }
     if kept.is_empty() {

@@ -57,6 +57,8 @@ fn every_fault_has_its_pointer_and_code() {
         (r#"{"name":"A\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301"}"#, &[("/name", "too_many_marks")]),
         (r#"{"name":"\u200b"}"#, &[("/name", "empty")]),
         (r#"{"name":"a","map":{"a\u200b":"1"}}"#, &[("/map/a\u{200b}", "bad_key")]),
+        (r#"{"name":"a","map":{" ":"1"}}"#, &[("/map/ ", "bad_key")]),
+        (r#"{"name":"a","map":{"\u3000":"1","\u2800":"1"}}"#, &[("/map/\u{3000}", "bad_key"), ("/map/\u{2800}", "bad_key")]),
         (r#"{"name":"a","size":10}"#, &[("/size", "out_of_range")]),
         (r#"{"name":"a","size":1.5}"#, &[("/size", "out_of_range")]),
         (r#"{"name":"a","size":1e400}"#, &[("/size", "out_of_range")]),
