@@ -80,7 +80,12 @@ pub(crate) fn amount_fault(
     why: AmountError,
     currency: Currency,
 ) -> FieldError {
-    let message = format!("{} {why}", shorten(digits));
+    let digits = shorten(digits);
+    let message = match why {
+        // It may be anything, or nothing.
+        AmountError::NotANumber => format!("\"{digits}\" {why}"),
+        _ => format!("{digits} {why}"),
+    };
     FieldError::new(pointer, why.code(), message, why.fix(currency))
 }
 

@@ -337,9 +337,14 @@ fn remember<O: Operation>(
             "Idempotency-Key",
             "idempotency_key_invalid",
             message,
-            "Send a UUID.",
+            "Send one, such as a UUID.",
         )
     };
+    // A header that is sent twice is one value with a comma and a space in it (RFC 9110 section 5.3).
+    if key.contains(", ") {
+        let message = "was sent more than once, or holds a comma and a space";
+        return Err(fault(message.to_owned()));
+    }
     if !sane {
         let most = limits::IDEMPOTENCY_KEY_CHARS;
         return Err(fault(format!(

@@ -169,11 +169,6 @@ pub fn pattern() -> String {
     format!(r"^[^{HIDDEN}]*[^\s\u2800{HIDDEN}{JOINING}][^{HIDDEN}]*$")
 }
 
-/// The pattern of a name that a partner chooses, in an object.
-pub(crate) fn key_pattern() -> String {
-    format!("^[^{HIDDEN}]*$")
-}
-
 /// The number of entries, in words.
 #[must_use]
 pub fn entries(count: u64) -> String {

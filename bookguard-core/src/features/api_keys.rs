@@ -195,7 +195,7 @@ pub(crate) fn scopes(v: &mut Value<'_, '_>) -> Option<Scopes> {
     if words.is_empty() {
         return v.fault(
             "empty",
-            "is empty; a key without scopes is useless",
+            "is empty; without a scope, nothing is allowed",
             "Name a scope, or leave \"scopes\" out.",
         );
     }

@@ -390,14 +390,7 @@ fn expected(form: &mut Form<'_, '_>) -> Option<Expected> {
         .about("The policy's hash.")
         .optional("policyHash", digest);
     form.describe(|draft| draft.set("minProperties", 1));
-    let members = [
-        "refundMinorUnits",
-        "penaltyMinorUnits",
-        "compensationMinorUnits",
-        "resolutionPath",
-        "policyHash",
-    ];
-    if !members.iter().any(|name| form.has(name)) {
+    if form.is_empty() {
         form.fault_here::<()>(
             "empty",
             "is empty, so that nothing would be compared",

@@ -201,15 +201,15 @@ fn refused(refusal: Error, at: &str) -> Error {
     let (name, fix) = match &*refusal.code {
         "effective_at_in_future" => (
             at,
-            "Send an instant from the booking's creation until now, or leave it out for now.",
+            "Send an instant from the booking's creation until now, or leave it out to ask about now.",
         ),
         "effective_at_before_booking" => (
             at,
-            "Send an instant from the booking's creation on, or leave it out for now.",
+            "Send an instant from the booking's creation on, or leave it out to ask about now.",
         ),
         "effective_at_before_reschedule" => (
             at,
-            "Send an instant from the last move on, or leave it out for now.",
+            "Send an instant from the last move on, or leave it out to ask about now.",
         ),
         "no_show_before_event" => ("reason", from_the_start.as_str()),
         "agreed_refund_required" => ("agreedRefund", "Add the refund both sides agreed on."),

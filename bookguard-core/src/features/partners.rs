@@ -30,6 +30,7 @@ use crate::policy::{
 };
 use crate::service::RegistrationMode as Mode;
 use crate::session::{Access, Authority, Session};
+use crate::text::is_blank;
 use crate::webhook::Secret;
 use contact::{email, website};
 
@@ -373,7 +374,8 @@ impl PartnerUpdate {
         let default_policies = form
             .about(
                 "The policy of a booking that chooses none: event type → id of one of your policies or of the library's; null \
-                 removes. Case, spaces and hyphens of event types do not matter; `*` is for all others.",
+                 removes. Case does not matter, nor what parts the words of an event type: `Wedding Party` is `wedding-party`, but not \
+                 `weddingparty`. `*` is for all others.",
             )
             .optional("defaultPolicies", default_policies);
         let time_zone = form
@@ -410,8 +412,8 @@ fn event_type(
         EVERY_EVENT_TYPE => said.to_owned(),
         _ => normalise_event_type(said),
     };
-    if said.is_empty() {
-        // Already a fault, as for any empty name.
+    if is_blank(said) {
+        // Already a fault, as for any name that shows nothing.
         return None;
     }
     if kept.is_empty() {
@@ -426,7 +428,7 @@ fn event_type(
         Some(before) if before != said => v.fault(
             "duplicate_key",
             format!("is the same event type as \"{}\"", input::shorten(&before)),
-            "Send each event type once; case, spaces and hyphens do not matter.",
+            "Send each event type once. Case does not matter, nor what parts its words.",
         ),
         _ => Some(kept),
     }

@@ -298,7 +298,7 @@ mod tests {
         let inner = r#"Inner: { "type": "object", "description": "Something inside.", "required": ["sure"], "properties": { "sure": { "type": "boolean" } }, "additionalProperties": false }"#;
         let pairs = format!(
             r#"{{ "type": "object", "maxProperties": 3, "propertyNames": {{ "minLength": 1, "maxLength": 8, "pattern": {} }}, "additionalProperties": {{ "type": ["number", "null"] }} }}"#,
-            serde_json::Value::from(text::key_pattern())
+            serde_json::Value::from(text::pattern())
         );
         let all = [
             r#"All: { "type": "object", "description": "Everything a reader can say.", "required": ["word", "inner"], "properties": "#,

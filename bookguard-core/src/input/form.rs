@@ -148,6 +148,11 @@ impl<'a, 'f> Form<'a, 'f> {
         self.fields.0.iter().any(|field| field.name == name)
     }
 
+    /// Whether the object has no field at all, not even an unknown one.
+    pub fn is_empty(&self) -> bool {
+        self.fields.0.is_empty()
+    }
+
     /// Records a fault at one field of this object, for rules that span several.
     pub fn fault_at(
         &mut self,

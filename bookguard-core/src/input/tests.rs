@@ -57,6 +57,8 @@ fn every_fault_has_its_pointer_and_code() {
         (r#"{"name":"A\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301"}"#, &[("/name", "too_many_marks")]),
         (r#"{"name":"\u200b"}"#, &[("/name", "empty")]),
         (r#"{"name":"a","map":{"a\u200b":"1"}}"#, &[("/map/a\u{200b}", "bad_key")]),
+        (r#"{"name":"a","map":{" ":"1"}}"#, &[("/map/ ", "bad_key")]),
+        (r#"{"name":"a","map":{"\u3000":"1","\u2800":"1"}}"#, &[("/map/\u{3000}", "bad_key"), ("/map/\u{2800}", "bad_key")]),
         (r#"{"name":"a","size":10}"#, &[("/size", "out_of_range")]),
         (r#"{"name":"a","size":1.5}"#, &[("/size", "out_of_range")]),
         (r#"{"name":"a","size":1e400}"#, &[("/size", "out_of_range")]),
@@ -73,6 +75,30 @@ fn every_fault_has_its_pointer_and_code() {
             .map(|(p, c)| ((*p).to_owned(), (*c).to_owned()))
             .collect();
         assert_eq!(codes(body), expected, "{body}");
+    }
+}
+
+#[test]
+fn a_text_that_shows_nothing_is_not_called_empty() {
+    for (name, message) in [
+        ("", "is empty"),
+        (" ", "holds nothing visible"),
+        ("\\u3000", "holds nothing visible"),
+        (
+            "\\u0000",
+            "holds the control character U+0000, and nothing visible",
+        ),
+    ] {
+        let body = format!(r#"{{"name":"{name}"}}"#);
+        let error = read(body.as_bytes(), |form| {
+            form.required("name", |v| v.text(10))
+        });
+        let fault = error.unwrap_err().details.remove(0);
+        assert_eq!(
+            (&*fault.code, &*fault.message),
+            ("empty", message),
+            "{body}"
+        );
     }
 }
 
@@ -107,4 +133,34 @@ fn a_body_of_nothing_but_faults_is_answered_briefly() {
     assert_eq!(codes(&format!("{{{many}\"name\":\"a\"}}")).len(), FAULTS);
     let deep = format!("{{\"name\":{}1{}}}", "[".repeat(30_000), "]".repeat(30_000));
     assert!(read(deep.as_bytes(), |form| form.required("name", |v| v.text(5))).is_err());
+}
+
+#[cfg(feature = "store")]
+#[test]
+fn what_is_no_amount_is_quoted_and_told_how_many_decimals_there_are() {
+    for (digits, currency, message, fix) in [
+        (
+            "",
+            "USD",
+            "\"\" is not a decimal number",
+            "Send a number from 0 with at most 2 decimals (USD).",
+        ),
+        (
+            "ten",
+            "JPY",
+            "\"ten\" is not a decimal number",
+            "Send a number from 0 with no decimals (JPY).",
+        ),
+        (
+            "-1",
+            "KWD",
+            "-1 is negative; amounts are zero or more",
+            "Send a number from 0 with at most 3 decimals (KWD).",
+        ),
+    ] {
+        let currency = Currency::parse(currency).unwrap();
+        let why = Amount::parse(digits, currency).unwrap_err();
+        let fault = amount_fault("?amount", digits, why, currency);
+        assert_eq!((&*fault.message, &*fault.fix), (message, fix));
+    }
 }

@@ -256,7 +256,7 @@ impl<'a> Value<'a, '_> {
             let name = Json::object([
                 ("minLength", 1.into()),
                 ("maxLength", key_chars.into()),
-                ("pattern", text::key_pattern().into()),
+                ("pattern", text::pattern().into()),
             ]);
             draft.kind("object");
             draft.set("maxProperties", max);
@@ -278,7 +278,7 @@ impl<'a> Value<'a, '_> {
             let mut pairs = Vec::with_capacity(names.len());
             for name in names {
                 let value = form.take_as_it_is(&name, |v| read(&name, v));
-                let is_fine = !name.is_empty()
+                let is_fine = !is_blank(&name)
                     && name.chars().count() <= key_chars
                     && misplaced(&name).is_none()
                     && !is_crowded(&name);
@@ -286,7 +286,7 @@ impl<'a> Value<'a, '_> {
                     form.fault_at(
                         &name,
                         "bad_key",
-                        format!("its name must have 1 to {key_chars} characters, no control or hidden characters, and no more than {MARKS_IN_A_ROW} combining marks in a row"),
+                        format!("its name must have 1 to {key_chars} characters, one of them visible, no control or hidden characters, and no more than {MARKS_IN_A_ROW} combining marks in a row"),
                         "Rename the key.",
                     );
                 } else {
@@ -338,9 +338,17 @@ fn accepted_text_fault(place: &impl Display, text: &str, max: usize) -> Option<F
     };
     let chars = text.chars().count();
     if is_blank(text) {
+        let message = match text.chars().find(|c| c.is_control()) {
+            _ if text.is_empty() => "is empty".to_owned(),
+            Some(c) => format!(
+                "holds the control character U+{:04X}, and nothing visible",
+                u32::from(c)
+            ),
+            None => "holds nothing visible".to_owned(),
+        };
         return fault(
             "empty",
-            "is empty".to_owned(),
+            message,
             format!("Send 1 to {max} characters, one of them visible."),
         );
     }

@@ -78,7 +78,8 @@ pub enum MediaType {
 }
 
 impl MediaType {
-    const ALL: [Self; 7] = [
+    /// All of them, the one of most files first.
+    pub const ALL: [Self; 7] = [
         Self::Binary,
         Self::Pdf,
         Self::Png,

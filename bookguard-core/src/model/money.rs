@@ -97,10 +97,13 @@ impl AmountError {
                 let most = Amount { minor, currency }.decimal();
                 format!("Send at most {most} ({currency}).")
             }
-            _ => format!(
-                "Send a number from 0 with at most {} decimals ({currency}).",
-                currency.decimals()
-            ),
+            _ => {
+                let decimals = match currency.decimals() {
+                    0 => "no decimals".to_owned(),
+                    most => format!("at most {most} decimals"),
+                };
+                format!("Send a number from 0 with {decimals} ({currency}).")
+            }
         }
     }
 }

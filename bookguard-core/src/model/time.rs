@@ -75,7 +75,8 @@ impl Timestamp {
     pub(crate) fn fault(text: &str) -> &'static str {
         match Self::rfc_3339(text).map(Self::within) {
             Some(None) => "is outside the years 0001 to 9999 in UTC",
-            _ => "is not a valid date-time",
+            Some(Some(_)) => "has second 60, which UTC may have only at the end of a month",
+            None => unknown_to_the_calendar(text).unwrap_or("is not a valid date-time"),
         }
     }
 
@@ -120,6 +121,24 @@ impl Timestamp {
     pub fn to_utc(self) -> DateTime<Utc> {
         DateTime::from_timestamp_millis(self.0).unwrap_or(DateTime::<Utc>::MIN_UTC)
     }
+}
+
+/// What does not exist of the day and the time that a text names in digits; `None` if they exist, or if it names none.
+fn unknown_to_the_calendar(text: &str) -> Option<&'static str> {
+    let number = |at: usize, mark: &str, digits: usize| -> Option<u32> {
+        let part = text.get(at..)?.strip_prefix(mark)?.get(..digits)?;
+        let is_whole = part.bytes().all(|byte| byte.is_ascii_digit());
+        part.parse().ok().filter(|_| is_whole)
+    };
+    let year = i32::try_from(number(0, "", 4)?).ok()?;
+    let (month, day) = (number(4, "-", 2)?, number(7, "-", 2)?);
+    if NaiveDate::from_ymd_opt(year, month, day).is_none() {
+        return Some("names a day that does not exist");
+    }
+    let (hour, minute) = (number(11, "", 2)?, number(13, ":", 2)?);
+    let second = number(16, ":", 2).unwrap_or_default();
+    let exists = hour < 24 && minute < 60 && second < 60;
+    (!exists).then_some("names a time of day that does not exist")
 }
 
 impl Timestamp {
@@ -199,6 +218,34 @@ mod tests {
             let text = String::from_utf8(text).unwrap();
             let known = Timestamp::parse_any(&text).filter(|known| known.to_string() == text);
             prop_assert_eq!(Timestamp::read(&text), known);
+        }
+    }
+
+    #[test]
+    fn a_fault_names_what_does_not_exist() {
+        let day = "names a day that does not exist";
+        let time = "names a time of day that does not exist";
+        for (text, fault) in [
+            ("2031-02-29T00:00:00Z", day),
+            ("2031-13-01T00:00:00Z", day),
+            ("2031-02-29", day),
+            ("2031-03-01T24:00:00Z", time),
+            ("2031-03-01T12:60:00+01:00", time),
+            ("2031-03-01T12:00:61Z", time),
+            ("2031-03-01T12:00:60", time),
+            (
+                "2031-03-01T12:00:60Z",
+                "has second 60, which UTC may have only at the end of a month",
+            ),
+            ("2031-03-01", "is not a valid date-time"),
+            ("2031-03-01T12:00:00", "is not a valid date-time"),
+            ("2031-03-01T12:00:00+25:00", "is not a valid date-time"),
+            ("2031-3-1T12:00:00Z", "is not a valid date-time"),
+            ("+031-02-29T00:00:00Z", "is not a valid date-time"),
+            ("2031-0é", "is not a valid date-time"),
+        ] {
+            assert_eq!(Timestamp::parse_sent(text), None, "{text}");
+            assert_eq!(Timestamp::fault(text), fault, "{text}");
         }
     }
 

@@ -1,7 +1,6 @@
 //! Puts a policy into plain English, for the people who are bound by it.
 
 use super::document::{DepositSize, Document, Floor, Policy, Tier};
-use super::duration::Duration;
 use super::explain::percent;
 use super::lint::may_outlast_start;
 use super::outcome::{Outcome, Rounding, Split};
@@ -105,10 +104,16 @@ fn deposit(document: &Document) -> Option<String> {
 
 fn grace(document: &Document) -> Option<String> {
     let grace = document.grace.as_ref()?;
-    let notice = grace.min_notice.as_ref().map(Duration::in_english);
-    let notice = notice.map_or_else(String::new, |notice| {
-        format!(", when booked at least {notice} before the event")
-    });
+    let notice = match &grace.min_notice {
+        None => String::new(),
+        Some(notice) if notice.nominal_minutes() == 0 => {
+            ", when booked before the event starts".to_owned()
+        }
+        Some(notice) => format!(
+            ", when booked at least {} before the event",
+            notice.in_english()
+        ),
+    };
     Some(format!(
         "Organizer cancels within {} of booking{notice}: 100 % is returned.",
         grace.within.in_english()
@@ -118,6 +123,7 @@ fn grace(document: &Document) -> Option<String> {
 fn deadline(tier: &Tier) -> String {
     let before = tier.before.in_english();
     match tier.cutoff_time {
+        None if tier.before.nominal_minutes() == 0 => "until the event starts".to_owned(),
         None => format!("at least {before} before the event"),
         Some(time) if tier.before.nominal_minutes() == 0 => {
             format!("until {time} on the day of the event")
@@ -242,6 +248,14 @@ mod tests {
             "reschedule": {"floor": "keep_reached_tier"}
         });
         let english = |policy: &Value| Policy::from_json(&policy.to_string()).unwrap().in_english();
+        let mut at_the_start = base.clone();
+        at_the_start["grace"]["minNotice"] = json!("P0D");
+        at_the_start["organizer"]["tiers"][0]["before"] = json!("PT0H");
+        let tiers = at_the_start["organizer"]["tiers"][0].as_object_mut();
+        tiers.unwrap().remove("cutoffTime");
+        let said = english(&at_the_start).join("\n");
+        assert!(said.contains("of booking, when booked before the event starts: "));
+        assert!(said.contains("Organizer cancels until the event starts: "));
         let mut seen = vec![english(&base)];
         #[rustfmt::skip]
         let cases = [

@@ -61,9 +61,9 @@ impl EventDate {
 
     /// What is wrong with a text that [`parse`](Self::parse) does not take.
     pub(crate) fn fault(text: &str) -> &'static str {
-        match Timestamp::parse_sent(text) {
-            Some(_) => "has more than nine digits of a fraction of a second",
-            None => Timestamp::fault(text),
+        match is_exact(text) {
+            true => Timestamp::fault(text),
+            false => "has more than nine digits of a fraction of a second",
         }
     }
 
@@ -90,7 +90,7 @@ impl EventDate {
     }
 }
 
-/// Whether an RFC 3339 text has at most nine digits of a second's fraction.
+/// Whether a date-time has at most nine digits of a second's fraction.
 fn is_exact(text: &str) -> bool {
     let fraction = text.get(19..).and_then(|rest| rest.strip_prefix('.'));
     let digits = fraction.map_or(0, |fraction| {
@@ -217,7 +217,23 @@ mod tests {
         let beyond = "is outside the years 0001 to 9999 in UTC";
         for (text, fault) in [
             ("soon", "is not a valid date-time"),
-            ("2026-06-20T19:00:60-04:00", "is not a valid date-time"),
+            ("2031-02-29", "names a day that does not exist"),
+            (
+                "2026-06-20T24:00",
+                "names a time of day that does not exist",
+            ),
+            (
+                "2026-06-20T19:00:60",
+                "names a time of day that does not exist",
+            ),
+            (
+                "2026-06-20T19:00:60-04:00",
+                "has second 60, which UTC may have only at the end of a month",
+            ),
+            (
+                "2026-06-20T19:00:00.1234567890",
+                "has more than nine digits of a fraction of a second",
+            ),
             ("9999-12-31T23:59:59-08:00", beyond),
             ("0001-01-01T00:00:00+14:00", beyond),
             ("0000-06-20T19:00:00Z", beyond),

@@ -239,7 +239,7 @@ fn splits(value: &mut Value<'_, '_>, money: &Money) -> Option<Vec<Split>> {
     if splits.len() < 2 {
         return value.fault(
             "too_few",
-            format!("has {} items; there is nothing to compare", splits.len()),
+            "has fewer than two outcomes, so there is nothing to compare",
             format!("Send 2 to {POLICY_SPLITS} outcomes."),
         );
     }

@@ -92,7 +92,7 @@ impl Policy {
         types
     }
 
-    /// The library's default for a free-text event type: case, spaces and hyphens do not matter; `firm` for unknown types.
+    /// The library's default for a free-text event type: case does not matter, nor what parts its words; `firm` for unknown types.
     pub fn template_for_event_type(event_type: &str) -> &'static Policy {
         let library = &*LIBRARY;
         let index = library.by_event_type.get(&normalise_event_type(event_type));
@@ -166,6 +166,7 @@ mod tests {
             ("concert", "talent_standard"),
             ("  Live  Music ", "talent_standard"),
             ("PHOTO-session", "appointment"),
+            ("photosession", "firm"),
             ("venue hire", "venue_hire"),
             ("restaurant", "restaurant_table"),
             ("*", "firm"),

@@ -60,7 +60,7 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// Who cancels.
+    /// A side of a booking, both sides together, or the platform.
     Actor {
         /// The side that booked.
         Organizer = "organizer",

@@ -387,7 +387,7 @@ fn field_of(refusal: Error, booked: &Booked<'_>) -> Error {
     match &*refusal.code {
         "policy_currency_mismatch" => refusal.at_field(
             "/currency",
-            "Use a policy in the booking's currency, or one with shares only.",
+            "Use a policy in the booking's currency, or one with percentages only.",
         ),
         "currency_mismatch" => refusal.at_field("/amountPaid", "Use one currency for both."),
         _ => about_the_date(refusal, booked.time_zone.or(booked.partner_time_zone)),

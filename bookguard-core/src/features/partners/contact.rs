@@ -53,27 +53,47 @@ const WEBSITE: &str = "^[Hh][Tt][Tt][Pp][Ss]?://\
 
 pub(super) fn website(v: &mut Value<'_, '_>) -> Option<String> {
     let text = v.format("uri").pattern(WEBSITE).text(limits::URL_CHARS)?;
-    let good = text.split_once("://").is_some_and(|(scheme, rest)| {
-        let is_web = ["http", "https"]
-            .iter()
-            .any(|known| scheme.eq_ignore_ascii_case(known));
-        let (place, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-        is_web && names_a_host(place) && is_uri_text(rest)
-    });
-    if good {
-        Some(text)
-    } else {
-        v.fault(
-            "invalid_uri",
-            "is not an http or https address",
-            "Send one like https://example.com; write letters other than ASCII as xn--… in its host and as %XX after it.",
-        )
+    match website_fault(&text) {
+        None => Some(text),
+        Some((message, fix)) => v.fault("invalid_uri", message, fix),
     }
 }
 
-/// Whether this is a host, optionally with a port (RFC 3986 section 3.2, without user information).
-fn names_a_host(place: &str) -> bool {
-    let (is_host, port) = match place
+/// What is wrong with the address of a website, and what to send instead; `None` if nothing is.
+fn website_fault(text: &str) -> Option<(&'static str, &'static str)> {
+    const NO_ADDRESS: (&str, &str) = (
+        "is not an http or https address",
+        "Send one like https://example.com; write letters other than ASCII as xn--… in its host and as %XX after it.",
+    );
+    let is_web = |scheme: &str| {
+        ["http", "https"]
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known))
+    };
+    let Some((_, rest)) = text.split_once("://").filter(|(scheme, _)| is_web(scheme)) else {
+        return Some(NO_ADDRESS);
+    };
+    let (place, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    if place.contains('@') {
+        return Some((
+            "holds a user name or password",
+            "Leave out what stands before the host, and the @.",
+        ));
+    }
+    let (is_host, port) = host_and_port(place);
+    if !is_host || !is_uri_text(rest) {
+        return Some(NO_ADDRESS);
+    }
+    (!is_port(port)).then_some((
+        "has a port that is not a number from 0 to 65535",
+        "Send the port in at most five digits, or leave it out.",
+    ))
+}
+
+/// Whether a place begins with a host, and what follows the host: its port, if anything (RFC 3986 section 3.2, without user
+/// information).
+fn host_and_port(place: &str) -> (bool, &str) {
+    match place
         .strip_prefix('[')
         .and_then(|rest| rest.split_once(']'))
     {
@@ -91,14 +111,18 @@ fn names_a_host(place: &str) -> bool {
                 });
             (is_name, port)
         }
-    };
-    let is_port = |port: &str| {
+    }
+}
+
+/// Whether this is nothing, or a colon and a port.
+fn is_port(text: &str) -> bool {
+    let is_number = |port: &str| {
         port.is_empty()
             || (port.len() <= 5
                 && port.bytes().all(|b| b.is_ascii_digit())
                 && port.parse::<u16>().is_ok())
     };
-    is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
+    text.is_empty() || text.strip_prefix(':').is_some_and(is_number)
 }
 
 /// Whether this is a path, query and fragment (RFC 3986 sections 3.3 to 3.5).
@@ -109,4 +133,35 @@ fn is_uri_text(text: &str) -> bool {
     first.bytes().all(plain)
         && parts.all(|part| is_escape(part) && part.bytes().all(plain))
         && text.matches('#').count() <= 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_website_is_refused_for_what_is_wrong_with_it() {
+        for (text, why) in [
+            ("https://a.example", None),
+            ("https://a.example:/?q=name@b.example", None),
+            ("https://[2001:db8::7]:443/", None),
+            ("https://u:p@a.example", Some("a user name or password")),
+            (
+                "https://u@a.example:99999/",
+                Some("a user name or password"),
+            ),
+            ("https://a.example:99999", Some("a port")),
+            ("https://a.example:port/", Some("a port")),
+            ("https://[2001:db8::7]:123456", Some("a port")),
+            ("ftp://a.example", Some("not an http or https address")),
+            ("https://:99999", Some("not an http or https address")),
+            ("https://a.example/{}", Some("not an http or https address")),
+        ] {
+            let fault = website_fault(text).map(|(message, _)| message);
+            match why {
+                None => assert_eq!(fault, None, "{text}"),
+                Some(why) => assert!(fault.unwrap().contains(why), "{text}: {fault:?}"),
+            }
+        }
+    }
 }

@@ -98,7 +98,8 @@ impl Operation for ValidatePolicy {
         tag: "Policies",
         summary: "Check a policy",
         description: "Answers 200 for any JSON and says whether it is a policy: every error with its place and fix, warnings, \
-                      and what the policy means in plain English. With `eventDate`, it also shows how much is returned, and until when. \
+                      and what the policy means in plain English. It judges the policy as a booking may bring it along: with its \
+                      `policyId`, and a `version` from 1, if any; a PUT also takes one without its id, which the address has, and version 0 if there is none yet. With `eventDate`, it also shows how much is returned, and until when. \
                       Stores nothing. The JSON Schema of policies is at `/policy.schema.json`.",
         ..Route::POST
     };
@@ -241,6 +242,11 @@ mod tests {
             ("null", "", "wrong_type"),
             ("1e999", "", "wrong_type"),
             (r#""firm""#, "", "wrong_type"),
+            (
+                r#"{"policyId":"p","version":0,"organizer":{"late":{"refundBps":0}}}"#,
+                "/version",
+                "out_of_range",
+            ),
             (
                 r#"{"policyId":"p","organizer":{"late":{"refundBps":0}},"claimWindow":"P99999999999D"}"#,
                 "/claimWindow",

@@ -1,6 +1,7 @@
 //! The responses of operations: the success of each, and the refusals they share.
 
 use bookguard_core::input::Json;
+use bookguard_core::model::MediaType;
 use bookguard_core::operation::Body;
 use bookguard_core::session::Access;
 
@@ -34,8 +35,7 @@ pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Json {
         .into_iter()
         .map(|(header, name)| (header, component("headers", name)));
     let content = match entry.sends_file {
-        // It has the media type that was told from its bytes; generated clients know this one, and no `*/*`.
-        true => bytes(),
+        true => stored_file(),
         false => {
             let body = schema::reference(&(entry.output.reference)());
             let example = examples::of(route.id, schema::name(&body));
@@ -84,6 +84,16 @@ pub(super) fn content(schema: Json, example: Option<Json>) -> Json {
 /// The bytes of a file.
 pub(super) fn bytes() -> Json {
     Json::object([(media::BYTES, Json::object([("schema", binary())]))])
+}
+
+/// A stored file, under each media type that may be told from its bytes. Generators of clients take the first one that they
+/// know, and leave out an answer that is only `*/*`.
+fn stored_file() -> Json {
+    Json::object(MediaType::ALL.map(|kind| {
+        // The document names no character sets.
+        let name = kind.name().split(';').next().unwrap_or_default();
+        (name, Json::object([("schema", binary())]))
+    }))
 }
 
 /// The schema of what is not text.

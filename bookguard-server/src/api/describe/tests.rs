@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use bookguard_core::model::EndpointStatus;
 use bookguard_core::operation::to_json;
 use bookguard_core::policy::EventDate;
 use boon::{Compiler, Draft, SchemaIndex, Schemas};
+use poem::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::*;
@@ -156,6 +158,57 @@ fn every_example_of_an_answer_is_one_that_its_type_writes() {
 }
 
 #[test]
+fn the_example_of_a_refusal_has_the_status_in_the_words_of_the_server() {
+    let mut found = BTreeSet::new();
+    for methods in openapi()["paths"].as_object().unwrap().values() {
+        for operation in methods.as_object().unwrap().values() {
+            for (status, answer) in operation["responses"].as_object().unwrap() {
+                let shared = answer["$ref"].as_str();
+                let answer = shared.map_or(answer, |at| openapi().pointer(&at[1..]).unwrap());
+                let words = &answer["content"][JSON]["example"]["error"];
+                let status = StatusCode::from_bytes(status.as_bytes()).unwrap();
+                if status.as_u16() >= 400 && words.is_string() {
+                    found.insert(status.as_u16());
+                    assert_eq!(words, status.canonical_reason().unwrap(), "{status}");
+                }
+            }
+        }
+    }
+    assert!(found.contains(&413) && found.len() > 12, "{found:?}");
+}
+
+#[test]
+fn an_endpoint_s_example_is_enabled_if_its_status_takes_events() {
+    fn endpoints<'d>(value: &'d Value, found: &mut Vec<&'d Value>) {
+        match value {
+            Value::Object(members) => {
+                for member in members.values() {
+                    endpoints(member, found);
+                }
+                if members.contains_key("enabled") && members.contains_key("failures") {
+                    found.push(value);
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    endpoints(item, found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    for path in openapi()["paths"].as_object().unwrap().values() {
+        endpoints(path, &mut found);
+    }
+    for endpoint in &found {
+        let status: EndpointStatus = serde_json::from_value(endpoint["status"].clone()).unwrap();
+        assert_eq!(endpoint["enabled"], status.takes_events(), "{endpoint}");
+    }
+    assert!(found.len() > 4, "{found:?}");
+}
+
+#[test]
 fn every_name_that_says_what_a_member_holds_is_some_member_s() {
     let schemas = openapi()["components"]["schemas"].as_object().unwrap();
     let has = |name: &str| {
@@ -224,7 +277,29 @@ fn what_is_not_text_is_described_as_bytes() {
             }
         }
     }
-    assert_eq!(found, 4);
+    assert_eq!(found, 5);
+}
+
+#[test]
+fn an_item_s_file_has_each_media_type_that_files_are_served_with() {
+    let get = "/paths/~1v1~1bookings~1{bookingId}~1evidence~1items~1{itemId}~1file/get";
+    let answer = &openapi().pointer(get).unwrap()["responses"]["200"];
+    let types: BTreeSet<&str> = answer["content"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let served = [
+        "application/octet-stream",
+        "application/pdf",
+        "image/gif",
+        "image/jpeg",
+        "image/png",
+        "image/webp",
+        "text/plain",
+    ];
+    assert_eq!(types, BTreeSet::from(served));
 }
 
 #[test]

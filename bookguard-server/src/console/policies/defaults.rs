@@ -48,7 +48,7 @@ pub(super) fn forms(user: &User, id: &str, draft: &Draft<'_>) -> Markup {
     html! {
         div.grid {
             form method="post" action=(action) {
-                (draft.field(&Field::new(TYPE, "Event type", Kind::Text).about("Such as concert. Case, spaces and hyphens do not matter.").required()))
+                (draft.field(&Field::new(TYPE, "Event type", Kind::Text).about("Such as wedding party. Case does not matter, nor what parts the words.").required()))
                 button { "Make it the default for this type" }
             }
             form method="post" action=(action) {

@@ -127,6 +127,8 @@ async fn idempotency_keys_are_visible_ascii_of_at_most_255() {
             let reply = post(bad).await;
             reply.faulty(&[("Idempotency-Key", "idempotency_key_invalid")]);
         }
+        let twice = post(&[b"a", b"a"]).await;
+        twice.says(&["was sent more than once"]);
         let list = acme.get("/v1/bookings").await.ok(200);
         assert_eq!(list.list("data").len(), 0);
         post(&[&most]).await.ok(201);
