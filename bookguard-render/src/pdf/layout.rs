@@ -38,7 +38,6 @@ const fn style(size: f32, bold: bool, grey: bool, leading: f32) -> Style {
 }
 
 const TITLE: Style = style(23.0, true, false, 30.0);
-const NOTE: Style = style(9.5, false, true, 14.0);
 const LEAD: Style = style(13.5, true, false, 19.5);
 const SECTION: Style = style(15.0, true, false, 20.0);
 const SUBSECTION: Style = style(12.0, true, false, 17.0);
@@ -167,6 +166,7 @@ const ASIDE_DROP: f32 = (BODY.leading - ASIDE.leading + (BODY.size - ASIDE.size)
 const GUTTER: f32 = 14.0;
 const BETWEEN: f32 = 6.0;
 const PADDING: f32 = 5.0;
+const LEAD_ABOVE: f32 = 8.0;
 /// Space below a heading, and above that of a subsection.
 const HEADING_BELOW: f32 = 4.0;
 const SUBSECTION_ABOVE: f32 = 8.0;
@@ -175,7 +175,6 @@ impl Setter<'_> {
     fn block(&mut self, block: &Block, rest: &[Block]) {
         match block {
             Block::Title(text) => self.heading(1, text, (TITLE, 0.0), rest),
-            Block::Note(text) => self.paragraph(text, NOTE, 0.0, 16.0),
             Block::Lead(text) => self.lead(text),
             Block::Section(text) => self.heading(2, text, (SECTION, 22.0), rest),
             Block::Subsection(text) => self.heading(3, text, (SUBSECTION, SUBSECTION_ABOVE), rest),
@@ -374,6 +373,7 @@ impl Setter<'_> {
 
     /// The lead stands beside a bar.
     fn lead(&mut self, text: &str) {
+        self.y += LEAD_ABOVE;
         let (page, from) = (self.layout.pages.len(), self.y);
         self.paragraph(text, LEAD, 14.0, 0.0);
         if page == self.layout.pages.len() {

@@ -73,7 +73,7 @@ fn of_shortened_terms_nothing_is_left_without_its_heading() {
                 .position(|text| *text == Some(heading))
                 .unwrap()
         };
-        let printed = &texts[place("What was agreed") + 1..place("Timeline")];
+        let printed = &texts[place(words::TERMS) + 1..place(words::TIMELINE)];
         let kept: Vec<Option<&str>> = whole[..agreed].iter().map(text).collect();
         assert_eq!(printed[..agreed], kept);
         let left_out = whole.len() - agreed;
@@ -86,4 +86,22 @@ fn of_shortened_terms_nothing_is_left_without_its_heading() {
             );
         }
     }
+}
+
+#[test]
+fn page_and_pdf_begin_with_the_same_facts() {
+    let told = told();
+    let names: Vec<&str> = (words::facts(&told.packet).iter())
+        .map(|fact| fact.name)
+        .collect();
+    let opening = told.opening();
+    let Some(Block::Table(table)) = opening.last() else {
+        panic!("{opening:?}")
+    };
+    let printed = table.rows.iter().map(|row| row[0].paragraphs[0].as_str());
+    assert_eq!(printed.collect::<Vec<_>>(), names);
+    let page = crate::page::page(MOVED, KEY, &Maker::default()).unwrap();
+    let shown = page.split("<dt>").skip(1);
+    let shown = shown.map(|part| part.split('<').next().unwrap());
+    assert_eq!(shown.collect::<Vec<_>>(), names);
 }

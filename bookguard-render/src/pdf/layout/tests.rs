@@ -52,7 +52,7 @@ fn no_heading_stands_on_another_page_than_the_first_row_below_it() {
     ];
     for lines in 0..60 {
         for below in &below {
-            let above = (0..lines).map(|_| Block::Note("A line.".to_owned()));
+            let above = (0..lines).map(|_| Block::Paragraph("A line.".to_owned()));
             let blocks: Vec<Block> = above.chain(below.iter().cloned()).collect();
             let layout = Layout::new(&blocks, &faces, usize::MAX);
             let heading = first_page(&layout, Role::Heading(2));
