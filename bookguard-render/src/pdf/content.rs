@@ -228,9 +228,11 @@ impl Told {
             ("Fingerprint", fingerprint(key)),
         ];
         let ways = [
-            "With the program of the service: bookguard evidence verify packet.json --key @ledger.vkey",
-            "With a program short enough to read first: verify.py packet.json ledger.vkey",
             "In a browser, which sends the packet nowhere: the page /verify of the service.",
+            "With Bookguard’s program, which also recomputes the terms, the sums and every sentence: \
+             bookguard evidence verify packet.json --key @ledger.vkey",
+            "With a short program that you can read, which is at /verify/verify.js of the service: \
+             node verify.js packet.json ledger.vkey",
         ];
         let numbered = |(number, way): (usize, &str)| (format!("{}.", number + 1), way.to_owned());
         vec![
@@ -243,14 +245,20 @@ impl Told {
             Block::Section("How to check it".to_owned()),
             Block::Paragraph(format!(
                 "This document prints a signed evidence packet; {packet}. Anyone can check that packet without asking the \
-                 platform or the service. Take the ledger's public key from somewhere other than this document. It is the right \
-                 one if the SHA-256 of its 32 bytes is this fingerprint:"
+                 platform or the service. Take the ledger's public key from somewhere other than this document: the service gives \
+                 it at /v1/ledger/key, and shows its fingerprint at /verify. It is the right one if the SHA-256 of its 32 bytes is \
+                 this fingerprint:"
             )),
             labelled(facts),
             Block::Paragraph(
                 "Three ways to check the packet (ledger.vkey is a file with that key):".to_owned(),
             ),
             Block::List(ways.into_iter().enumerate().map(numbered).collect()),
+            Block::Paragraph(
+                "What begins with / follows the service's own address. No document that somebody hands you can vouch for that \
+                 address: ask the platform for it, under an address or number by which you know the platform."
+                    .to_owned(),
+            ),
         ]
     }
 }

@@ -105,3 +105,19 @@ fn page_and_pdf_begin_with_the_same_facts() {
     let shown = shown.map(|part| part.split('<').next().unwrap());
     assert_eq!(shown.collect::<Vec<_>>(), names);
 }
+
+#[test]
+fn a_reader_of_paper_learns_where_the_key_and_a_verifier_are() {
+    let told = told();
+    for form in [PdfForm::Bank, PdfForm::Archive] {
+        let closing = format!("{:?}", told.closing(&key(), form));
+        for place in [
+            "the page /verify of the service",
+            "at /verify/verify.js of the service",
+            "at /v1/ledger/key",
+            "ask the platform for it",
+        ] {
+            assert!(closing.contains(place), "{place}: {closing}");
+        }
+    }
+}
