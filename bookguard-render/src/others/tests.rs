@@ -42,7 +42,7 @@ fn a_time_stamp_names_its_authority_and_who_has_checked_it() {
     let said = others(STAMPED, None);
     has(
         &said.stamps,
-        "So both records of this packet existed by then.",
+        " on Monday 1 June 2026, 12:00 UTC. So both records of this packet existed by then.",
     );
     has(&said.stamps, "was not checked here");
     has(&said.proves, "By when both records of this packet existed");
