@@ -46,7 +46,7 @@ impl Others {
                 limits.push("Since when they existed. A time-stamp shows by when.");
             }
             None => limits.push(
-                "When the records were made, to whoever does not trust the service: they are not yet timestamped.",
+                "When the records were made, to whoever does not trust the service: they are not yet time-stamped.",
             ),
         }
         let unchecked = match cosigned.is_empty() {
@@ -98,7 +98,7 @@ fn stamped(
 ) -> Vec<String> {
     let Some((first, renewals)) = stamps.split_first() else {
         return vec![match packet.timestamps.is_empty() {
-            true => "Not yet timestamped. No authority has stated yet when these records existed; only the service says when it \
+            true => "Not yet time-stamped. No authority has stated yet when these records existed; only the service says when it \
                      recorded them."
                 .to_owned(),
             false => "The packet holds a time-stamp that cannot be read. It shows nothing.".to_owned(),
@@ -114,7 +114,7 @@ fn stamped(
         match rest {
             0 => String::new(),
             rest => format!(
-                "; {} not yet timestamped",
+                "; {} not yet time-stamped",
                 match rest {
                     1 => "the last is".to_owned(),
                     rest => format!("the last {rest} are"),

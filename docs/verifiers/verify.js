@@ -663,7 +663,7 @@
 
   /** Checks where the time-stamps are in the log, that each is of its checkpoint, and, given roots, who made them. */
   async function timestamps({ timestamps: stamps }, links, key, heads, roots) {
-    if (!stamps) return "Not yet timestamped: the packet holds no time-stamp, so only the service says when its records were written.";
+    if (!stamps) return "Not yet time-stamped: the packet holds no time-stamp, so only the service says when its records were written.";
     must(stamps.length <= 8 && stamps.every(({ anchor }, at) => (anchor === null) === (at === stamps.length - 1)),
       "There are too many time-stamps, or one of them is not renewed by the next.");
     const read = [];

@@ -941,7 +941,7 @@ def timestamps(packet, proven, key, roots):
             need(entry["body"]["kind"] == "log.anchored" and its_checkpoint == checkpoint and said["treeSize"] == head[0]
                  and said["responseHash"] == named(response), "its anchor commits to something else")
     if not read:
-        return "Not yet timestamped: the packet holds no time-stamp, so only the service says when its entries were recorded."
+        return "Not yet time-stamped: the packet holds no time-stamp, so only the service says when its entries were recorded."
     if roots is None:
         return ("Not checked: the time-stamps' authorities. To whoever trusts those, the time-stamps show when the entries existed"
                 " (--timestamp-roots).")

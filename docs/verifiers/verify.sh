@@ -729,7 +729,7 @@ trusted() {
     return 1
 }
 if ((stamps == 0)); then
-    said="Not yet timestamped: the packet holds no time-stamp, so only the service says when its entries were recorded."
+    said="Not yet time-stamped: the packet holds no time-stamp, so only the service says when its entries were recorded."
 elif [[ ! $roots ]]; then
     said="Not checked: the time-stamps, which show to whoever trusts their authority when the entries existed (--timestamp-roots)."
 else

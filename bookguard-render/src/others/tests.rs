@@ -30,7 +30,7 @@ fn has(said: &[String], part: &str) {
 fn a_packet_without_either_says_so_and_what_follows() {
     let packet = include_str!("../../../tests/vectors/packets/good/created.json");
     let said = others(packet, Some(ROOTS));
-    has(&said.stamps, "Not yet timestamped.");
+    has(&said.stamps, "Not yet time-stamped.");
     assert_eq!(said.stamps.len(), 1);
     assert!(said.witnesses.starts_with("No witness has cosigned"));
     assert!(said.listed.is_empty() && said.unchecked.is_empty() && said.proves.is_empty());
