@@ -99,7 +99,7 @@ pub use share::{Share, ShareView, StoredShare, ViewForm};
 pub use state::BookingState;
 pub use statement::SignedStatement;
 #[doc(hidden)]
-pub use summary::{Moment, SUMMARY_VERSION, Summary};
+pub use summary::{Moment, SUMMARY_VERSION, Summary, utc_in_words};
 pub use timeline::{Account, Comparison, Timeline, TimelineVerdict, compare};
 pub use verify::{TimestampTrust, Trust, verify, verify_timeline, verify_with};
 #[doc(hidden)]

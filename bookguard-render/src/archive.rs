@@ -72,12 +72,14 @@ pub fn length(segments: &[Segment]) -> u64 {
 /// The text that a person reads first: the parts of the archive, and how to check them.
 fn readme(packet: &Packet, files: &[(ItemId, FileState)]) -> String {
     let mut text = format!(
-        "Evidence of booking {}, made {}.\n\n\
+        "Evidence of booking {}, made on {}.\n\n\
          packet.json    the evidence packet: everything recorded, signed\n\
          evidence.html  the same for people; it checks the packet when a browser opens it, offline\n\
          evidence.pdf   the same to print or keep, with the packet attached\n\
          ledger.vkey    the verifier key of the log {}\n",
-        packet.booking.booking_id, packet.created_at, packet.log.origin
+        packet.booking.booking_id,
+        packet.made_in_words(),
+        packet.log.origin
     );
     if !files.is_empty() {
         text.push_str(

@@ -8,6 +8,7 @@ mod maker;
 mod others;
 pub mod page;
 mod pdf;
+mod words;
 
 pub use archive::{Segment, archive, length};
 pub use fingerprint::fingerprint;

@@ -5,10 +5,9 @@
 //! whoever made the document has checked it.
 
 use bookguard_core::evidence::{
-    CosignatureClaim, Packet, StampClaim, TimestampTrust, Trust, verify_with,
+    CosignatureClaim, Packet, StampClaim, TimestampTrust, Trust, utc_in_words, verify_with,
 };
 use bookguard_core::ledger::VerifierKey;
-use bookguard_core::model::Timestamp;
 use bookguard_core::text::{capital, entries, quoted};
 
 use crate::Maker;
@@ -47,7 +46,7 @@ impl Others {
                 limits.push("Since when they existed. A time-stamp shows by when.");
             }
             None => limits.push(
-                "When the records were made, to whoever does not trust the service: they are not yet timestamped.",
+                "When the records were made, to whoever does not trust the service: they are not yet time-stamped.",
             ),
         }
         let unchecked = match cosigned.is_empty() {
@@ -99,7 +98,7 @@ fn stamped(
 ) -> Vec<String> {
     let Some((first, renewals)) = stamps.split_first() else {
         return vec![match packet.timestamps.is_empty() {
-            true => "Not yet timestamped. No authority has stated yet when these records existed; only the service says when it \
+            true => "Not yet time-stamped. No authority has stated yet when these records existed; only the service says when it \
                      recorded them."
                 .to_owned(),
             false => "The packet holds a time-stamp that cannot be read. It shows nothing.".to_owned(),
@@ -110,12 +109,12 @@ fn stamped(
         "{} stamped the ledger’s first {} on {}. So {} existed by then{}.",
         capital(&named(&first.authority)),
         entries(first.size),
-        in_words(first.at),
+        utc_in_words(first.at),
         records(first.records, packet.entries.len()),
         match rest {
             0 => String::new(),
             rest => format!(
-                "; {} not yet timestamped",
+                "; {} not yet time-stamped",
                 match rest {
                     1 => "the last is".to_owned(),
                     rest => format!("the last {rest} are"),
@@ -127,7 +126,7 @@ fn stamped(
         format!(
             "{} renewed the time-stamp on {}, so that it outlives the certificates of the one before.",
             capital(&named(&stamp.authority)),
-            in_words(stamp.at)
+            utc_in_words(stamp.at)
         )
     }));
     let what = match renewals {
@@ -174,7 +173,7 @@ fn listed(cosigned: &[CosignatureClaim]) -> Vec<String> {
             key_id,
             at,
         } = one;
-        format!("{witness}, key {key_id}, on {}", in_words(*at))
+        format!("{witness}, key {key_id}, on {}", utc_in_words(*at))
     };
     let mut lines: Vec<String> = cosigned.iter().take(LISTED).map(line).collect();
     if cosigned.len() > LISTED {
@@ -202,11 +201,6 @@ fn named(authority: &str) -> String {
         "" => "an authority without a name".to_owned(),
         name => format!("the authority {}", quoted(name)),
     }
-}
-
-/// Such as `25 November 2026, 10:00:05 UTC`.
-fn in_words(at: Timestamp) -> String {
-    at.to_utc().format("%-d %B %Y, %H:%M:%S UTC").to_string()
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@ use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bookguard_core::evidence::{Packet, Withheld};
+use bookguard_core::evidence::Packet;
 use bookguard_core::ledger::VerifierKey;
-use bookguard_core::model::Party;
 use bookguard_core::policy::TermsDisclosure;
 use sha2::{Digest as _, Sha256};
 
 use crate::others::Others;
+use crate::words::{self, Fact, Value};
 use crate::{Maker, VERIFIER, fingerprint};
 
 const TEMPLATE: &str = include_str!("page/page.html");
@@ -80,6 +80,13 @@ pub(crate) fn beside(
         "made" => escape(shown.0.made_in_words()),
         "headline" => sentence(&shown.0.summary.headline),
         "facts" => shown.facts(),
+        "story heading" => words::STORY.to_owned(),
+        "terms heading" => words::TERMS.to_owned(),
+        "timeline heading" => words::TIMELINE.to_owned(),
+        "others heading" => words::OTHERS.to_owned(),
+        "scope heading" => words::SCOPE.to_owned(),
+        "proves heading" => words::PROVES.to_owned(),
+        "limits heading" => words::LIMITS.to_owned(),
         "story" => shown.story(),
         "terms" => shown.terms_in_words(),
         "timeline" => shown.timeline(),
@@ -97,40 +104,26 @@ struct PagePacket<'a>(&'a Packet);
 
 impl PagePacket<'_> {
     fn facts(&self) -> String {
-        let booking = &self.0.booking;
-        let party = |name: Withheld, party: &Party| match self.0.withheld.contains(&name) {
-            true => "Not shown in this copy".to_owned(),
-            false => format!(
-                "<bdi data-from=\"/booking/{0}/name\">{1}</bdi> <span class=\"soft\">(<bdi data-from=\"/booking/{0}/id\">{2}</bdi>)</span>",
-                name.word(),
-                escape(&party.name),
-                escape(&party.id)
-            ),
+        let at = |pointer: &str, text: &str| {
+            format!("<bdi data-from=\"{pointer}\">{}</bdi>", escape(text))
         };
         let mut html = String::new();
-        let mut fact = |name: &str, value: &str| {
+        for Fact { name, value } in words::facts(self.0) {
+            let value = match &value {
+                Value::At(pointer, text) => at(pointer, text),
+                Value::OfHeadline(text) => format!(
+                    "<span data-within=\"/summary/headline\">{}</span>",
+                    escape(text)
+                ),
+                Value::Party(side, party) => format!(
+                    "{} <span class=\"soft\">({})</span>",
+                    at(&format!("/booking/{side}/name"), &party.name),
+                    at(&format!("/booking/{side}/id"), &party.id)
+                ),
+                Value::NotShown => value.to_string(),
+            };
             let _ = writeln!(html, "<dt>{name}</dt><dd>{value}</dd>");
-        };
-        let of = |pointer: &str, value: &str| {
-            format!("<bdi data-from=\"{pointer}\">{}</bdi>", escape(value))
-        };
-        fact("Platform", &of("/partnerName", &self.0.partner_name));
-        fact("Organizer", &party(Withheld::Organizer, &booking.organizer));
-        fact("Talent", &party(Withheld::Talent, &booking.talent));
-        fact("Event", &of("/booking/eventType", &booking.event_type));
-        let within = |pointer: &str, value: &str| {
-            let value = escape(value);
-            format!("<span data-within=\"{pointer}\">{value}</span>")
-        };
-        let headline = "/summary/headline";
-        fact("Event starts", &within(headline, &self.0.event_in_words()));
-        fact("Value", &within(headline, &self.0.value_in_words()));
-        fact("Status", &of("/booking/status", booking.status.word()));
-        let id = of("/booking/bookingId", &booking.booking_id.to_string());
-        fact("Booking", &format!("<code>{id}</code>"));
-        let last = self.0.summary.timeline.len().saturating_sub(1);
-        let made = format!("/summary/timeline/{last}/when");
-        fact("Packet made", &of(&made, self.0.made_in_words()));
+        }
         html
     }
 
@@ -153,7 +146,7 @@ impl PagePacket<'_> {
             let _ = write!(
                 html,
                 "<details class=\"former\"><summary>{}</summary>\n{}</details>\n",
-                former(at),
+                words::former(at),
                 Self::terms_text(at, told)
             );
         }
@@ -210,11 +203,6 @@ fn sentence(text: &str) -> String {
         );
     }
     html
-}
-
-/// The heading of the terms before a change of date, by their place among the texts of the terms.
-pub(crate) fn former(at: usize) -> String {
-    format!("The terms before change of date {}", at + 1)
 }
 
 /// Each text in an element of this name.

@@ -1,7 +1,7 @@
 // Verifies an evidence packet of Bookguard (bookguard.evidence/1), without network and without dependencies.
 //
 //   node verify.js PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE]
-//                                            exit 0: verified, 1: not verified, 2: wrong usage, or a file that cannot be read
+//                                            exit 0: verified, 1: not verified, 2: wrong usage, a file that cannot be read, or a document made of a packet
 //   verifyPacket(text, vkey, policy, roots)  in a browser, or after require("./verify.js"): a promise of
 //                                            {verified, checks: [{name, place, passed, detail}], fingerprint, notChecked}
 //
@@ -663,7 +663,7 @@
 
   /** Checks where the time-stamps are in the log, that each is of its checkpoint, and, given roots, who made them. */
   async function timestamps({ timestamps: stamps }, links, key, heads, roots) {
-    if (!stamps) return "Not yet timestamped: the packet holds no time-stamp, so only the service says when its records were written.";
+    if (!stamps) return "Not yet time-stamped: the packet holds no time-stamp, so only the service says when its records were written.";
     must(stamps.length <= 8 && stamps.every(({ anchor }, at) => (anchor === null) === (at === stamps.length - 1)),
       "There are too many time-stamps, or one of them is not renewed by the next.");
     const read = [];
@@ -1329,6 +1329,9 @@
     }
   };
   const [packet, vkey] = [read(packetFile), readText(keyFile)];
+  const others = [["<", "a page"], ["%PDF", "a PDF"], ["PK\x03\x04", "a ZIP archive"]];
+  const other = others.find(([begin]) => packet.toString("latin1", 0, 4).startsWith(begin));
+  if (other) usage(`${packetFile} is ${other[1]} and not a packet: take its packet.json, and check that.`);
   const policy = policyFile === undefined ? undefined : readText(policyFile);
   const roots = rootsFile === undefined ? undefined : read(rootsFile).toString("latin1");
   canVerify()

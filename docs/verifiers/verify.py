@@ -4,7 +4,7 @@
 KEYFILE holds the log's verifier key as GET /v1/ledger/key returns it. Get it from the service, never from the packet.
 With the roots of time-stamp authorities that you trust (PEM), it also checks who made the packet's time-stamps; with a trust
 policy (C2SP tlog-policy), that the witnesses which it demands have cosigned the ledger.
-Exit code: 0 verified, 1 not verified, 2 wrong usage or a file that cannot be read.
+Exit code: 0 verified, 1 not verified, 2 wrong usage, a file that cannot be read, or a document made of a packet.
 Needs Python 3.9 or newer and the package `cryptography`, version 42 or newer. The format is described in docs/evidence-format.md.
 
 It checks everything that was recorded. It does not recompute what the policy gives, nor the sentences: see the last line.
@@ -941,7 +941,7 @@ def timestamps(packet, proven, key, roots):
             need(entry["body"]["kind"] == "log.anchored" and its_checkpoint == checkpoint and said["treeSize"] == head[0]
                  and said["responseHash"] == named(response), "its anchor commits to something else")
     if not read:
-        return "Not yet timestamped: the packet holds no time-stamp, so only the service says when its entries were recorded."
+        return "Not yet time-stamped: the packet holds no time-stamp, so only the service says when its entries were recorded."
     if roots is None:
         return ("Not checked: the time-stamps' authorities. To whoever trusts those, the time-stamps show when the entries existed"
                 " (--timestamp-roots).")
@@ -1010,6 +1010,9 @@ if __name__ == "__main__":
     asked = asked.parse_args()
     try:
         data = open(asked.packet, "rb").read()
+        for begin, what in ((b"<", "a page"), (b"%PDF", "a PDF"), (b"PK\3\4", "a ZIP archive")):
+            if data.startswith(begin):
+                raise ValueError(f"{asked.packet} is {what} and not a packet: take its packet.json, and check that")
         # White space is that of Unicode, to which four control characters of Python's do not belong.
         key = Key(re.sub(r"\A[^\S\x1c-\x1f]+|[^\S\x1c-\x1f]+\Z", "", open(asked.keyfile, encoding="utf-8").read()))
         roots = roots_of(open(asked.timestamp_roots, "rb").read()) if asked.timestamp_roots else None

@@ -4,7 +4,7 @@
 # KEYFILE holds the log's verifier key as GET /v1/ledger/key returns it. Get it from the service, never from the packet.
 # With the roots of time-stamp authorities that you trust (PEM), it also checks who made the packet's time-stamps; with a trust
 # policy (C2SP tlog-policy), that the witnesses which it demands have cosigned the ledger.
-# Exit code: 0 verified, 1 not verified, 2 wrong usage or a file that cannot be read.
+# Exit code: 0 verified, 1 not verified, 2 wrong usage, a file that cannot be read, or a document made of a packet.
 # Needs bash, jq 1.6 or newer and openssl 3. The format is described in docs/evidence-format.md.
 #
 # It checks everything that was recorded. It does not recompute what the policy gives, nor the sentences: see the last line.
@@ -26,6 +26,13 @@ set -- "${files[@]}"
 for file in "$@" ${roots:+"$roots"} ${policy:+"$policy"}; do
     [[ -r $file && -f $file ]] || usage "a file cannot be read"
 done
+case $(head -c 4 "$1" | od -An -tx1 | tr -d ' \n') in
+    3c*) what='a page' ;;
+    25504446) what='a PDF' ;;
+    504b0304) what='a ZIP archive' ;;
+    *) what='' ;;
+esac
+[[ -z $what ]] || usage "$1 is $what and not a packet: take its packet.json, and check that"
 packet=$1 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -722,7 +729,7 @@ trusted() {
     return 1
 }
 if ((stamps == 0)); then
-    said="Not yet timestamped: the packet holds no time-stamp, so only the service says when its entries were recorded."
+    said="Not yet time-stamped: the packet holds no time-stamp, so only the service says when its entries were recorded."
 elif [[ ! $roots ]]; then
     said="Not checked: the time-stamps, which show to whoever trusts their authority when the entries existed (--timestamp-roots)."
 else

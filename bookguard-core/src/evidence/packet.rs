@@ -87,7 +87,7 @@ pub struct Packet {
     pub terms: FrozenTerms,
     /// The texts of the terms to show: before each change of date, then those of the terms in force.
     pub terms_disclosures: Vec<TermsDisclosure>,
-    /// A time-stamp over the entries, and its renewals; absent if they are not yet timestamped.
+    /// A time-stamp over the entries, and its renewals; absent if they are not yet time-stamped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timestamps: Vec<PacketTimestamp>,
     /// `bookguard.evidence/1`.

@@ -12,7 +12,7 @@ use super::frozen::FrozenTerms;
 use super::packet::{Packet, PacketDelivery};
 use super::withheld::Withheld;
 use crate::model::{Booking, Timestamp};
-use crate::policy::{Evaluation, Policy, Resolution};
+use crate::policy::{Evaluation, Policy, Resolution, Zone};
 
 mod moments;
 mod story;
@@ -33,7 +33,7 @@ pub enum Wording {
     First,
     /// `bookguard-summary-2`. It shows no erased words as the platform's own. It tells apart what was sent and what was not, what a
     /// server answered and why that was not enough, and another step of the terms and none. It says which time of day was assumed, and that
-    /// somebody did not come instead of that they canceled.
+    /// somebody did not come instead of that they canceled. Dates before a move have the zone of their time.
     Second,
 }
 
@@ -117,6 +117,8 @@ pub struct SummaryInput<'a> {
     pub booking: &'a Booking,
     /// The terms in force.
     pub terms: &'a FrozenTerms,
+    /// The terms before each move.
+    pub former_terms: &'a [FrozenTerms],
     /// Their policy.
     pub policy: Option<&'a Policy>,
     /// Its facts, oldest first.
@@ -149,6 +151,12 @@ pub fn summarize(material: &SummaryInput<'_>) -> Summary {
         timeline,
         offsets: writer.clock.used,
     }
+}
+
+/// An instant as the summaries write it, in UTC.
+#[must_use]
+pub fn utc_in_words(at: Timestamp) -> String {
+    WallClock::new(Zone::UTC, &[]).time(at)
 }
 
 impl Packet {
@@ -184,9 +192,10 @@ impl Packet {
     }
 
     /// When the last entry was written that the map in the packet covers.
-    fn mapped_until(&self) -> Option<&str> {
+    fn mapped_until(&self) -> Option<String> {
         let mut values = self.completeness.as_ref()?.entry.disclosures.iter();
-        values.find(|one| one.name == "writtenAt")?.value.as_str()
+        let written_at = values.find(|one| one.name == "writtenAt")?.value.as_str()?;
+        Some(Timestamp::parse(written_at).map_or_else(|| written_at.to_owned(), utc_in_words))
     }
 
     /// When the packet was made, in the words of the summary.

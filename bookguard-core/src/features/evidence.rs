@@ -471,12 +471,18 @@ impl Source {
             .flat_map(|event| deliveries(event, settled))
             .collect();
         let frozen = FrozenTerms::of(terms);
+        let terms_disclosures = told.in_words()?;
+        let former_terms: Vec<FrozenTerms> = (told.versions.into_iter())
+            .take(told.state.moves.len())
+            .map(|version| version.terms)
+            .collect();
         let summary = summarize(&SummaryInput {
             wording: Wording::LATEST,
             created_at,
             partner_name: &self.partner_name,
             booking,
             terms: &frozen,
+            former_terms: &former_terms,
             policy: terms.policy.as_ref().map(|policy| &policy.document),
             offsets: &[],
             facts: &facts,
@@ -486,10 +492,6 @@ impl Source {
             withheld,
         });
         let resolution = resolution.cloned();
-        let terms_disclosures = told.in_words()?;
-        let former_terms = (told.versions.into_iter().take(told.state.moves.len()))
-            .map(|version| version.terms)
-            .collect();
         let state = told.state;
         Ok(Packet {
             packet_type: PACKET_TYPE.to_owned(),

@@ -30,7 +30,7 @@ fn has(said: &[String], part: &str) {
 fn a_packet_without_either_says_so_and_what_follows() {
     let packet = include_str!("../../../tests/vectors/packets/good/created.json");
     let said = others(packet, Some(ROOTS));
-    has(&said.stamps, "Not yet timestamped.");
+    has(&said.stamps, "Not yet time-stamped.");
     assert_eq!(said.stamps.len(), 1);
     assert!(said.witnesses.starts_with("No witness has cosigned"));
     assert!(said.listed.is_empty() && said.unchecked.is_empty() && said.proves.is_empty());
@@ -42,7 +42,7 @@ fn a_time_stamp_names_its_authority_and_who_has_checked_it() {
     let said = others(STAMPED, None);
     has(
         &said.stamps,
-        "So both records of this packet existed by then.",
+        " on Monday 1 June 2026, 12:00 UTC. So both records of this packet existed by then.",
     );
     has(&said.stamps, "was not checked here");
     has(&said.proves, "By when both records of this packet existed");

@@ -1,21 +1,18 @@
 //! What a PDF says, as headings, paragraphs and tables. The sentences are the packet's; only what stands around them is ours.
 
-use bookguard_core::evidence::{Moment, Packet, Withheld};
+use bookguard_core::evidence::{Moment, Packet};
 use bookguard_core::ledger::VerifierKey;
-use bookguard_core::model::Party;
 
 use super::PdfForm;
 use crate::fingerprint::fingerprint;
 use crate::others::Others;
-use crate::page::former;
+use crate::words;
 
 /// A part of the document, from top to bottom.
 #[derive(Debug, Clone)]
 pub(super) enum Block {
     /// The document's one title.
     Title(String),
-    /// A line under the title.
-    Note(String),
     /// The document in a sentence or two.
     Lead(String),
     Section(String),
@@ -105,14 +102,14 @@ impl Told {
         let story = self.packet.summary.story.iter().cloned();
         let story: Vec<_> = story.map(Block::Paragraph).collect();
         if !story.is_empty() {
-            blocks.push(Block::Section("What happened".to_owned()));
+            blocks.push(Block::Section(words::STORY.to_owned()));
             blocks.extend(shortened(&story, limits.story, |left_out| {
                 Block::Paragraph(missing(left_out, "paragraphs of this account"))
             }));
         }
         let agreed = self.agreed();
         if !agreed.is_empty() {
-            blocks.push(Block::Section("What was agreed".to_owned()));
+            blocks.push(Block::Section(words::TERMS.to_owned()));
             // The end goes first: what stands there without its heading could be taken for the terms in force.
             let (kept, cut) = agreed.split_at(limits.agreed.min(agreed.len()));
             blocks.extend_from_slice(kept);
@@ -120,42 +117,19 @@ impl Told {
                 blocks.push(Block::Paragraph(missing(cut.len(), "parts of these texts")));
             }
         }
-        blocks.push(Block::Section("Timeline".to_owned()));
+        blocks.push(Block::Section(words::TIMELINE.to_owned()));
         blocks.push(Block::Table(self.timeline(limits.timeline)));
         blocks.extend(self.by_others());
         blocks.extend(self.closing(key, form));
         blocks
     }
 
-    fn party(&self, name: Withheld, party: &Party) -> String {
-        match self.packet.withheld.contains(&name) {
-            true => "Not shown in this copy".to_owned(),
-            false => party.name.clone(),
-        }
-    }
-
     fn opening(&self) -> Vec<Block> {
-        let booking = &self.packet.booking;
-        let facts = [
-            ("Platform", self.packet.partner_name.clone()),
-            ("Talent", self.party(Withheld::Talent, &booking.talent)),
-            (
-                "Organizer",
-                self.party(Withheld::Organizer, &booking.organizer),
-            ),
-            ("Event", booking.event_type.clone()),
-            ("Starts", self.packet.event_in_words()),
-            ("Value", self.packet.value_in_words()),
-        ];
+        let facts = words::facts(&self.packet).into_iter();
         vec![
             Block::Title("Evidence of a booking".to_owned()),
-            Block::Note(format!(
-                "Booking {} · made on {}",
-                booking.booking_id,
-                self.packet.made_in_words()
-            )),
             Block::Lead(cut(&self.packet.summary.headline, LONGEST)),
-            labelled(facts),
+            labelled(facts.map(|fact| (fact.name, fact.value.to_string()))),
         ]
     }
 
@@ -166,7 +140,7 @@ impl Told {
         for (at, disclosure) in texts.iter().enumerate().rev() {
             let is_former = at + 1 < texts.len();
             if is_former {
-                blocks.push(Block::Subsection(former(at)));
+                blocks.push(Block::Subsection(words::former(at)));
             }
             for (number, line) in disclosure
                 .text
@@ -224,9 +198,7 @@ impl Told {
             unchecked,
             ..
         } = &self.others;
-        let mut blocks = vec![Block::Section(
-            "What others say: time-stamps and witnesses".to_owned(),
-        )];
+        let mut blocks = vec![Block::Section(words::OTHERS.to_owned())];
         blocks.extend(stamps.iter().cloned().map(Block::Paragraph));
         blocks.push(Block::Paragraph(witnesses.clone()));
         if !listed.is_empty() {
@@ -256,45 +228,49 @@ impl Told {
             ("Fingerprint", fingerprint(key)),
         ];
         let ways = [
-            "With the program of the service: bookguard evidence verify packet.json --key @ledger.vkey",
-            "With a program short enough to read first: verify.py packet.json ledger.vkey",
             "In a browser, which sends the packet nowhere: the page /verify of the service.",
+            "With Bookguard’s program, which also recomputes the terms, the sums and every sentence: \
+             bookguard evidence verify packet.json --key @ledger.vkey",
+            "With a short program that you can read, which is at /verify/verify.js of the service: \
+             node verify.js packet.json ledger.vkey",
         ];
         let numbered = |(number, way): (usize, &str)| (format!("{}.", number + 1), way.to_owned());
         vec![
-            Block::Section("What this proves, and what it does not".to_owned()),
+            Block::Section(words::SCOPE.to_owned()),
             Block::Table(Table {
                 columns: vec![0.5, 0.5],
-                header: Some(
-                    ["What this proves", "What it does not prove"]
-                        .map(str::to_owned)
-                        .to_vec(),
-                ),
+                header: Some([words::PROVES, words::LIMITS].map(str::to_owned).to_vec()),
                 rows: vec![vec![list(proves), list(limits)]],
             }),
             Block::Section("How to check it".to_owned()),
             Block::Paragraph(format!(
                 "This document prints a signed evidence packet; {packet}. Anyone can check that packet without asking the \
-                 platform or the service. Take the ledger's public key from somewhere other than this document. It is the right \
-                 one if the SHA-256 of its 32 bytes is this fingerprint:"
+                 platform or the service. Take the ledger's public key from somewhere other than this document: the service gives \
+                 it at /v1/ledger/key, and shows its fingerprint at /verify. It is the right one if the SHA-256 of its 32 bytes is \
+                 this fingerprint:"
             )),
             labelled(facts),
             Block::Paragraph(
                 "Three ways to check the packet (ledger.vkey is a file with that key):".to_owned(),
             ),
             Block::List(ways.into_iter().enumerate().map(numbered).collect()),
+            Block::Paragraph(
+                "What begins with / follows the service's own address. No document that somebody hands you can vouch for that \
+                 address: ask the platform for it, under an address or number by which you know the platform."
+                    .to_owned(),
+            ),
         ]
     }
 }
 
 /// A table with a value, cut to what the service may have written, beside each label.
-fn labelled<const N: usize>(values: [(&str, String); N]) -> Block {
+fn labelled<'a>(values: impl IntoIterator<Item = (&'a str, String)>) -> Block {
     let row =
         |(label, value): (&str, String)| vec![Cell::aside(label), Cell::of(cut(&value, LONGEST))];
     Block::Table(Table {
         columns: vec![0.2, 0.8],
         header: None,
-        rows: values.map(row).into(),
+        rows: values.into_iter().map(row).collect(),
     })
 }
 

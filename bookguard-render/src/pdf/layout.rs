@@ -1,7 +1,7 @@
 //! Places the document's parts on pages.
 //!
-//! Invariants: no heading stands last on a page; a paragraph leaves no single line behind; a table's header is repeated on
-//! every page that the table reaches; whatever is taller than a page goes on on the next one.
+//! Invariants: no heading stands last on a page; a paragraph leaves no single line behind, and one in a table stays whole; a table's
+//! header is repeated on every page that the table reaches; whatever is taller than half a page may go on on the next one.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -38,7 +38,6 @@ const fn style(size: f32, bold: bool, grey: bool, leading: f32) -> Style {
 }
 
 const TITLE: Style = style(23.0, true, false, 30.0);
-const NOTE: Style = style(9.5, false, true, 14.0);
 const LEAD: Style = style(13.5, true, false, 19.5);
 const SECTION: Style = style(15.0, true, false, 20.0);
 const SUBSECTION: Style = style(12.0, true, false, 17.0);
@@ -167,6 +166,7 @@ const ASIDE_DROP: f32 = (BODY.leading - ASIDE.leading + (BODY.size - ASIDE.size)
 const GUTTER: f32 = 14.0;
 const BETWEEN: f32 = 6.0;
 const PADDING: f32 = 5.0;
+const LEAD_ABOVE: f32 = 8.0;
 /// Space below a heading, and above that of a subsection.
 const HEADING_BELOW: f32 = 4.0;
 const SUBSECTION_ABOVE: f32 = 8.0;
@@ -175,7 +175,6 @@ impl Setter<'_> {
     fn block(&mut self, block: &Block, rest: &[Block]) {
         match block {
             Block::Title(text) => self.heading(1, text, (TITLE, 0.0), rest),
-            Block::Note(text) => self.paragraph(text, NOTE, 0.0, 16.0),
             Block::Lead(text) => self.lead(text),
             Block::Section(text) => self.heading(2, text, (SECTION, 22.0), rest),
             Block::Subsection(text) => self.heading(3, text, (SUBSECTION, SUBSECTION_ABOVE), rest),
@@ -338,13 +337,15 @@ impl Setter<'_> {
         let row: Vec<Vec<Broken>> = row
             .map(|(column, cell)| self.paragraphs(table, column, cell))
             .collect();
-        let row = tallest(&row) + 2.0 * PADDING;
-        let row = if is_kept(row) {
-            row
+        let whole = tallest(&row);
+        let row = if is_kept(whole) {
+            whole
         } else {
-            3.0 * BODY.leading
+            let first = row.iter().filter_map(|cell| Some(cell.first()?.height()));
+            let kept = first.filter(|height| is_kept(*height));
+            kept.fold(3.0 * BODY.leading, f32::max)
         };
-        tallest(&head) + 2.0 * PADDING + row
+        tallest(&head) + row + 4.0 * PADDING
     }
 
     /// The cells of a table's header, which belong to no node yet.
@@ -374,6 +375,7 @@ impl Setter<'_> {
 
     /// The lead stands beside a bar.
     fn lead(&mut self, text: &str) {
+        self.y += LEAD_ABOVE;
         let (page, from) = (self.layout.pages.len(), self.y);
         self.paragraph(text, LEAD, 14.0, 0.0);
         if page == self.layout.pages.len() {
@@ -452,8 +454,8 @@ impl Setter<'_> {
 
     /// Draws a row, over several pages if it is too tall for what is left of this one.
     fn row(&mut self, table: &Table, cells: &[Vec<Broken>], head: Option<&[Vec<Broken>]>) {
-        let height = tallest(cells) + 2.0 * PADDING;
-        if self.y + height > LOWEST && is_kept(height) {
+        let height = tallest(cells);
+        if self.y + height + 2.0 * PADDING > LOWEST && is_kept(height) {
             self.turn();
             self.head(table, head);
         }
@@ -476,12 +478,12 @@ impl Setter<'_> {
             for broken in cell {
                 let total = broken.lines.len();
                 let first = drawn.saturating_sub(skipped).min(total);
-                let fit = room(y + PADDING, broken.style).min(total - first);
-                // Progress, whatever the sizes.
-                let fit = if *drawn == 0 && from <= TOP + PADDING {
-                    fit.max(1)
-                } else {
-                    fit
+                let left = total - first;
+                let fit = match room(y + PADDING, broken.style).min(left) {
+                    fit if fit < left && first == 0 && is_kept(broken.height()) => 0,
+                    // Progress, whatever the sizes.
+                    0 if *drawn == 0 && from <= TOP + PADDING => 1,
+                    fit => fit,
                 };
                 y = self.draw(broken, first..first + fit, x, y)
                     + if fit > 0 { BETWEEN } else { 0.0 };
@@ -516,7 +518,7 @@ fn short(table: &Table) -> f32 {
     table.rows.iter().map(|_| row).sum()
 }
 
-/// Whether a row of this height is kept together: unless it is unusually tall.
+/// Whether a row or a paragraph of this height is kept together: unless it is unusually tall.
 fn is_kept(height: f32) -> bool {
     height < LOWEST / 2.0
 }

@@ -265,7 +265,27 @@ async function choose(page, path) {
   await page.call("DOM.setFileInputFiles", { nodeId, files: [path] });
 }
 
-async function verifyPage(browser, text, fingerprint) {
+// What the service makes of a packet besides the page, and one such archive whose files are said to be compressed.
+async function documents(id) {
+  const made = async (name, accept, form = "") => {
+    const answer = await fetch(`${BASE}/v1/bookings/${id}/evidence${form}`, { headers: { "x-api-key": KEY, accept } });
+    assert.equal(answer.headers.get("content-type"), accept);
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    await writeFile(join(WORK, name), bytes);
+    return bytes;
+  };
+  await made("bank.pdf", "application/pdf", "?form=bank");
+  await made("archive.pdf", "application/pdf", "?form=archive");
+  const zip = await made("evidence.zip", "application/zip");
+  for (let at = zip.indexOf("PK\x01\x02"); at >= 0; at = zip.indexOf("PK\x01\x02", at + 1)) zip.writeUInt16LE(8, at + 10);
+  await writeFile(join(WORK, "compressed.zip"), zip);
+  // One without its end, and one whose end points nowhere.
+  await writeFile(join(WORK, "cut.zip"), zip.subarray(0, 1000));
+  zip.fill(0xff, zip.length - 10, zip.length - 2);
+  await writeFile(join(WORK, "nowhere.zip"), zip);
+}
+
+async function verifyPage(browser, id, text, fingerprint) {
   const page = await browser.open(`${BASE}/verify`);
   await page.until(`document.querySelector("#ownkey code")`, "the service's key is shown");
   assert.equal(await page.evaluate(`document.querySelector("#ownkey code").textContent`), fingerprint);
@@ -279,19 +299,25 @@ async function verifyPage(browser, text, fingerprint) {
   const large = join(WORK, "large.html");
   await writeFile(large, "<!doctype html>");
   await truncate(large, 33 * 1024 * 1024);
+  await documents(id);
   const inside = "What the file itself shows was not checked.";
-  for (const [path, state, says, isPage] of [
+  const notZip = (name) => [join(WORK, name), "unable", `Not checked: ${name} is a ZIP archive and not a packet.`, false];
+  const notPdf = (name) => [join(WORK, name), "unable", `Not checked: ${name} is a PDF and not a packet.`, false];
+  for (const [path, state, says, holds] of [
     [good, "verified", "Verified: packet.json", false],
     [bad, "failed", "NOT verified: tampered.json. Do not rely on it.", false],
     [join(WORK, "page.html"), "verified", "Verified: the packet in page.html", true],
     [lying, "verified", "Verified: the packet in lying.html", true],
     [join(WORK, "forged.html"), "failed", "NOT verified: forged.html. Do not rely on it.", false],
     [large, "failed", "NOT checked: large.html is larger than any packet.", false],
+    [join(WORK, "evidence.zip"), "verified", "Verified: the packet in evidence.zip", true],
+    ...["bank.pdf", "archive.pdf"].map(notPdf),
+    ...["compressed.zip", "cut.zip", "nowhere.zip"].map(notZip),
   ]) {
     await choose(page, path);
     const shown = await settled(page, state);
     assert.equal(await page.evaluate(`document.querySelector("#verdict .result").textContent`), says);
-    assert.equal(shown.includes(inside), isPage, shown);
+    assert.equal(shown.includes(inside), holds, shown);
     assert.equal(await page.evaluate(`document.getElementById("content").hidden`), state !== "verified", path);
   }
   // A file whose reading fails once the next one is checked.
@@ -369,7 +395,7 @@ const asked = await inBrowser("evidence", async (browser) => {
   origins.push(await pageFromServer(browser, id));
   await changedPages(browser, html);
   await forgedPage(browser, fingerprint);
-  await verifyPage(browser, text, fingerprint);
+  await verifyPage(browser, id, text, fingerprint);
 });
 assert.deepEqual(outside(asked, origins), [], "requests to other hosts");
 await command(text, vkey, html);

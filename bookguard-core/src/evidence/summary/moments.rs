@@ -1,6 +1,5 @@
 //! The timeline: one item per fact, and what the service states of deliveries that no entry holds.
 
-use super::story::date;
 use super::wall_clock::money;
 use super::{Moment, Wording, Writer};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
@@ -65,7 +64,7 @@ impl Writer<'_> {
                 format!(
                     "{partner} reported that {} agreed on {at} to move the event from {} to {new}. The service froze new terms.",
                     agreed.join(" and "),
-                    date(&fact.former.previous_event_date)
+                    self.former_date(entry, fact)
                 )
             }
             Fact::TermsAccepted(fact) => {

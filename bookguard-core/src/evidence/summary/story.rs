@@ -1,6 +1,6 @@
 //! Headline and story: the first page of a packet.
 
-use super::wall_clock::{day, money};
+use super::wall_clock::{day, money, name_of};
 use super::{Wording, Writer};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
 use crate::evidence::facts::{ResolutionFact, facts_of};
@@ -42,8 +42,8 @@ impl Writer<'_> {
         let mut story = vec![self.agreed()];
         let facts = self.m.facts;
         let moved: Vec<_> = facts_of::<RescheduleFact>(facts).collect();
-        if let Some((_, last)) = moved.last() {
-            let before = date(&last.former.previous_event_date);
+        if let Some((entry, last)) = moved.last() {
+            let before = self.former_date(*entry, last);
             story.push(match moved.len() {
                 1 => format!("The event was moved once; before that it was to start on {before}."),
                 n => format!("The event was moved {n} times; before the last time it was to start on {before}."),
@@ -137,6 +137,18 @@ impl Writer<'_> {
 
     pub(super) fn partner(&self) -> String {
         quoted(self.m.partner_name)
+    }
+
+    /// The date from which this entry moved the event, as it was given.
+    pub(super) fn former_date(&self, entry: u64, moved: &RescheduleFact) -> String {
+        let given = &moved.former.previous_event_date;
+        let earlier = facts_of::<RescheduleFact>(self.m.facts).take_while(|(at, _)| *at < entry);
+        match (given, self.m.former_terms.get(earlier.count())) {
+            (EventDate::Local(_), Some(terms)) if self.m.wording >= Wording::Second => {
+                format!("{} {}", date(given), name_of(terms.zone))
+            }
+            _ => date(given),
+        }
     }
 
     /// What was agreed: when it was recorded, under which policy, and what was paid.
@@ -537,7 +549,7 @@ fn because(reason: Reason) -> &'static str {
 }
 
 /// A date as it was given: on the wall clock it was given for.
-pub(super) fn date(date: &EventDate) -> String {
+fn date(date: &EventDate) -> String {
     match date {
         EventDate::Date(date) => day((*date).into()),
         EventDate::Local(local) => format!("{}, {}", day(*local), clock(*local)),

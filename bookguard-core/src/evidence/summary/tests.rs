@@ -148,6 +148,7 @@ fn nothing_that_others_wrote_breaks_out_of_its_quotation() {
             partner_name: hostile,
             booking: &booking,
             terms: &packet.terms,
+            former_terms: &packet.former_terms,
             policy: packet.policy.as_ref(),
             facts: &facts,
             evaluation: None,
@@ -183,6 +184,7 @@ fn begins(
         partner_name: "Acme",
         booking: &packet.booking,
         terms: &packet.terms,
+        former_terms: &packet.former_terms,
         policy: None,
         facts,
         evaluation: None,
@@ -238,4 +240,42 @@ fn somebody_who_did_not_come_has_not_canceled() {
         let text = told(wording, canceled_by);
         assert!(text.ends_with(end), "{text}");
     }
+}
+
+#[test]
+fn a_date_before_a_move_has_the_zone_of_its_time() {
+    for (wording, date) in [
+        (Wording::First, "20 August 2026, 20:00"),
+        (Wording::Second, "20 August 2026, 20:00 New York time"),
+    ] {
+        let mut fixture = Fixture::new();
+        fixture.wording = wording;
+        let summary = fixture.rescheduled().summary;
+        let told = format!("it was to start on {date}.");
+        assert!(
+            summary.story.iter().any(|text| text.contains(&told)),
+            "{:?}",
+            summary.story
+        );
+        let told = format!("to move the event from {date} to Friday");
+        let mut moments = summary.timeline.iter();
+        assert!(moments.any(|moment| moment.text.contains(&told)));
+    }
+}
+
+#[test]
+fn the_end_of_the_map_is_told_as_the_other_times_are() {
+    let packet = vector("complete");
+    let has = |texts: &[String], part: &str| texts.iter().any(|text| text.contains(part));
+    let end = "Monday 10 August 2026, 00:30 UTC";
+    let proves = packet.proves();
+    assert!(
+        has(&proves, &format!("recorded by {end} is missing")),
+        "{proves:?}"
+    );
+    let limits = packet.does_not_prove();
+    assert!(
+        has(&limits, &format!("no entry after {end}.")),
+        "{limits:?}"
+    );
 }

@@ -21,7 +21,7 @@ const WEEKDAYS: [&str; 7] = [
 /// Writes times, and keeps the offset of each.
 pub(super) struct WallClock<'a> {
     zone: Zone,
-    /// What it is called: `New York time`, `UTC`, `UTC+02:00`.
+    /// What it is called.
     name: String,
     /// The offsets to use, in the order of the times; beyond them and without them, those of the tables.
     given: &'a [i32],
@@ -69,7 +69,8 @@ impl<'a> WallClock<'a> {
     }
 }
 
-fn name_of(zone: Zone) -> String {
+/// `New York time`, `UTC`, `UTC+02:00`.
+pub(super) fn name_of(zone: Zone) -> String {
     match zone {
         Zone::Fixed(offset) if offset.local_minus_utc() == 0 => "UTC".to_owned(),
         Zone::Fixed(offset) => format!("UTC{offset}"),

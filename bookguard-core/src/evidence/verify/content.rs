@@ -189,6 +189,7 @@ fn summary(packet: &Packet, facts: &[Logged<Fact>]) -> Outcome {
         partner_name: &packet.partner_name,
         booking: &packet.booking,
         terms: &packet.terms,
+        former_terms: &packet.former_terms,
         policy: packet.policy.as_ref(),
         offsets: &packet.summary.offsets,
         facts,

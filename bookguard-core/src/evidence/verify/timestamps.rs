@@ -33,7 +33,7 @@ impl Verification<'_> {
     pub(super) fn timestamps(&mut self, packet: &Packet, key: &VerifierKey) {
         if packet.timestamps.is_empty() {
             if self.trust.is_some() {
-                let detail = "Not yet timestamped: the packet holds no time-stamp, so only the service says when it was recorded.";
+                let detail = "Not yet time-stamped: the packet holds no time-stamp, so only the service says when it was recorded.";
                 self.check("timestamps", "", Ok(detail.to_owned()));
             }
             return;

@@ -73,7 +73,7 @@ fn of_shortened_terms_nothing_is_left_without_its_heading() {
                 .position(|text| *text == Some(heading))
                 .unwrap()
         };
-        let printed = &texts[place("What was agreed") + 1..place("Timeline")];
+        let printed = &texts[place(words::TERMS) + 1..place(words::TIMELINE)];
         let kept: Vec<Option<&str>> = whole[..agreed].iter().map(text).collect();
         assert_eq!(printed[..agreed], kept);
         let left_out = whole.len() - agreed;
@@ -84,6 +84,40 @@ fn of_shortened_terms_nothing_is_left_without_its_heading() {
                 said.contains(&format!(" {left_out} parts of these texts.")),
                 "{said}"
             );
+        }
+    }
+}
+
+#[test]
+fn page_and_pdf_begin_with_the_same_facts() {
+    let told = told();
+    let names: Vec<&str> = (words::facts(&told.packet).iter())
+        .map(|fact| fact.name)
+        .collect();
+    let opening = told.opening();
+    let Some(Block::Table(table)) = opening.last() else {
+        panic!("{opening:?}")
+    };
+    let printed = table.rows.iter().map(|row| row[0].paragraphs[0].as_str());
+    assert_eq!(printed.collect::<Vec<_>>(), names);
+    let page = crate::page::page(MOVED, KEY, &Maker::default()).unwrap();
+    let shown = page.split("<dt>").skip(1);
+    let shown = shown.map(|part| part.split('<').next().unwrap());
+    assert_eq!(shown.collect::<Vec<_>>(), names);
+}
+
+#[test]
+fn a_reader_of_paper_learns_where_the_key_and_a_verifier_are() {
+    let told = told();
+    for form in [PdfForm::Bank, PdfForm::Archive] {
+        let closing = format!("{:?}", told.closing(&key(), form));
+        for place in [
+            "the page /verify of the service",
+            "at /verify/verify.js of the service",
+            "at /v1/ledger/key",
+            "ask the platform for it",
+        ] {
+            assert!(closing.contains(place), "{place}: {closing}");
         }
     }
 }

@@ -52,7 +52,7 @@ fn no_heading_stands_on_another_page_than_the_first_row_below_it() {
     ];
     for lines in 0..60 {
         for below in &below {
-            let above = (0..lines).map(|_| Block::Note("A line.".to_owned()));
+            let above = (0..lines).map(|_| Block::Paragraph("A line.".to_owned()));
             let blocks: Vec<Block> = above.chain(below.iter().cloned()).collect();
             let layout = Layout::new(&blocks, &faces, usize::MAX);
             let heading = first_page(&layout, Role::Heading(2));
@@ -60,4 +60,50 @@ fn no_heading_stands_on_another_page_than_the_first_row_below_it() {
             assert_eq!(heading, first_page(&layout, Role::Data), "after {lines}");
         }
     }
+}
+
+#[test]
+fn no_sentence_of_a_tall_row_is_broken_over_two_pages() {
+    let maker = Maker::default();
+    let faces = maker.fonts.faces().unwrap();
+    let sentence = "A sentence of what is proven, as long as such sentences are.".to_owned();
+    let sentences = Cell {
+        paragraphs: vec![sentence; 12],
+        aside: false,
+    };
+    let table = Block::Table(Table {
+        columns: vec![0.5, 0.5],
+        header: Some(vec!["It proves".to_owned(), "It does not".to_owned()]),
+        rows: vec![vec![sentences.clone(), sentences]],
+    });
+    let mut halves = 0;
+    for lines in 0..60 {
+        let above = (0..lines).map(|_| Block::Paragraph("A line.".to_owned()));
+        let below = [Block::Section("What this proves".to_owned()), table.clone()];
+        let blocks: Vec<Block> = above.chain(below).collect();
+        let layout = Layout::new(&blocks, &faces, usize::MAX);
+        let heading = first_page(&layout, Role::Heading(2));
+        assert_eq!(heading, first_page(&layout, Role::Data), "after {lines}");
+        let mut pages = vec![None; layout.nodes.len()];
+        let mut all = std::collections::BTreeSet::new();
+        for (number, page) in layout.pages.iter().enumerate() {
+            for mark in page {
+                let Mark::Line {
+                    node: Some(node), ..
+                } = mark
+                else {
+                    continue;
+                };
+                let parent = layout.nodes[*node].parent;
+                if parent.is_some_and(|parent| layout.nodes[parent].role == Role::Data) {
+                    let first = *pages[*node].get_or_insert(number);
+                    assert_eq!(first, number, "after {lines}");
+                    all.insert(number);
+                }
+            }
+        }
+        assert_eq!(pages.iter().flatten().count(), 24, "after {lines}");
+        halves += usize::from(all.len() > 1);
+    }
+    assert!(halves > 10, "{halves}");
 }

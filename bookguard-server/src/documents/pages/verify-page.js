@@ -34,6 +34,34 @@
     }
   }
 
+  const ZIP = "PK\u0003\u0004";
+  // What is made of a packet and holds none that this page can take out: how it begins, what it is, and how to get the packet.
+  const OTHERS = [
+    ["%PDF", "a PDF", "Save the packet.json that is attached to it, or get that from whoever made the PDF: a PDF for a bank has none. Then drop that here."],
+    [ZIP, "a ZIP archive", "Take packet.json out of it, or get that from whoever made the archive. Then drop that here."],
+  ];
+
+  /** The packet.json in a ZIP archive whose files are not compressed, as the service makes it; nothing if there is none. */
+  async function archived(file) {
+    const view = async (from, size) => new DataView(await file.slice(from, from + size).arrayBuffer());
+    const end = await view(Math.max(file.size - 22, 0), 22);
+    if (end.byteLength < 22 || end.getUint32(0, true) !== 0x06054b50) return undefined;
+    const directory = await view(end.getUint32(16, true), end.getUint32(12, true));
+    for (let at = 0; at + 46 <= directory.byteLength; ) {
+      const [name, extra, comment] = [28, 30, 32].map((field) => directory.getUint16(at + field, true));
+      const [size, from] = [24, 42].map((field) => directory.getUint32(at + field, true));
+      const named = new TextDecoder().decode(directory.buffer.slice(at + 46, at + 46 + name));
+      if (named === "packet.json" && directory.getUint16(at + 10, true) === 0) {
+        const header = await view(from, 30);
+        if (header.byteLength < 30) return undefined;
+        const start = from + 30 + header.getUint16(26, true) + header.getUint16(28, true);
+        return file.slice(start, start + size);
+      }
+      at += 46 + name + extra + comment;
+    }
+    return undefined;
+  }
+
   /** The packet in a file: the file itself, or what an evidence page holds. The page is read as text, so nothing of it runs or styles. */
   async function packetOf(file) {
     const bytes = new Uint8Array(await file.arrayBuffer());
@@ -58,7 +86,15 @@
 
   /** What is to be shown of a file once it is checked. */
   async function judged(file) {
-    if (file.size > FILE_MIB * 1024 * 1024) {
+    const begin = (await file.slice(0, 1024).text()).trimStart();
+    const inside = begin.startsWith(ZIP) ? await archived(file) : undefined;
+    const other = inside ? undefined : OTHERS.find(([start]) => begin.startsWith(start));
+    if (other) {
+      const [, what, way] = other;
+      return () => show("unable", `Not checked: ${file.name} is ${what} and not a packet.`, element("p", way));
+    }
+    const read = inside ?? file;
+    if (read.size > FILE_MIB * 1024 * 1024) {
       return () => show("failed", `NOT checked: ${file.name} is larger than any packet.`,
         element("p", `A packet is at most 4 MiB, and an evidence page at most ${FILE_MIB} MiB.`));
     }
@@ -70,14 +106,14 @@
     if (!key) {
       return () => show("unable", "Not checked: no key was given.", element("p", "Paste the ledger’s key, or choose the key of this service."));
     }
-    const { bytes, isPage } = await packetOf(file);
+    const { bytes, isPage } = await packetOf(read);
     const report = await verifyPacket(bytes, key);
     if (!report.verified) {
       return () => show("failed", `NOT verified: ${file.name}. Do not rely on it.`, list(report.checks));
     }
     const said = `Booking ${report.bookingId}, packet of ${report.createdAt}. It is signed by the key with the fingerprint ${grouped(report.fingerprint)}.`;
-    // Any page can hold a genuine packet and say something else.
-    const [what, beside] = isPage
+    // Any page or archive can hold a genuine packet and say something else.
+    const [what, beside] = isPage || inside
       ? [`the packet in ${file.name}`, [element("p", "What the file itself shows was not checked. Rely on what the packet says, below.")]]
       : [file.name, []];
     const { headline, story } = JSON.parse(new TextDecoder().decode(bytes)).summary;

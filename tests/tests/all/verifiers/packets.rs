@@ -369,6 +369,23 @@ impl Verifier {
         for arguments in [&[][..], &[&*key], &[&*nowhere, &*key], &[&*key, &*nowhere]] {
             self.gives(2, &format!("{arguments:?}"), arguments).await;
         }
+        self.judges_no_document_made_of_a_packet().await;
+    }
+
+    /// Says what a document is that is made of a packet, instead of that it is not genuine.
+    async fn judges_no_document_made_of_a_packet(&self) {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("evidence");
+        for (begin, what) in [
+            ("<!doctype html>\n<p>Evidence", "a page"),
+            ("%PDF-1.7\n%\u{ff}", "a PDF"),
+            ("PK\u{3}\u{4}\n\0\0", "a ZIP archive"),
+        ] {
+            std::fs::write(&file, begin).unwrap();
+            let printed = self.gives(2, what, &[&file, &ledger_key()]).await;
+            let told = format!("evidence is {what} and not a packet");
+            assert!(printed.contains(&told), "{printed}");
+        }
     }
 
     /// Judges with keys and policies that are written otherwise, and with what only looks like them.

@@ -96,7 +96,7 @@ fn a_stamp_says_when_and_its_renewal_for_how_long_it_is_known() {
         assert_eq!(report.timestamp.as_ref().map(|stamp| stamp.at), time);
         assert_eq!(
             which.is_empty(),
-            report.to_string().contains("Not yet timestamped")
+            report.to_string().contains("Not yet time-stamped")
         );
         let untrusting = verify(text.as_bytes(), &world.fixture.vkey());
         assert!(untrusting.verified() && untrusting.timestamp.is_none());

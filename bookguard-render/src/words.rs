@@ -1,0 +1,80 @@
+//! What the page and the PDFs call alike: their parts, and the facts with which they begin.
+
+use std::fmt;
+
+use bookguard_core::evidence::{Packet, Withheld};
+use bookguard_core::model::Party;
+
+pub(crate) const STORY: &str = "What happened";
+pub(crate) const TERMS: &str = "The cancellation terms in words";
+pub(crate) const TIMELINE: &str = "Timeline";
+pub(crate) const OTHERS: &str = "What others say: time-stamps and witnesses";
+pub(crate) const SCOPE: &str = "What this proves, and what it does not";
+pub(crate) const PROVES: &str = "It proves";
+pub(crate) const LIMITS: &str = "It does not prove";
+
+/// The heading of the terms before a change of date, by their place among the texts of the terms.
+pub(crate) fn former(at: usize) -> String {
+    format!("The terms before change of date {}", at + 1)
+}
+
+/// What the packet says of the booking, under a name.
+pub(crate) struct Fact<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) value: Value<'a>,
+}
+
+/// The value of a fact, and where the packet says it.
+pub(crate) enum Value<'a> {
+    /// The whole text at this place.
+    At(String, String),
+    /// Words of the headline.
+    OfHeadline(String),
+    /// A party, and its name in the booking.
+    Party(&'static str, &'a Party),
+    /// A party whom this copy does not show.
+    NotShown,
+}
+
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(_, text) => f.write_str(text),
+            Self::OfHeadline(words) => f.write_str(words),
+            Self::Party(_, party) => write!(f, "{} ({})", party.name, party.id),
+            Self::NotShown => f.write_str("Not shown in this copy"),
+        }
+    }
+}
+
+/// The facts, in their order.
+pub(crate) fn facts(packet: &Packet) -> Vec<Fact<'_>> {
+    let booking = &packet.booking;
+    let party = |side: Withheld, party| match packet.withheld.contains(&side) {
+        true => Value::NotShown,
+        false => Value::Party(side.word(), party),
+    };
+    let at = |pointer: &str, text: &str| Value::At(pointer.to_owned(), text.to_owned());
+    let last = packet.summary.timeline.len().saturating_sub(1);
+    let fact = |name, value| Fact { name, value };
+    vec![
+        fact("Platform", at("/partnerName", &packet.partner_name)),
+        fact("Organizer", party(Withheld::Organizer, &booking.organizer)),
+        fact("Talent", party(Withheld::Talent, &booking.talent)),
+        fact("Event", at("/booking/eventType", &booking.event_type)),
+        fact("Event starts", Value::OfHeadline(packet.event_in_words())),
+        fact("Value", Value::OfHeadline(packet.value_in_words())),
+        fact("Status", at("/booking/status", booking.status.word())),
+        fact(
+            "Booking",
+            at("/booking/bookingId", &booking.booking_id.to_string()),
+        ),
+        fact(
+            "Packet made",
+            at(
+                &format!("/summary/timeline/{last}/when"),
+                packet.made_in_words(),
+            ),
+        ),
+    ]
+}
