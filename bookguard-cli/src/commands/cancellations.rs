@@ -174,7 +174,7 @@ async fn dry_run(
         dry_run: true,
     };
     call.screen.said(&said, |style| {
-        let recorded = record(style, &fields! { "recorded" => recorded, });
+        let recorded = record(style, &[("recorded", Some(recorded.to_owned()))]);
         format!("{}\n\n{recorded}", policy_evaluation(&answer, style))
     })
 }
