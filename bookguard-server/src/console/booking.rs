@@ -242,11 +242,14 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
 }
 
 fn timeline(packet: &Packet) -> Markup {
+    // The last moment is that at which the packet was made, to be shown here.
+    let happened = packet.summary.timeline.split_last();
+    let happened = happened.map_or(&[][..], |(_, before)| before);
     html! {
         section.card aria-labelledby="timeline" {
             h2 #timeline { "What happened" }
             ol.timeline {
-                @for moment in &packet.summary.timeline {
+                @for moment in happened {
                     li.proven[moment.entry.is_some()] {
                         time datetime=(moment.at.to_string()) { (moment.when) }
                         div { (moment.text) }
