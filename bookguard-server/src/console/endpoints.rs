@@ -86,7 +86,7 @@ async fn page(user: &User, asked: &Asked, tested: Option<Markup>) -> Result<Answ
                 (fact("Signed with", if endpoint.own_secret { "its own secret" } else { "the organization's secret" }))
                 @if endpoint.failures > 0 { (fact("Failures in a row", endpoint.failures)) }
                 @if let Some(at) = endpoint.failing_since { (fact("Failing since", time(at))) }
-                @if let Some(at) = endpoint.next_probe_at { (fact("Tried again", time(at))) }
+                @if let Some(at) = endpoint.next_probe_at { (fact("Next try", time(at))) }
                 @if let Some(at) = endpoint.unverified_since { (fact("Accepted nothing yet, since", time(at))) }
                 (fact("Added", time(endpoint.created_at)))
                 (fact("Id", copyable(id)))
@@ -121,7 +121,7 @@ pub(super) async fn test(user: &User, asked: &Asked) -> Result<Answer, Error> {
         section.card aria-labelledby="tested" role="status" {
             h2 #tested { "The test" }
             p { (outcome(&attempt)) span.soft { " after " (attempt.duration_ms) " ms" } }
-            (answer(&attempt))
+            div { "Answer: " (answer(&attempt)) }
         }
     };
     page(user, asked, Some(tested)).await

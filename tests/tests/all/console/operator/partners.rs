@@ -152,6 +152,16 @@ async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
         }
         assert!(browser.page("").await.html.contains("Acme Stage"));
         let account = format!("/partners/{id}");
+        // What it does not have yet, its lists say in words.
+        let keys = browser.page(&format!("{account}/keys")).await;
+        keys.says(&["There are no keys yet."]).lacks(&["Every key"]);
+        let deliveries = browser.page(&format!("{account}/deliveries")).await;
+        deliveries.says(&["There are no events yet."]);
+        let failed = format!("{account}/deliveries?status=failed");
+        let deliveries = browser.page(&failed).await;
+        deliveries.says(&["No event matches.", "Show all events"]);
+        let all = browser.page("/deliveries").await;
+        all.says(&["There are no events yet."]);
         let form = browser.page(&account).await.form("/approve");
         let shown = browser.submit(&form).await;
         let values: Vec<_> = shown
