@@ -136,8 +136,9 @@ impl Asked {
         }
     }
 
-    /// The request after it was refused. Of two refusals, the first one stays.
-    fn with_refusal(&self, error: Error) -> Self {
+    /// The request after it was refused, in words for people. Of two refusals, the first one stays.
+    fn with_refusal(&self, mut error: Error) -> Self {
+        form::as_typed(&mut error);
         Self {
             refused: self.refused.clone().or(Some(error)),
             ..self.clone()
