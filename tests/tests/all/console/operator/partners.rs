@@ -90,6 +90,27 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
         let mut expected = before.clone();
         expected["bookings"]["limit"] = json!(12);
         assert_eq!(operated.account().await["quota"], expected);
+        // A size is written and shown as in settings.
+        for wrong in ["10GB", "137,438,953,472"] {
+            let wrong = browser
+                .post(&operated.acme("/quota"), &[("/fileBytes", wrong)])
+                .await;
+            wrong.is(400);
+            wrong.says(&["such as 10GiB."]);
+        }
+        browser
+            .post(&operated.acme("/quota"), &[("/fileBytes", "10 GiB")])
+            .await
+            .leads_to(&operated.acme(""));
+        expected["fileBytes"]["limit"] = json!(10_u64 << 30);
+        assert_eq!(operated.account().await["quota"], expected);
+        browser.page(&operated.acme("")).await.says(&[">10GiB<"]);
+        let quota = browser.page(&operated.acme("/quota")).await;
+        quota.says(&["used of 10GiB"]);
+        browser
+            .post(&operated.acme("/quota"), &[("/fileBytes", "")])
+            .await
+            .is(303);
         browser
             .post(&operated.acme("/quota"), &[("/bookings", "")])
             .await
