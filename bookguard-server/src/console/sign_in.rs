@@ -168,6 +168,15 @@ impl Console {
                 let main = self.key_page(&fields, Some(&wrong));
                 self.page(StatusCode::UNAUTHORIZED, "Sign in", main)
             }
+            Err(error) if matches!(step, SignInStep::Link) && error.kind == Kind::NotFound => {
+                let title = "This link does not work";
+                let main = html! {
+                    h1 { (title) }
+                    p.lead { (error.message) }
+                    p { a.button href=(self.link("/sign-in")) { "Go to sign-in" } }
+                };
+                self.page(StatusCode::NOT_FOUND, title, main)
+            }
             Err(error) => self.refuse(None, error.into()),
         }
     }

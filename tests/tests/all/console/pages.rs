@@ -239,6 +239,14 @@ async fn who_opens_an_address_that_has_no_page_gets_one_and_a_way_back() {
             assert_eq!(program.header("content-type"), "application/json");
             assert_eq!(program.header("allow"), page.header("allow"));
         }
+        // Whoever is signed in keeps the menu, and reads what is missing.
+        let gone = world
+            .browser
+            .get("/bookings/bkg_00000000000000000000000000000000");
+        let gone = gone.await;
+        is_sound(gone.is(404));
+        gone.says(&["<h1>No such booking</h1>", "<nav "]);
+        gone.lacks(&["the partner that owns it"]);
         let beside = world.browser.request("GET", "/consoles");
         let beside = beside.header("accept", "text/html");
         let beside = world.browser.send(beside).await;
