@@ -83,7 +83,7 @@ async fn page(user: &User, asked: &Asked, tested: Option<Markup>) -> Result<Answ
                 @if let Some(description) = &endpoint.description { (fact("Description", description)) }
                 (fact("Receives", received(&endpoint)))
                 @if let Some(limit) = endpoint.rate_limit_per_second { (fact("Deliveries per second at most", limit)) }
-                (fact("Signed with", if endpoint.own_secret { "its own secret" } else { "the organization's secret" }))
+                (fact("Signed with", if endpoint.own_secret { "its own secret" } else { "the secret that endpoints share" }))
                 @if endpoint.failures > 0 { (fact("Failures in a row", endpoint.failures)) }
                 @if let Some(at) = endpoint.failing_since { (fact("Failing since", time(at))) }
                 @if let Some(at) = endpoint.next_probe_at { (fact("Next try", time(at))) }

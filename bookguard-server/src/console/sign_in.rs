@@ -43,7 +43,7 @@ const PARTNERS: KeyEntry = KeyEntry {
     field: "apiKey",
     header: "x-api-key",
     label: "API key",
-    about: "One of your organization's keys. You can do here what the key may do, and you are signed out when it is revoked.",
+    about: "One of your partner account's keys. You can do here what the key may do, and you are signed out when it is revoked.",
     fix: "Copy the whole key, which begins with bgk_, or ask a colleague for a link.",
     elsewhere: "in the console under “Keys and people”",
     command: "bookguard console-links create",

@@ -198,6 +198,13 @@ async fn every_page_is_sound_leads_to_others_and_changes_nothing() {
         // On a small screen, no figure of these is cut off: each row is a block, and says what its figures are.
         let compared = entries.iter().find(|address| address.contains("against="));
         let booking = format!("/bookings/{}", world.acme.booking);
+        let audit = world.browser.page("/audit").await;
+        audit
+            .says(&["<td>Save a policy</td>"])
+            .lacks(&["Put policy"]);
+        // What the partner named itself stands apart from what the service knows.
+        let seen = world.browser.page(&booking).await;
+        seen.says(&["Your own references</h2><dl><div><dt>reference</dt>"]);
         for (address, head) in [(&booking, "goes back:"), (compared.unwrap(), "Version 1:")] {
             let seen = world.browser.page(address).await;
             let tags = seen.tags();

@@ -132,7 +132,7 @@ pub(super) fn review(user: &User, asked: &Asked, editing: &Editing<'_>) -> Answe
             (hidden(&typed))
             div.actions {
                 button.first name=(DO) value="put" { "Save" }
-                button name=(DO) value="edit" { "Go on writing" }
+                button name=(DO) value="edit" { "Back to the form" }
             }
         }
     };

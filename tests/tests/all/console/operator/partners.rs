@@ -25,7 +25,7 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
         let refused = acme.post_nothing(&protect).await;
         refused.refused(403, "partner_suspended");
         assert!(browser.page("").await.html.contains("Suspended"));
-        let (theirs, told) = (&operated.world.browser, "Your organization is suspended");
+        let (theirs, told) = (&operated.world.browser, "Your partner account is suspended");
         let hold = format!("/bookings/{}/hold", operated.world.acme.booking);
         let refused = theirs.fill(&hold, "/hold", &[("/reason", "A claim")]).await;
         is_sound(refused.is(403));
