@@ -162,7 +162,7 @@ pub(super) fn cells(event: &Event) -> Markup {
         td { (time(event.timestamp)) }
         td { (delivery_badge(event.status)) @if let Some(at) = event.next_attempt_at { small { "again " (time(at)) } } }
         td { @for delivery in &event.deliveries { span.id { (delivery.url) } } }
-        td { (last_answer(event)) }
+        td data-head="last answer:" { (last_answer(event)) }
     }
 }
 

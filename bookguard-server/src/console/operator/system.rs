@@ -17,7 +17,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let system = user.read::<GetSystem>(&[], &[]).await?;
     let troubles = troubles(&system, asked.now);
     let settings = system.settings.iter().map(|setting| {
-        html! { td { code { (setting.name) } } td { (setting.value) } td { (setting.from) } }
+        html! { td { code.whole { (setting.name) } } td data-head="value:" { (setting.value) } td data-head="from:" { (setting.from) } }
     });
     let main = html! {
         div.title { h1 { "System" } }

@@ -205,7 +205,12 @@ async fn every_page_is_sound_leads_to_others_and_changes_nothing() {
         // What the partner named itself stands apart from what the service knows.
         let seen = world.browser.page(&booking).await;
         seen.says(&["Your own references</h2><dl><div><dt>reference</dt>"]);
-        for (address, head) in [(&booking, "goes back:"), (compared.unwrap(), "Version 1:")] {
+        let deliveries = "/deliveries".to_owned();
+        for (address, head) in [
+            (&booking, "goes back:"),
+            (compared.unwrap(), "Version 1:"),
+            (&deliveries, "last answer:"),
+        ] {
             let seen = world.browser.page(address).await;
             let tags = seen.tags();
             let has = |name, value| tags.iter().any(|tag| tag.get(name) == Some(value));
