@@ -317,7 +317,7 @@ mod tests {
             "detail": "Connection refused (os error 111)", "responseHead": "", "responseLen": 0,
         });
         let shown = |attempt: &serde_json::Value| {
-            let attempt = serde_json::from_value(attempt.clone()).unwrap();
+            let attempt: AttemptRecord = serde_json::from_value(attempt.clone()).unwrap();
             outcome(&attempt).into_string()
         };
         let refused = r#"<span class="badge bad">Connection refused</span>"#;
