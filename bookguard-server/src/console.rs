@@ -136,8 +136,9 @@ impl Asked {
         }
     }
 
-    /// The request after it was refused. Of two refusals, the first one stays.
-    fn with_refusal(&self, error: Error) -> Self {
+    /// The request after it was refused, in words for people. Of two refusals, the first one stays.
+    fn with_refusal(&self, mut error: Error) -> Self {
+        form::as_typed(&mut error);
         Self {
             refused: self.refused.clone().or(Some(error)),
             ..self.clone()
@@ -523,15 +524,15 @@ impl Console {
         response
     }
 
-    /// A page that says why a request was refused, in the operation's own words.
+    /// A page that says why a request was refused.
     fn refuse(&self, user: Option<&User>, refusal: Refusal) -> Response {
         let mut response = refusal.respond();
         let refused = response.extensions_mut().remove::<ErrorBody>();
-        let (title, message) = match refused {
-            Some(refused) => (refused.error, refused.message),
-            None => ("Error".to_owned(), String::new()),
+        let (title, message) = match &refused {
+            Some(refused) => worded(response.status(), refused),
+            None => ("Error", ""),
         };
-        self.say(user, &mut response, &title, &message);
+        self.say(user, &mut response, title, message);
         response
     }
 
@@ -546,7 +547,7 @@ impl Console {
                 "There is no page at this address",
                 "It takes a form that is on another page. Nothing was done now.",
             ),
-            _ => (&*refused.error, &*refused.message),
+            status => worded(status, &refused),
         };
         self.say(None, response, title, message);
     }
@@ -560,6 +561,26 @@ impl Console {
         };
         show(response, self.framed(user, title, None, None, main));
     }
+}
+
+/// The title and the message of a page that says why a request was refused.
+fn worded(status: StatusCode, refused: &ErrorBody) -> (&str, &str) {
+    let title = match status {
+        StatusCode::NOT_FOUND => {
+            let what = refused.message.split(". ").next().unwrap_or_default();
+            let title = what.trim_end_matches('.');
+            return (
+                title,
+                "Check the address. What was removed has no page any more.",
+            );
+        }
+        StatusCode::FORBIDDEN => "That is not allowed",
+        StatusCode::TOO_MANY_REQUESTS => "Too many requests",
+        StatusCode::SERVICE_UNAVAILABLE => "Not available now",
+        StatusCode::INTERNAL_SERVER_ERROR => "Something went wrong",
+        _ => "That cannot be done",
+    };
+    (title, refused.message.as_str())
 }
 
 /// A response that sends the browser to this address.

@@ -12,6 +12,24 @@ use super::{Answer, Asked, Field, Kind, Page, Part, User, Whose, form};
 const FILTER: [&str; 3] = ["action", "since", "until"];
 const PATH: &str = "/audit";
 
+/// Actions that the pages call otherwise than the interface.
+const CALLED: [(&str, &str); 11] = [
+    ("createConsoleLink", "Invite somebody"),
+    ("createShare", "Share by a link"),
+    ("createWebhookEndpoint", "Add an endpoint"),
+    ("deleteWebhookEndpoint", "Remove an endpoint"),
+    ("eraseValues", "Erase personal data"),
+    ("putPolicy", "Save a policy"),
+    ("recoverWebhookEvents", "Send many events again"),
+    ("retryWebhookEvent", "Send an event again"),
+    ("rotateApiKey", "Replace an API key"),
+    (
+        "rotateWebhookEndpointSecret",
+        "Replace an endpoint's secret",
+    ),
+    ("updateWebhookEndpoint", "Change an endpoint"),
+];
+
 /// Records, and for what they were asked.
 pub(super) struct Found {
     pub(super) records: Rows<AuditRecord>,
@@ -43,7 +61,7 @@ impl Found {
             Whose::Partners => &[],
         };
         let names = ACTIONS.iter().chain(service);
-        let mut actions: Vec<_> = names.map(|name| (*name, words(name))).collect();
+        let mut actions: Vec<_> = names.map(|name| (*name, called(name))).collect();
         actions.sort_by(|one, other| one.1.cmp(&other.1));
         let is_filtered = FILTER.iter().any(|name| fields.get(name).is_some());
         let next = self.records.next_cursor.as_deref();
@@ -80,6 +98,12 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     Ok(found.page(main))
 }
 
+/// An action as the pages call it.
+fn called(action: &str) -> String {
+    let own = CALLED.iter().find(|(known, _)| *known == action);
+    own.map_or_else(|| words(action), |(_, name)| (*name).to_owned())
+}
+
 fn line(record: &AuditRecord) -> Markup {
     html! { @for cell in cells(record, "The service's operator", html! {}) { (cell) } }
 }
@@ -102,7 +126,21 @@ pub(super) fn cells(record: &AuditRecord, operator: &str, more: Markup) -> [Mark
     [
         html! { td { (time(record.at)) } },
         who,
-        html! { td { (words(&record.action)) } },
+        html! { td { (called(&record.action)) } },
         subject,
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_bear_the_names_of_the_pages() {
+        for (action, name) in CALLED {
+            assert!(ACTIONS.contains(&action), "{action}");
+            assert_eq!(called(action), name);
+        }
+        assert_eq!(called("createApiKey"), "Create API key");
+    }
 }

@@ -97,7 +97,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
         (alert(asked))
         @if let Some(packet) = &shown.packet { p.lead { (packet.summary.headline) } }
         (actions(user, booking, shown.resolution.as_ref()))
-        (facts(booking))
+        (facts(user, booking))
         @if let Some(resolution) = &shown.resolution { (resolved(resolution)) }
         @if let (None, Some(evaluation)) = (&shown.resolution, &shown.evaluation) { (meaning(booking, evaluation, now)) }
         @if let Some(packet) = &shown.packet { (timeline(packet)) }
@@ -153,7 +153,7 @@ fn actions(user: &User, booking: &Booking, resolution: Option<&Resolution>) -> M
     }
 }
 
-fn facts(booking: &Booking) -> Markup {
+fn facts(user: &User, booking: &Booking) -> Markup {
     html! {
         section.card aria-label="The booking" {
             dl {
@@ -167,8 +167,11 @@ fn facts(booking: &Booking) -> Markup {
                 @if let Some(at) = booking.protected_at { (fact("Protected", time(at))) }
                 @if let Some(at) = booking.rescheduled_at { (fact("Rescheduled", time(at))) }
                 @if let Some(at) = booking.canceled_at { (fact("Canceled", time(at))) }
-                @for (name, value) in &booking.metadata { (fact(name, value)) }
                 (fact("Id", copyable(&booking.booking_id.to_string())))
+            }
+            @if !booking.metadata.is_empty() {
+                h2 { (user.told("Your own references", "The partner's own references")) }
+                dl { @for (name, value) in &booking.metadata { (fact(name, value)) } }
             }
         }
     }
@@ -242,11 +245,14 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
 }
 
 fn timeline(packet: &Packet) -> Markup {
+    // The last moment is that at which the packet was made, to be shown here.
+    let happened = packet.summary.timeline.split_last();
+    let happened = happened.map_or(&[][..], |(_, before)| before);
     html! {
         section.card aria-labelledby="timeline" {
             h2 #timeline { "What happened" }
             ol.timeline {
-                @for moment in &packet.summary.timeline {
+                @for moment in happened {
                     li.proven[moment.entry.is_some()] {
                         time datetime=(moment.at.to_string()) { (moment.when) }
                         div { (moment.text) }

@@ -100,9 +100,21 @@ fn found(user: &User, fields: &Fields, first: Option<&EventLog>, log: &EventLog)
         } @else if next.is_some() {
             (nothing_yet("events"))
         } @else if failed.is_empty() {
-            (empty("No event matches.", "Every booking, protection and cancellation makes an event, and each endpoint receives it."))
+            (none(user, fields, "Every booking, protection and cancellation makes an event, and each endpoint receives it."))
         }
         (next_page(user, PATH, fields, "before", next.as_deref(), "Older events"))
+    }
+}
+
+/// What a list without events shows: how one is made, or the way to all if it has a filter.
+pub(super) fn none(user: &User, fields: &Fields, how: &str) -> Markup {
+    let all = user.link(PATH);
+    match fields.query().is_empty() {
+        true => empty("There are no events yet.", how),
+        false => empty(
+            "No event matches.",
+            html! { a href=(all) { "Show all events" } },
+        ),
     }
 }
 
@@ -150,7 +162,7 @@ pub(super) fn cells(event: &Event) -> Markup {
         td { (time(event.timestamp)) }
         td { (delivery_badge(event.status)) @if let Some(at) = event.next_attempt_at { small { "again " (time(at)) } } }
         td { @for delivery in &event.deliveries { span.id { (delivery.url) } } }
-        td { (last_answer(event)) }
+        td data-head="last answer:" { (last_answer(event)) }
     }
 }
 
@@ -226,17 +238,20 @@ fn tried(event: &Event, attempt: &AttemptRecord) -> Markup {
     html! {
         td { (time(attempt.started_at)) small { (attempt.duration_ms) " ms" @if let Some(url) = url { ", " (url) } } }
         td { (outcome(attempt)) }
-        td { (answer(attempt)) }
+        td data-head="answer:" { (answer(attempt)) }
     }
 }
 
 /// What an attempt came to.
 pub(super) fn outcome(attempt: &AttemptRecord) -> Markup {
     let failed = attempt.error.map(|class| words(&class.to_string()));
+    let failed = failed.as_deref().unwrap_or("Failed");
+    let detail = attempt.detail.as_deref();
+    let detail = detail.filter(|detail| !detail.starts_with(failed));
     html! {
-        @if attempt.delivered { (badge(Tone::Good, "Accepted")) } @else { (badge(Tone::Bad, failed.as_deref().unwrap_or("Failed"))) }
+        @if attempt.delivered { (badge(Tone::Good, "Accepted")) } @else { (badge(Tone::Bad, failed)) }
         @if let Some(status) = attempt.status_code { " " (status) }
-        @if let Some(detail) = &attempt.detail { small { (detail) } }
+        @if let Some(detail) = detail { " " small { (detail) } }
     }
 }
 
@@ -292,6 +307,24 @@ mod tests {
             let event: Event = serde_json::from_value(event).unwrap();
             assert_eq!(last_answer(&event).into_string(), shown, "{event:?}");
         }
+    }
+
+    #[test]
+    fn an_attempt_is_told_without_repetition() {
+        let mut attempt = json!({
+            "endpointId": "end_01a1fc8142fd7527b8919d686c4a1720", "number": 1, "startedAt": "2026-10-05T14:13:20.000Z",
+            "durationMs": 0, "delivered": false, "phase": "connect", "error": "connection_refused",
+            "detail": "Connection refused (os error 111)", "responseHead": "", "responseLen": 0,
+        });
+        let shown = |attempt: &serde_json::Value| {
+            let attempt: AttemptRecord = serde_json::from_value(attempt.clone()).unwrap();
+            outcome(&attempt).into_string()
+        };
+        let refused = r#"<span class="badge bad">Connection refused</span>"#;
+        assert_eq!(shown(&attempt), refused);
+        attempt["detail"] = "the port is closed".into();
+        let with_detail = format!("{refused} <small>the port is closed</small>");
+        assert_eq!(shown(&attempt), with_detail);
     }
 
     #[test]

@@ -83,10 +83,10 @@ async fn page(user: &User, asked: &Asked, tested: Option<Markup>) -> Result<Answ
                 @if let Some(description) = &endpoint.description { (fact("Description", description)) }
                 (fact("Receives", received(&endpoint)))
                 @if let Some(limit) = endpoint.rate_limit_per_second { (fact("Deliveries per second at most", limit)) }
-                (fact("Signed with", if endpoint.own_secret { "its own secret" } else { "the organization's secret" }))
+                (fact("Signed with", if endpoint.own_secret { "its own secret" } else { "the secret that endpoints share" }))
                 @if endpoint.failures > 0 { (fact("Failures in a row", endpoint.failures)) }
                 @if let Some(at) = endpoint.failing_since { (fact("Failing since", time(at))) }
-                @if let Some(at) = endpoint.next_probe_at { (fact("Tried again", time(at))) }
+                @if let Some(at) = endpoint.next_probe_at { (fact("Next try", time(at))) }
                 @if let Some(at) = endpoint.unverified_since { (fact("Accepted nothing yet, since", time(at))) }
                 (fact("Added", time(endpoint.created_at)))
                 (fact("Id", copyable(id)))
@@ -121,7 +121,7 @@ pub(super) async fn test(user: &User, asked: &Asked) -> Result<Answer, Error> {
         section.card aria-labelledby="tested" role="status" {
             h2 #tested { "The test" }
             p { (outcome(&attempt)) span.soft { " after " (attempt.duration_ms) " ms" } }
-            (answer(&attempt))
+            div { "Answer: " (answer(&attempt)) }
         }
     };
     page(user, asked, Some(tested)).await

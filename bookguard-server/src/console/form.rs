@@ -57,6 +57,58 @@ pub(super) fn in_fields(mut error: Error, before: &str) -> Error {
     error
 }
 
+/// Puts a refusal into words for somebody who sees a form, and not the request that is made of it. Empty words stay as they are.
+pub(super) fn as_typed(error: &mut Error) {
+    if error.code == "event_date_unchanged" {
+        error.message = "The event has this date and time zone already. Choose another.".to_owned();
+    }
+    for fault in &mut error.details {
+        let (message, fix) = match (&*fault.code, &*fault.fix) {
+            ("agreement_missing", _) => (
+                "",
+                "Tick the organizer and the talent once both agreed; else cancel the booking.",
+            ),
+            ("agreed_refund_not_mutual", _) => {
+                ("", "Leave it empty, or choose “Mutual” as who cancels.")
+            }
+            ("agreed_refund_required", _) => (
+                "is missing, and a mutual cancellation needs it",
+                "Enter what both sides agreed on.",
+            ),
+            ("no_show_before_event", _) => (
+                "does not fit: nobody can have missed an event that had not begun",
+                "Choose another reason, or a time from the start of the event on.",
+            ),
+            ("event_date_passed", _) => ("has passed", "Choose a later date."),
+            ("effective_at_in_future" | "effective_at_before_booking", _) => (
+                "is not between the booking's creation and now",
+                "Choose a time between them, or leave it empty.",
+            ),
+            ("effective_at_before_reschedule", _) => (
+                "is before the event was last moved",
+                "Choose a later time, or leave it empty. If both sides agreed on another result, choose “Mutual” as who cancels.",
+            ),
+            ("invalid_date", _) => (
+                "",
+                "Write a date such as 2027-06-20, with a time where one is asked for: 2027-06-20T19:00.",
+            ),
+            ("wrong_type", "Send a number.") => (
+                "",
+                "Write digits, and a point before decimals, such as 1167.00.",
+            ),
+            _ => ("", ""),
+        };
+        if !message.is_empty() {
+            message.clone_into(&mut fault.message);
+        }
+        if !fix.is_empty() {
+            fix.clone_into(&mut fault.fix);
+        } else if let Some(what) = fault.fix.strip_prefix("Send ") {
+            fault.fix = format!("Enter {what}");
+        }
+    }
+}
+
 /// The status of a page with a form that was refused.
 pub(super) fn status(refused: Option<&Error>) -> StatusCode {
     refused.map_or(StatusCode::OK, |error| status_of(error.kind))
@@ -65,6 +117,34 @@ pub(super) fn status(refused: Option<&Error>) -> StatusCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bookguard_core::error::FieldError;
+
+    #[test]
+    fn a_refusal_is_told_in_the_words_of_the_form() {
+        let fault = |code, fix| FieldError::new("/x", code, "is wrong", fix);
+        let mut refused = Error::faults(vec![
+            fault("wrong_type", "Send a number."),
+            fault("too_long", "Send at most 2."),
+            fault("event_date_passed", "Send a date after the agreement."),
+            fault("other", "Add its code."),
+        ]);
+        // A refusal that is told twice is told alike.
+        for _ in 0..2 {
+            as_typed(&mut refused);
+            let told = refused.details.iter();
+            let told: Vec<_> = told.map(|fault| (&*fault.message, &*fault.fix)).collect();
+            let expected = [
+                (
+                    "is wrong",
+                    "Write digits, and a point before decimals, such as 1167.00.",
+                ),
+                ("is wrong", "Enter at most 2."),
+                ("has passed", "Choose a later date."),
+                ("is wrong", "Add its code."),
+            ];
+            assert_eq!(told, expected);
+        }
+    }
 
     #[test]
     fn what_can_be_corrected_or_sent_later_is_refused_on_the_form() {

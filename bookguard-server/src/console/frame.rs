@@ -54,7 +54,7 @@ impl Console {
                     main #main tabindex="-1" {
                         @if let Some(notice) = notice { p.alert.good role="status" { (notice) } }
                         @if user.is_some_and(User::is_suspended) {
-                            p.alert.warn { "Your organization is suspended. You can still look at things, but change nothing. Ask the service's operator." }
+                            p.alert.warn { "Your partner account is suspended. You can still look at things, but change nothing. Ask the service's operator." }
                         }
                         (main)
                     }

@@ -40,7 +40,8 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             @let rows = keys.data.iter().map(|key| key_line(user, key, asked.now, may_write));
             section.card aria-labelledby="keys" {
                 h2 #keys { "API keys" }
-                (records("Every key", &["Name", "May", "Used", "State", "Actions"], rows))
+                @if keys.data.is_empty() { (empty("There are no keys yet.", "A partner gets its first key when it is approved.")) }
+                @else { (records("Every key", &["Name", "May", "Used", "State", "Actions"], rows)) }
             }
             (next_page(user, "/keys", &asked.fields, "cursor", keys.next_cursor.as_deref(), "Older keys"))
         }

@@ -43,7 +43,7 @@ const PARTNERS: KeyEntry = KeyEntry {
     field: "apiKey",
     header: "x-api-key",
     label: "API key",
-    about: "One of your organization's keys. You can do here what the key may do, and you are signed out when it is revoked.",
+    about: "One of your partner account's keys. You can do here what the key may do, and you are signed out when it is revoked.",
     fix: "Copy the whole key, which begins with bgk_, or ask a colleague for a link.",
     elsewhere: "in the console under “Keys and people”",
     command: "bookguard console-links create",
@@ -167,6 +167,15 @@ impl Console {
                 let wrong = Error::fault(*field, "unauthorized", why, *fix);
                 let main = self.key_page(&fields, Some(&wrong));
                 self.page(StatusCode::UNAUTHORIZED, "Sign in", main)
+            }
+            Err(error) if matches!(step, SignInStep::Link) && error.kind == Kind::NotFound => {
+                let title = "This link does not work";
+                let main = html! {
+                    h1 { (title) }
+                    p.lead { (error.message) }
+                    p { a.button href=(self.link("/sign-in")) { "Go to sign-in" } }
+                };
+                self.page(StatusCode::NOT_FOUND, title, main)
             }
             Err(error) => self.refuse(None, error.into()),
         }

@@ -174,7 +174,7 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await fill(field("/decidedBy"), "Ann");
   await fill(field("/rationale"), "Both sides were heard.");
   await open(submit("/decide"));
-  await told("Decided.");
+  await told("Decided:");
 
   await part("/policies");
   await open(link("/new-policy?from=firm"));

@@ -310,12 +310,17 @@ impl Making {
         fn of<T: Copy, const N: usize>(all: [T; N], n: i64) -> T {
             all[usize::try_from(n).unwrap_or_default() % N]
         }
+        // One id for each name, so that a search by either finds the same.
+        fn party<const N: usize>(kind: &str, names: [&str; N], n: i64) -> Value {
+            let place = usize::try_from(n).unwrap_or_default() % N;
+            json!({"id": format!("{kind}-{}", place + 1), "name": names[place]})
+        }
         let (event_type, policy) = of(EVENTS, n + n / 5);
         let event_date = self.now().plus_ms((20 + n * 37 % 120) * DAY_MS);
         let value = 300 + n * 173 % 4_000;
         let body = json!({
-            "talent": {"id": format!("talent-{}", n % 8), "name": of(TALENTS, n * 3 + n / 8)},
-            "organizer": {"id": format!("org-{}", n % 6), "name": of(ORGANIZERS, n * 5 + n / 6)},
+            "talent": party("talent", TALENTS, n * 3 + n / 8),
+            "organizer": party("org", ORGANIZERS, n * 5 + n / 6),
             "eventType": event_type,
             "eventDate": evening(event_date),
             "timeZone": of(ZONES, n),

@@ -37,9 +37,9 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     if !asked.fields.has(SHOWN) {
         return preview(user, asked).await;
     }
-    let refused = match user.send::<CancelBooking>(asked).await {
-        Ok(resolution) => {
-            let told = format!("The booking is canceled. {}", resolution.summary);
+    let refused = match user.submit::<CancelBooking>(asked).await {
+        Ok(()) => {
+            let told = "The booking is canceled. What it came to stands below.";
             return Ok(done(asked, told));
         }
         Err(error) if is_correctable(&error) => error,

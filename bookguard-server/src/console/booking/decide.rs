@@ -4,10 +4,11 @@ use bookguard_core::error::Error;
 use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::cancellations::{DecideResolution, GetResolution};
 use bookguard_core::model::Scope;
-use maud::html;
+use bookguard_core::policy::{Alternative, Evaluation};
+use maud::{Markup, html};
 
-use super::{done, packet, resolved, timeline, title};
-use crate::console::parts::price;
+use super::{OPEN, done, packet, resolved, sum, timeline, title};
+use crate::console::parts::{money, price};
 use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
 const NAMES: [&str; 3] = ["/refund", "/decidedBy", "/rationale"];
@@ -21,7 +22,13 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     let pending = asked.fields.get(DECIDED).map(str::to_owned).or(newest);
     let pending = pending.ok_or_else(|| Error::not_found("resolution"))?;
     let decided = user.send_to::<DecideResolution>(pending, asked).await?;
-    Ok(done(asked, format!("Decided. {}", decided.summary)))
+    let (refund, penalty) = (decided.evaluation.refund, decided.evaluation.penalty);
+    let told = format!(
+        "Decided: {} goes back, {} is kept.",
+        sum(refund),
+        sum(penalty)
+    );
+    Ok(done(asked, told))
 }
 
 pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
@@ -55,12 +62,7 @@ pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answe
             }
             div {
                 (resolved(&resolution))
-                @if !resolution.evaluation.alternatives.is_empty() {
-                    section.card aria-labelledby="alternatives" {
-                        h2 #alternatives { "What it depends on" }
-                        ul { @for alternative in &resolution.evaluation.alternatives { li { (alternative.condition) ": " (super::sum(alternative.refund)) " back" } } }
-                    }
-                }
+                (depends(&resolution.evaluation))
                 @if let Some(packet) = &packet {
                     (timeline(packet))
                     p { a.button href=(user.link(&format!("/bookings/{id}/evidence/page"))) target="_blank" rel="noopener" { "Open the evidence" } }
@@ -70,4 +72,26 @@ pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answe
         }
     };
     Ok(Page::new(Part::Reviews, "Decide a cancellation", main).form(asked))
+}
+
+/// What the decision depends on.
+fn depends(evaluation: &Evaluation) -> Markup {
+    let alternatives = &evaluation.alternatives;
+    let Some(first) = alternatives.first() else {
+        return html! {};
+    };
+    let back = |alternative: &Alternative| match alternative.refund {
+        Some(refund) => format!("{} back", money(refund)),
+        None => OPEN.to_owned(),
+    };
+    let is_one = alternatives
+        .iter()
+        .all(|other| other.refund == first.refund);
+    html! {
+        section.card aria-labelledby="alternatives" {
+            h2 #alternatives { "What it depends on" }
+            @if is_one && alternatives.len() > 1 { p { "Either way: " (back(first)) } }
+            @else { ul { @for alternative in alternatives { li { (alternative.condition) ": " (back(alternative)) } } } }
+        }
+    }
 }

@@ -38,7 +38,7 @@ pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answe
                 .value("booking.created booking.protected resolution.created")))
             (draft.field(&description("")))
             (draft.field(&rate_limit("")))
-            (draft.field(&Field::new("/ownSecret", "Signing", Kind::Choices(own)).about("Otherwise it is signed with the organization's secret.")))
+            (draft.field(&Field::new("/ownSecret", "Signing", Kind::Choices(own)).about("Otherwise it is signed with the secret that endpoints share.")))
             (draft.once())
             button.first { "Add the endpoint" }
         }

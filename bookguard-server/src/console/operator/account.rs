@@ -11,6 +11,7 @@ use bookguard_core::model::{PartnerAccount, PartnerStatus, QuotaReport, QuotaUse
 use maud::{Markup, html};
 
 use super::partner_badge;
+use crate::config::bytes::Bytes;
 use crate::console::parts::{alert, button, copyable, fact, grouped, table, time};
 use crate::console::{Answer, Asked, Page, Part, User};
 
@@ -58,32 +59,52 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     Ok(Page::new(Part::Partners, &partner.name, main).form(asked))
 }
 
+/// The parts of a quota that are sizes.
+const SIZES: [&str; 2] = ["/bytes", "/fileBytes"];
+
 /// Each part of a quota, by its member in the operation's body and its name.
 fn parts(quota: &QuotaReport) -> [(&'static str, &'static str, QuotaUse); 5] {
     [
         ("/bookings", "Bookings", quota.bookings),
-        ("/bytes", "Bytes of bookings", quota.bytes),
+        ("/bytes", "Size of bookings", quota.bytes),
         ("/eventsPerDay", "Events today (UTC)", quota.events_per_day),
         ("/endpoints", "Webhook endpoints", quota.endpoints),
-        ("/fileBytes", "Bytes of evidence files", quota.file_bytes),
+        ("/fileBytes", "Size of evidence files", quota.file_bytes),
     ]
 }
 
-fn used((_, name, part): (&str, &str, QuotaUse)) -> Markup {
+fn used((name, label, part): (&str, &str, QuotaUse)) -> Markup {
     let share = part.limit.filter(|limit| *limit > 0).map(|limit| {
         let percent = u128::from(part.used) * 100 / u128::from(limit);
         format!("{percent} %")
     });
     html! {
-        td { (name) }
-        td.amount { (grouped(&part.used.to_string())) }
-        td.amount { (limit(part)) }
+        td { (label) }
+        td.amount { (amount(name, part.used)) }
+        td.amount { (limit(name, part)) }
         td.amount { (share.unwrap_or_default()) }
     }
 }
 
-fn limit(part: QuotaUse) -> String {
-    let limit = part.limit.map(|limit| grouped(&limit.to_string()));
+/// How much of a part: a size as settings write it, and a number of anything else.
+fn amount(name: &str, number: u64) -> String {
+    match SIZES.contains(&name) {
+        true => size(number),
+        false => grouped(&number.to_string()),
+    }
+}
+
+/// A size such as 10GiB, or a number of bytes that has no larger unit.
+fn size(bytes: u64) -> String {
+    let text = Bytes(bytes).to_string();
+    match text.ends_with('B') {
+        true => text,
+        false => format!("{} B", grouped(&text)),
+    }
+}
+
+fn limit(name: &str, part: QuotaUse) -> String {
+    let limit = part.limit.map(|limit| amount(name, limit));
     limit.unwrap_or_else(|| "no limit".to_owned())
 }
 

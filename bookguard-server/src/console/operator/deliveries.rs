@@ -6,8 +6,8 @@ use bookguard_core::model::Event;
 use maud::{Markup, html};
 
 use super::{Names, about, names_of, partner_link};
-use crate::console::deliveries::{PATH, cells, filter};
-use crate::console::parts::{empty, next_page, nothing_yet, records};
+use crate::console::deliveries::{PATH, cells, filter, none};
+use crate::console::parts::{next_page, nothing_yet, records};
 use crate::console::{Answer, Asked, Page, Part, User, form};
 
 /// Rows of a page.
@@ -37,7 +37,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         } @else if next.is_some() {
             (nothing_yet("events"))
         } @else if found.is_some() {
-            (empty("No event matches.", "Every booking, protection and cancellation makes an event."))
+            (none(user, fields, "Every booking, protection and cancellation makes an event."))
         }
         (next_page(user, PATH, fields, "cursor", next, "Older events"))
     };

@@ -89,7 +89,7 @@ fn glance(user: &User, service: &System) -> Markup {
         section.card aria-labelledby="service" {
             h2 #service { "The service" }
             (system::facts(service))
-            p { a href=(user.link("/system")) { "More of it" } }
+            p { a href=(user.link("/system")) { "More about the service" } }
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let system = user.read::<GetSystem>(&[], &[]).await?;
     let troubles = troubles(&system, asked.now);
     let settings = system.settings.iter().map(|setting| {
-        html! { td { code { (setting.name) } } td { (setting.value) } td { (setting.from) } }
+        html! { td { code.whole { (setting.name) } } td data-head="value:" { (setting.value) } td data-head="from:" { (setting.from) } }
     });
     let main = html! {
         div.title { h1 { "System" } }
@@ -122,15 +122,15 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
 /// What there is to know at a glance.
 pub(super) fn facts(system: &System) -> Markup {
     let writes = match (system.writes.taken, &system.writes.code) {
-        (true, None) => badge(Tone::Good, "Taken"),
-        (true, Some(_)) => badge(Tone::Warn, "Taken, with trouble"),
+        (true, None) => badge(Tone::Good, "Saved"),
+        (true, Some(_)) => badge(Tone::Warn, "Saved, with trouble"),
         (false, _) => badge(Tone::Bad, "Refused"),
     };
     let nodes = system.nodes.as_ref();
     let nodes = nodes.map(|nodes| grouped(&nodes.len().to_string()));
     html! {
         dl {
-            (fact("Writes", writes))
+            (fact("Changes", writes))
             (fact("Entries of the log", grouped(&system.log.size.to_string())))
             (fact("Nodes on the database", nodes.unwrap_or_else(|| "one, because it is a file".to_owned())))
             @if let Some(disk) = &system.disk { (fact("Free disk space", size(disk.free_bytes))) }

@@ -5,6 +5,7 @@ use bookguard_core::features::partners::UpdatePartner;
 use bookguard_core::input::quoted;
 use bookguard_core::model::Scope;
 use bookguard_core::operation::Request;
+use bookguard_core::policy::normalise_event_type;
 use maud::{Markup, html};
 
 use super::{Defaults, EVERY, defaults_of, event_type, show};
@@ -78,7 +79,11 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     };
     let set = user.perform::<UpdatePartner>(request).await;
     set.map_err(at_type)?;
-    let what = event_type(word);
+    let word = match word {
+        EVERY => EVERY.to_owned(),
+        word => normalise_event_type(word),
+    };
+    let what = event_type(&word);
     Ok(match is_removal {
         true => Answer::done(
             "/policies",

@@ -168,7 +168,11 @@ async fn check(user: &User, asked: &Asked, editing: &mut Editing<'_>) -> Result<
         }));
     }
     faults.extend(checked.faults.iter().cloned());
-    editing.refused = (!faults.is_empty()).then(|| Error::faults(faults));
+    if !faults.is_empty() {
+        let mut refused = Error::faults(faults);
+        forms::as_typed(&mut refused);
+        editing.refused = Some(refused);
+    }
     editing.checked = Some(checked);
     Ok(())
 }

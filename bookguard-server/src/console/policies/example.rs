@@ -8,7 +8,7 @@ use bookguard_core::operation::Request;
 use bookguard_core::policy::{Document, Segment};
 use maud::{Markup, html};
 
-use crate::console::form::in_fields;
+use crate::console::form::{as_typed, in_fields};
 use crate::console::parts::money;
 use crate::console::schedule::schedule;
 use crate::console::{Draft, Field, Fields, Kind, User};
@@ -67,6 +67,7 @@ pub(super) async fn check(user: &User, policy: &str, fields: &Fields) -> Result<
         return Err(refused);
     }
     refused.details.retain(is_example);
+    as_typed(&mut refused);
     let faults = in_fields(refused, "").details;
     let check = user.perform::<ValidatePolicy>(request(Vec::new())).await?;
     Ok(Checked { check, faults })

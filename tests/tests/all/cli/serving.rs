@@ -435,6 +435,18 @@ async fn a_server_to_look_at_has_bookings_of_every_kind_in_a_ledger_that_verifie
     let statuses: Vec<_> = bookings.list("data").iter().map(of).collect();
     assert_eq!(statuses.len(), 64);
     assert_eq!(BTreeSet::from_iter(statuses).len(), 3);
+    for party in ["talent", "organizer"] {
+        let rows = bookings.list("data").iter();
+        let named = rows.map(|row| (row[party].text("id"), row[party].text("name")));
+        let named: BTreeSet<_> = named.collect();
+        let ids: BTreeSet<_> = named.iter().map(|(id, _)| id).collect();
+        let names: BTreeSet<_> = named.iter().map(|(_, name)| name).collect();
+        assert_eq!(
+            (ids.len(), names.len()),
+            (named.len(), named.len()),
+            "{named:?}"
+        );
+    }
     let partners = asked("partners list").await;
     let statuses: Vec<_> = partners.list("data").iter().map(of).collect();
     assert_eq!(statuses, ["pending", "active", "active"]);

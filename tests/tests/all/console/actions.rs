@@ -193,6 +193,8 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
         assert_eq!(anew.value("/expected/compensationMinorUnits"), "0");
         assert_ne!(anew.value("once"), shown.value("once"));
         browser.submit(&anew).await.leads_to(&page);
+        let told = browser.page(&page).await;
+        told.says(&[">The booking is canceled. What it came to stands below.<"]);
         browser.submit(&anew).await.leads_to(&page);
         let canceled = acme.booking(&booking).await;
         let resolution = format!("/v1/resolutions/{}", canceled.text("resolutionId"));
@@ -252,9 +254,18 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
             ("/decidedBy", "Disputes"),
             ("/rationale", typed.as_str()),
         ];
+        // Both answers to the open question come to the same.
+        let asked = browser.page(&format!("{page}/decide")).await;
+        asked.says(&["Either way: USD 1,250.50 back"]);
+        asked.lacks(&["If it is not"]);
         twice(&browser, &format!("{page}/decide"), "/decide", &decision)
             .await
             .leads_to(&page);
+        let told = browser.page(&page).await;
+        told.says(&[">Decided: USD 1,000.25 goes back, USD 250.25 is kept.<"]);
+        // The packet of this page is not shown, so nobody is told when it was made.
+        told.says(&["What happened"]);
+        told.lacks(&["made and signed this packet"]);
         let booking = acme.booking(&review).await;
         let path = format!("/v1/resolutions/{}", booking.text("resolutionId"));
         let resolution = acme.get(&path).await.ok(200);

@@ -515,3 +515,85 @@ async fn a_form_that_is_sent_again_with_other_values_comes_back_and_can_be_sent(
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_refusal_speaks_of_the_form_and_not_of_the_request() {
+    with_partner_on_every_engine(async |server, acme| {
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let booking = acme.book().await;
+        let (cancel, reschedule) = (
+            format!("/bookings/{booking}/cancel"),
+            format!("/bookings/{booking}/reschedule"),
+        );
+        let both = [("/agreedBy", "talent"), ("/agreedBy", "organizer")];
+        let zone = ("/timeZone", "Europe/Berlin");
+        let cases: [(&str, Typed<'_>, &str); 8] = [
+            (
+                &reschedule,
+                &[("/eventDate", "2031-10-20T19:00"), zone, both[0]],
+                "Tick the organizer and the talent once both agreed",
+            ),
+            (
+                &reschedule,
+                &[("/eventDate", "2020-01-01T19:00"), zone, both[0], both[1]],
+                "Has passed. Choose a later date.",
+            ),
+            (
+                &cancel,
+                &[("/canceledBy", "talent"), ("/agreedRefund", "5")],
+                "choose “Mutual” as who cancels",
+            ),
+            (
+                &cancel,
+                &[("/canceledBy", "mutual")],
+                "Enter what both sides agreed on.",
+            ),
+            (
+                &cancel,
+                &[("/canceledBy", "talent"), ("/reason", "no_show")],
+                "Choose another reason",
+            ),
+            (
+                &cancel,
+                &[("/canceledBy", "mutual"), ("/agreedRefund", "1,167.00")],
+                "such as 1167.00",
+            ),
+            (
+                &cancel,
+                &[
+                    ("/canceledBy", "talent"),
+                    ("/effectiveAt", "2020-01-01T19:00"),
+                ],
+                "Choose a time between them",
+            ),
+            (
+                "/new-policy",
+                &[("mode", "json"), ("json", "{}"), ("eventDate", "soon")],
+                "Write a date such as 2027-06-20",
+            ),
+        ];
+        for (address, typed, words) in cases {
+            let refused = browser.post(address, typed).await;
+            is_sound(refused.is(400));
+            refused.says(&[words]);
+            refused.lacks(&["canceledBy&quot;", "asOf", "RFC 3339", "%2B", "Send "]);
+        }
+        // A policy's text has each of its faults beside it, and nowhere else on the page.
+        for (json, fault) in [
+            ("{\"policyId\":\"p\"}", "<code>/organizer</code>"),
+            ("{", "JSON"),
+        ] {
+            let typed = [("mode", "json"), ("json", json)];
+            let refused = browser.post("/new-policy", &typed).await;
+            refused.is(400);
+            let (_, beside) = refused.html.split_once("id=\"text-faults\"").unwrap();
+            let (beside, after) = beside.split_once("<label").unwrap();
+            assert!(beside.contains(fault), "{}", refused.html);
+            if fault.contains("code") {
+                assert_eq!(refused.html.matches(fault).count(), 1, "{}", refused.html);
+            }
+            assert!(!after.contains("class=\"fault\""), "{}", refused.html);
+        }
+    })
+    .await;
+}

@@ -198,7 +198,19 @@ async fn every_page_is_sound_leads_to_others_and_changes_nothing() {
         // On a small screen, no figure of these is cut off: each row is a block, and says what its figures are.
         let compared = entries.iter().find(|address| address.contains("against="));
         let booking = format!("/bookings/{}", world.acme.booking);
-        for (address, head) in [(&booking, "goes back:"), (compared.unwrap(), "Version 1:")] {
+        let audit = world.browser.page("/audit").await;
+        audit
+            .says(&["<td>Save a policy</td>"])
+            .lacks(&["Put policy"]);
+        // What the partner named itself stands apart from what the service knows.
+        let seen = world.browser.page(&booking).await;
+        seen.says(&["Your own references</h2><dl><div><dt>reference</dt>"]);
+        let deliveries = "/deliveries".to_owned();
+        for (address, head) in [
+            (&booking, "goes back:"),
+            (compared.unwrap(), "Version 1:"),
+            (&deliveries, "last answer:"),
+        ] {
             let seen = world.browser.page(address).await;
             let tags = seen.tags();
             let has = |name, value| tags.iter().any(|tag| tag.get(name) == Some(value));
@@ -239,6 +251,14 @@ async fn who_opens_an_address_that_has_no_page_gets_one_and_a_way_back() {
             assert_eq!(program.header("content-type"), "application/json");
             assert_eq!(program.header("allow"), page.header("allow"));
         }
+        // Whoever is signed in keeps the menu, and reads what is missing.
+        let gone = world
+            .browser
+            .get("/bookings/bkg_00000000000000000000000000000000");
+        let gone = gone.await;
+        is_sound(gone.is(404));
+        gone.says(&["<h1>No such booking</h1>", "<nav "]);
+        gone.lacks(&["the partner that owns it"]);
         let beside = world.browser.request("GET", "/consoles");
         let beside = beside.header("accept", "text/html");
         let beside = world.browser.send(beside).await;

@@ -302,6 +302,8 @@ async fn defaults_are_chosen_and_removed() {
             .unwrap();
         let sent = browser.submit(&form.with(&typed)).await;
         sent.leads_to("/policies/house");
+        let told = browser.page("/policies/house").await;
+        told.says(&["It is now the default for live_music."]);
         browser.page("/policies/firm").await;
         let sent = browser.fill("/policies/firm", "/default", &[]).await;
         sent.leads_to("/policies/firm");

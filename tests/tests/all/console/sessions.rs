@@ -9,6 +9,7 @@ use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_en
 use serde_json::{Value, json};
 
 use super::browser::{Browser, Seen, encoded};
+use super::pages::is_sound;
 
 const MINUTE: i64 = 60_000;
 
@@ -284,7 +285,9 @@ async fn a_link_signs_one_person_in_whose_name_the_audit_has() {
         browser.send(foreign).await.is(403);
         browser.submit(&form).await.leads_to("");
         let second = Browser::new(&server);
-        second.submit(&form).await.is(404);
+        let used_up = second.submit(&form).await;
+        is_sound(used_up.is(404));
+        used_up.says(&["<h1>This link does not work</h1>", "Go to sign-in"]);
         assert_eq!(second.cookie(), None);
 
         let protect = format!("/bookings/{booking}/protect");

@@ -7,13 +7,31 @@ use bookguard_core::features::partners::SetQuota;
 use bookguard_core::model::QuotaUse;
 use maud::{Markup, html};
 
-use super::{account, done, framed, limit, parts};
-use crate::console::parts::grouped;
+use super::{SIZES, account, amount, done, framed, limit, parts};
+use crate::config::bytes::Bytes;
 use crate::console::{Answer, Asked, Draft, Field, Fields, Kind, User};
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let asked = &asked.with(in_bytes(&asked.fields)?);
     user.submit::<SetQuota>(asked).await?;
     Ok(done("The quota is changed."))
+}
+
+/// The fields with sizes such as 10GiB as numbers of bytes.
+fn in_bytes(typed: &Fields) -> Result<Fields, Error> {
+    let mut fields = typed.clone();
+    for name in SIZES {
+        let Some(size) = typed.get(name) else {
+            continue;
+        };
+        let Bytes(bytes) = size.parse::<Bytes>().map_err(|_| {
+            let fix =
+                "Write a whole number of bytes, or one with KiB, MiB, GiB or TiB, such as 10GiB.";
+            Error::fault(name, "wrong_type", "is not a size", fix)
+        })?;
+        fields = fields.with(name, &bytes.to_string());
+    }
+    Ok(fields)
 }
 
 pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
@@ -42,13 +60,21 @@ fn part_form(
         true => draft,
         false => &untouched,
     };
-    let field = Field::new(name, "New quota", Kind::Number)
-        .about("0 means no limit; empty means the service's default.")
-        .plain();
+    let (kind, about) = match SIZES.contains(&name) {
+        true => (
+            Kind::Text,
+            "Such as 10GiB. 0 means no limit; empty means the service's default.",
+        ),
+        false => (
+            Kind::Number,
+            "0 means no limit; empty means the service's default.",
+        ),
+    };
+    let field = Field::new(name, "New quota", kind).about(about).plain();
     html! {
         form.card method="post" action=(user.link("/quota")) {
             h2 { (label) }
-            p { (grouped(&part.used.to_string())) " used of " (limit(part)) }
+            p { (amount(name, part.used)) " used of " (limit(name, part)) }
             (draft.field(&field))
             (draft.once())
             button.first aria-label={ "Save: " (label) } { "Save" }

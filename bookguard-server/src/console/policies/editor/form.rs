@@ -1,6 +1,6 @@
 //! The form of the editor: the fields of a policy, or its text, with faults and warnings beside them.
 
-use bookguard_core::error::FieldError;
+use bookguard_core::error::{self, FieldError};
 use bookguard_core::limits::{POLICY_NAME_CHARS, POLICY_TIERS};
 use maud::{Markup, html};
 use poem::http::StatusCode;
@@ -74,7 +74,8 @@ pub(super) fn editor(
         // The check says what is missing, so the browser must not refuse to send the form.
         form.editor method="post" action=(action(user, editing)) novalidate data-preview {
             div {
-                @if is_text { (sheet.draft.alert(&example::NAMES)) } @else { (sheet.draft.alert(&names)) }
+                // A text has all its faults beside it, wherever in it they are.
+                @if is_text { (sheet.draft.alert(&[""])) } @else { (sheet.draft.alert(&names)) }
                 @if let Some(note) = &editing.note { div.alert.warn role="status" { (note) } }
                 (hidden("mode", all.raw("mode").unwrap_or_default()))
                 @if let Some(version) = all.get("/version") { (hidden("/version", version)) }
@@ -299,17 +300,21 @@ impl Sheet<'_> {
         let faults = faults
             .iter()
             .filter(|fault| !example::NAMES.contains(&&*fault.pointer));
-        let is_faulty = refused.is_some()
-            && (faults.clone().next().is_some()
-                || refused.is_some_and(|error| error.details.is_empty()));
+        // A text that is no JSON has no faults by place.
+        let unread =
+            refused.filter(|error| error.details.is_empty() && error.kind == error::Kind::Invalid);
+        let is_faulty = unread.is_some() || faults.clone().next().is_some();
         html! {
             section.card aria-labelledby="text" {
                 h2 #text { "The policy as JSON" }
                 p #text-about.about { "It may hold anything that a policy can. The interface describes every member." }
                 @if is_faulty {
                     div #text-faults.fault {
-                        "Correct this:"
-                        ul { @for fault in faults { li { code { (fault.pointer) } " " (fault.message) ". " (fault.fix) } } }
+                        @if let Some(unread) = unread { (unread.message) }
+                        @else {
+                            "Correct this:"
+                            ul { @for fault in faults { li { code { (fault.pointer) } " " (fault.message) ". " (fault.fix) } } }
+                        }
                     }
                 }
                 label.hidden for="fjson" { "The policy as JSON" }

@@ -1,6 +1,6 @@
 //! What a policy that is being written means: beside its form, and on the page from which it is put.
 
-use bookguard_core::error::FieldError;
+use bookguard_core::error::{Error, FieldError};
 use bookguard_core::features::policies::PolicyCheck;
 use maud::{Markup, html};
 
@@ -18,7 +18,9 @@ pub(super) fn pane(asked: &Asked, editing: &Editing<'_>, draft: &Draft<'_>) -> M
         aside.card.preview aria-labelledby="preview" {
             h2 #preview { "What it means" }
             p role="status" aria-live="polite" data-live { (verdict(editing)) }
-            div data-live { (meaning(asked, editing)) }
+            // A text that was refused has its faults beside it.
+            @let is_marked = editing.typed.mode == Mode::Json && draft.refused.is_some();
+            div data-live { (meaning(asked, editing, editing.refused.as_ref().filter(|_| !is_marked))) }
             h3 { "The example" }
             (example::inputs(draft, "Such as 2027-06-20T19:00. Empty: no schedule."))
         }
@@ -53,9 +55,8 @@ fn verdict(editing: &Editing<'_>) -> String {
     }
 }
 
-/// Faults, warnings, English and schedule.
-fn meaning(asked: &Asked, editing: &Editing<'_>) -> Markup {
-    let refused = editing.refused.as_ref();
+/// These faults, warnings, English and schedule.
+fn meaning(asked: &Asked, editing: &Editing<'_>, refused: Option<&Error>) -> Markup {
     let faults = refused.map_or(&[][..], |refused| &refused.details);
     html! {
         @if let Some(refused) = refused.filter(|refused| refused.details.is_empty()) { p.fault { (refused.message) } }
@@ -131,7 +132,7 @@ pub(super) fn review(user: &User, asked: &Asked, editing: &Editing<'_>) -> Answe
             (hidden(&typed))
             div.actions {
                 button.first name=(DO) value="put" { "Save" }
-                button name=(DO) value="edit" { "Go on writing" }
+                button name=(DO) value="edit" { "Back to the form" }
             }
         }
     };

@@ -25,7 +25,7 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
         let refused = acme.post_nothing(&protect).await;
         refused.refused(403, "partner_suspended");
         assert!(browser.page("").await.html.contains("Suspended"));
-        let (theirs, told) = (&operated.world.browser, "Your organization is suspended");
+        let (theirs, told) = (&operated.world.browser, "Your partner account is suspended");
         let hold = format!("/bookings/{}/hold", operated.world.acme.booking);
         let refused = theirs.fill(&hold, "/hold", &[("/reason", "A claim")]).await;
         is_sound(refused.is(403));
@@ -90,6 +90,27 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
         let mut expected = before.clone();
         expected["bookings"]["limit"] = json!(12);
         assert_eq!(operated.account().await["quota"], expected);
+        // A size is written and shown as in settings.
+        for wrong in ["10GB", "137,438,953,472"] {
+            let wrong = browser
+                .post(&operated.acme("/quota"), &[("/fileBytes", wrong)])
+                .await;
+            wrong.is(400);
+            wrong.says(&["such as 10GiB."]);
+        }
+        browser
+            .post(&operated.acme("/quota"), &[("/fileBytes", "10 GiB")])
+            .await
+            .leads_to(&operated.acme(""));
+        expected["fileBytes"]["limit"] = json!(10_u64 << 30);
+        assert_eq!(operated.account().await["quota"], expected);
+        browser.page(&operated.acme("")).await.says(&[">10GiB<"]);
+        let quota = browser.page(&operated.acme("/quota")).await;
+        quota.says(&["used of 10GiB"]);
+        browser
+            .post(&operated.acme("/quota"), &[("/fileBytes", "")])
+            .await
+            .is(303);
         browser
             .post(&operated.acme("/quota"), &[("/bookings", "")])
             .await
@@ -152,6 +173,16 @@ async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
         }
         assert!(browser.page("").await.html.contains("Acme Stage"));
         let account = format!("/partners/{id}");
+        // What it does not have yet, its lists say in words.
+        let keys = browser.page(&format!("{account}/keys")).await;
+        keys.says(&["There are no keys yet."]).lacks(&["Every key"]);
+        let deliveries = browser.page(&format!("{account}/deliveries")).await;
+        deliveries.says(&["There are no events yet."]);
+        let failed = format!("{account}/deliveries?status=failed");
+        let deliveries = browser.page(&failed).await;
+        deliveries.says(&["No event matches.", "Show all events"]);
+        let all = browser.page("/deliveries").await;
+        all.says(&["There are no events yet."]);
         let form = browser.page(&account).await.form("/approve");
         let shown = browser.submit(&form).await;
         let values: Vec<_> = shown
