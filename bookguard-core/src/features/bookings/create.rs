@@ -181,7 +181,8 @@ impl BookingRequest {
         let event_date = form
             .about(
                 "When the event starts: RFC 3339 with an offset, or a local date-time or date together with `timeZone`. A fraction \
-                 of a second is dropped.",
+                 of a second is dropped. It may lie in the past; once the policy's `claimWindow` is over, the booking can be \
+                 neither canceled nor moved.",
             )
             .required("eventDate", event_date);
         let currency = form
