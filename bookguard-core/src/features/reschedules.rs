@@ -183,7 +183,8 @@ pub struct Rescheduled {
     /// The booking's IANA time zone from now on, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// The event's date before the change, as it was given.
+    /// The event's date before the change, in the form in which it was given: with an offset, as a local time, or as a date
+    /// alone. The last of `former` in the booking's disclosure has it in UTC.
     pub previous_event_date: String,
     /// When the change was received.
     pub rescheduled_at: Timestamp,
