@@ -162,7 +162,9 @@ impl fmt::Display for Path<'_> {
         }
     }
 }
-/// The word closest to the one typed, if any is close enough.
+
+/// The word closest to the one typed, if any is close enough: less than half of what was typed is changed. Never a wildcard, which
+/// means more than any one word.
 ///
 /// A client may ask for this as often as it likes, and there are 600 time zones: a word whose length alone makes it too far away is
 /// not compared.
@@ -172,9 +174,11 @@ pub fn nearest<'w>(typed: &str, words: &[&'w str]) -> Option<&'w str> {
     }
     let lower = typed.to_lowercase();
     let length = lower.chars().count();
-    let near = |distance: usize, word: &str| distance <= 1 + word.len() / 4;
+    let near =
+        |distance: usize, word: &str| distance <= 1 + word.len() / 4 && 2 * distance < length;
     words
         .iter()
+        .filter(|word| !word.contains('*'))
         .filter(|word| near(word.chars().count().abs_diff(length), word))
         .map(|word| (strsim::osa_distance(&lower, &word.to_lowercase()), *word))
         .filter(|(distance, word)| near(*distance, word))

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::engine::change::{Content, DeliveryState, EventRow, Stamping, Sweep};
 use crate::engine::command::{NewOperatorKey, StoredConsoleSession, StoredOperatorSession};
 use crate::error::Error;
-use crate::evidence::{BookingState, FrozenTerms, LoggedEpoch, StoredHold, StoredShare};
+use crate::evidence::{BookingState, Erasable, FrozenTerms, LoggedEpoch, StoredHold, StoredShare};
 use crate::ledger::Hash;
 use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::model::{
@@ -32,8 +32,8 @@ pub struct BatchState {
     pub partners: HashMap<PartnerId, PartnerState>,
     /// The bookings that commands name.
     pub bookings: HashMap<BookingId, Arc<LoadedBooking>>,
-    /// The log entries of those bookings' acceptances whose method was erased.
-    pub erased_methods: HashSet<u64>,
+    /// What was erased of those bookings' acceptances: the index of the log entry, and the value.
+    pub erased_of_acceptances: HashSet<(u64, Erasable)>,
     /// The ends of the chains that commands may extend: those of `bookings`, and those of bookings with a settled
     /// delivery.
     pub chains: HashMap<BookingId, ChainState>,

@@ -155,8 +155,9 @@ impl Operation for AcceptTerms {
         summary: "Record that a party accepted a booking's terms",
         description: "Writes `terms.accepted` to the ledger: the party accepted exactly the text with this `disclosureHash`, \
                       which is part of every evidence packet from then on. A text other than the one in force is 409 \
-                      `disclosure_changed`, with the `disclosureHash` in force; repeating the same party, method, instant and \
-                      text returns what is recorded. The event `terms.accepted` goes to the endpoints that list it.",
+                      `disclosure_changed`, with the `disclosureHash` in force. Sending the same again returns what is recorded, \
+                      also without its `ip` or `userAgent`; any other value makes another acceptance. The event `terms.accepted` \
+                      goes to the endpoints that list it.",
         ..Route::POST
     };
     type Output = Accepted;

@@ -181,11 +181,7 @@ pub(crate) fn scopes(v: &mut Value<'_, '_>) -> Option<Scopes> {
         if Scopes::parse(&[&word]).is_ok() {
             return Some(word);
         }
-        let vocabulary = Scopes::vocabulary();
-        let fix = match input::nearest(&word, &vocabulary) {
-            Some(near) => format!("Did you mean \"{near}\"?"),
-            None => format!("Send any of: {}.", vocabulary.join(", ")),
-        };
+        let (_, fix) = input::not_allowed(&word, &Scopes::vocabulary());
         item.fault(
             "unknown_scope",
             format!("\"{}\" is not a scope", input::shorten(&word)),

@@ -116,11 +116,13 @@ impl Operation for ListAudit {
         };
         let mut params = QueryReader::of(request);
         let page = params.paging();
+        let action = action(&mut params);
+        let (since, until) = params.range("since", "until");
         let filter = AuditFilter {
             partner_id,
-            action: action(&mut params),
-            since: params.instant("since"),
-            until: params.instant("until"),
+            action,
+            since,
+            until,
         };
         params.end()?;
         Ok(read::<Self>(move |session| {

@@ -124,12 +124,14 @@ impl Operation for ListBookings {
         let mut params = QueryReader::of(request);
         let page = params.paging();
         let search = params.text("search", limits::SEARCH_CHARS);
+        let status = params.choice("status", BookingStatus::WORDS);
+        let (event_from, event_to) = params.range("eventFrom", "eventTo");
         let filter = BookingFilter {
             partner_id: listed_owner(session)?,
             search: search.map(Search::of),
-            status: params.choice("status", BookingStatus::WORDS),
-            event_from: params.instant("eventFrom"),
-            event_to: params.instant("eventTo"),
+            status,
+            event_from,
+            event_to,
         };
         params.end()?;
         // A filter that matches little examines thousands of rows.

@@ -64,8 +64,10 @@ impl Operation for CancelBooking {
                       service moves no money. Send the result you have shown to the user as `expected`: any other result is \
                       refused with 409 `quote_changed` and the new `evaluation`. Repeating the same `canceledBy`, `reason`, \
                       `effectiveAt` and, if sent, `agreedRefund` answers with the existing resolution; any other cancellation of a canceled \
-                      booking is 409 `booking_already_canceled` with its `resolutionId`. If a person must decide, the booking is still \
-                      canceled, with a resolution in status `pending_review`.",
+                      booking is 409 `booking_already_canceled` with its `resolutionId`. A repeat, which its `evaluation` calls \
+                      `replayed`, records nothing: another `note` or `evidence` in it is dropped, so send what came up later as an \
+                      evidence item. If a person must decide, the booking is still canceled, with a resolution in status \
+                      `pending_review`.",
         ..Route::POST
     };
     type Output = Resolution;

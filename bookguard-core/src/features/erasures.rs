@@ -21,7 +21,7 @@ use crate::entropy;
 use crate::erasure_list::ListedErasure;
 use crate::error::Error;
 use crate::evidence::{Erasable, ErasedValues, Erasure, Hold, LegalBasis, StoredEntry};
-use crate::input::{self, Declaration, Form};
+use crate::input::{self, Declaration, Form, Value};
 use crate::ledger::Hash;
 use crate::limits;
 use crate::model::{
@@ -303,11 +303,7 @@ impl ErasureRequest {
     fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let fields = form
             .about("The names of the values, in all entries of the booking.")
-            .optional("fields", |v| {
-                v.array(Erasable::WORDS.len(), |item| {
-                    item.named("Erasable").choice(Erasable::WORDS)
-                })
-            });
+            .optional("fields", fields);
         let party = form
             .about("Whose data to erase, instead of `fields`.")
             .optional("party", |v| {
@@ -359,6 +355,20 @@ impl ErasureRequest {
             dry_run: dry_run.unwrap_or(false),
         })
     }
+}
+
+fn fields(v: &mut Value<'_, '_>) -> Option<Vec<Erasable>> {
+    let names = v.at_least(1).array(Erasable::WORDS.len(), |item| {
+        item.named("Erasable").choice(Erasable::WORDS)
+    })?;
+    if names.is_empty() {
+        return v.fault(
+            "empty",
+            "is empty; nothing would be erased",
+            "Name a value, or send \"party\" instead of \"fields\".",
+        );
+    }
+    Some(names)
 }
 
 /// `GET /v1/bookings/{bookingId}/erasures`

@@ -4,7 +4,7 @@ pub(crate) mod rule;
 
 use crate::engine::command::{EventSeed, Receipt};
 use crate::model::{Amount, BookingId, PartnerId, Scope, Timestamp};
-use crate::policy::{Actor, EventDate, Segment};
+use crate::policy::{Actor, EventDate, Segment, read_time_zone};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -12,7 +12,6 @@ use super::bookings::{event_date, event_seed, owner_of, packet_url};
 use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Declaration, Form, Json, Value};
-use crate::limits;
 use crate::operation::{Action, Body, Operation, Request, Route, path_id, write};
 use crate::session::{Access, Session};
 
@@ -92,7 +91,7 @@ impl RescheduleRequest {
     /// Reads the body of a change of date, reporting every fault.
     ///
     /// # Errors
-    /// Those of [`input`], and `agreement_missing`.
+    /// Those of [`input`], `time_zone_unknown` and `agreement_missing`.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, Self::form)
     }
@@ -106,7 +105,7 @@ impl RescheduleRequest {
             .required("eventDate", event_date);
         let time_zone = form
             .about("The event's IANA time zone from now on; unchanged when not given.")
-            .optional("timeZone", |v| v.text(limits::TIME_ZONE_CHARS));
+            .optional("timeZone", read_time_zone);
         let agreed_by = form
             .about("Who agreed: organizer and talent, and the partner if it did too.")
             .required("agreedBy", agreed_by);
@@ -119,7 +118,7 @@ impl RescheduleRequest {
             .optional("dryRun", |v| v.boolean());
         Some(Self {
             event_date: event_date?,
-            time_zone,
+            time_zone: time_zone.map(|zone| zone.to_string()),
             agreed_by: agreed_by?,
             at,
             dry_run: dry_run.unwrap_or_default(),
@@ -184,7 +183,8 @@ pub struct Rescheduled {
     /// The booking's IANA time zone from now on, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// The event's date before the change, as it was given.
+    /// The event's date before the change, in the form in which it was given: with an offset, as a local time, or as a date
+    /// alone. The last of `former` in the booking's disclosure has it in UTC.
     pub previous_event_date: String,
     /// When the change was received.
     pub rescheduled_at: Timestamp,

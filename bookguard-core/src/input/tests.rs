@@ -21,6 +21,24 @@ fn codes(body: &str) -> Vec<(String, String)> {
 }
 
 #[test]
+fn a_suggestion_keeps_more_than_half_of_what_was_typed_and_is_no_wildcard() {
+    let words = ["*", "bookings:*", "bookings:read", "id", "name"];
+    for (typed, near) in [
+        ("booking:read", Some("bookings:read")),
+        ("bookings:", Some("bookings:read")),
+        ("bookings", None),
+        ("nmae", Some("name")),
+        ("ID", Some("id")),
+        ("iid", Some("id")),
+        ("di", None),
+        ("r", None),
+        ("", None),
+    ] {
+        assert_eq!(nearest(typed, &words), near, "{typed}");
+    }
+}
+
+#[test]
 fn an_unknown_name_is_repeated_only_in_part() {
     let long = "x".repeat(60_000);
     for body in [

@@ -152,6 +152,22 @@ impl<'r> QueryReader<'r> {
         found
     }
 
+    /// Reads the two ends of a time, the first of which must be before the other.
+    pub fn range(&mut self, from: &str, to: &str) -> (Option<Timestamp>, Option<Timestamp>) {
+        let range = (self.instant(from), self.instant(to));
+        if let (Some(begin), Some(end)) = range
+            && begin >= end
+        {
+            self.fault_at(
+                from,
+                "invalid_range",
+                format!("is not before {end}, the end of the time to look at"),
+                format!("Send an instant before {to}, or leave one of the two out."),
+            );
+        }
+        range
+    }
+
     /// Reads text of at most `max` characters, one of them visible.
     pub fn text(&mut self, name: &str, max: usize) -> Option<&'r str> {
         let text = self.value(name)?;

@@ -45,15 +45,18 @@ impl Zone {
         match Self::nearest_iana(typed) {
             Some(near) => format!("Did you mean \"{near}\"?"),
             None => {
-                "Send an IANA name such as \"America/New_York\" or \"Europe/Berlin\".".to_owned()
+                "Send the IANA name of a place, such as \"America/New_York\" or \"Europe/Berlin\"."
+                    .to_owned()
             }
         }
     }
 
-    /// The IANA name closest to what was typed.
+    /// The IANA name closest to what was typed. An abbreviation close to another one means another zone, so one is suggested only if
+    /// nothing but its case is wrong.
     pub fn nearest_iana(typed: &str) -> Option<&'static str> {
-        let names: Vec<&'static str> = chrono_tz::TZ_VARIANTS.iter().map(|tz| tz.name()).collect();
-        nearest(typed, &names)
+        let names = chrono_tz::TZ_VARIANTS.iter().map(|tz| tz.name());
+        let meant = names.filter(|name| name.contains('/') || name.eq_ignore_ascii_case(typed));
+        nearest(typed, &meant.collect::<Vec<_>>())
     }
 
     /// A fixed number of hours east of UTC, −23 to 23. Beyond these, the nearer of the two counts.
@@ -266,7 +269,23 @@ mod tests {
                 "{text}"
             );
         }
-        assert_eq!(Zone::nearest_iana("europe/berlln"), Some("Europe/Berlin"));
+    }
+
+    #[test]
+    fn a_place_is_suggested_and_no_abbreviation_for_another() {
+        for (typed, near) in [
+            ("europe/berlln", Some("Europe/Berlin")),
+            ("America/NewYork", Some("America/New_York")),
+            ("utc", Some("UTC")),
+            ("BST", None),
+            ("CST", None),
+            ("IST", None),
+            ("PST", None),
+            ("Z", None),
+        ] {
+            assert_eq!(Zone::nearest_iana(typed), near, "{typed}");
+        }
+        assert!(Zone::fix("BST").contains("a place, such as"));
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::engine::needs::Needs;
 use crate::evidence::facts::{LeafPlace, Logged, ResolutionFact};
 use crate::evidence::{BookingState, Erasable, RescheduleFact};
 use crate::ledger::event::Opening;
-use crate::ledger::{Hash, Leaf, leaf_hash};
+use crate::ledger::{Hash, Leaf, LeafKind, leaf_hash};
 use crate::limits::{IDEMPOTENCY_TTL_MS, LEASE_MS, LEASE_SKEW_MS, RECLAIMED, RECOVERIES_MS};
 use crate::model::{
     EndpointId, EventId, EventType, FileId, Partner, PartnerStatus, Timestamp, Usage,
@@ -626,9 +626,11 @@ fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Read<()
     add_logged(&mut Arc::make_mut(booking).state.acceptances, row)?;
     // The text that stands in for an erased one can also be a text that was never erased.
     let opening = Opening::read(row.blob(4)?).map_err(StoreError::Corrupt)?;
-    if opening.lacks(Erasable::Method.word()) {
-        work.erased_methods.insert(row.size(1)?);
-    }
+    let erased = Erasable::of(LeafKind::TermsAccepted).iter();
+    let erased = erased.filter(|value| opening.lacks(value.word()));
+    let index = row.size(1)?;
+    work.erased_of_acceptances
+        .extend(erased.map(|value| (index, *value)));
     Ok(())
 }
 

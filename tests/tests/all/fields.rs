@@ -53,7 +53,7 @@ const BEYOND_SCHEMAS: &str = "policy_unknown time_zone_unknown currency_unknown 
 /// Members that a reader does not judge. They depend on the policies' own reader, the caller, the booking's currency, the
 /// operator's address rules, the cancellation's rules, or the longest share.
 const JUDGED_LATER: &str = "/after /amount /policy /partnerId /endpointId /apiKeyId /operatorKeyId /expiresIn /refund \
-    /agreedRefund /canceledBy /timeZone /url";
+    /agreedRefund /canceledBy /url";
 
 fn of<O: Operation>() -> &'static Declaration {
     let body = O::ROUTE.body.declaration();

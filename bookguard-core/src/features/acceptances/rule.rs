@@ -7,8 +7,8 @@ use crate::engine::chain::AppendedFacts;
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
-use crate::evidence::Acceptance;
 use crate::evidence::facts::{LeafPlace, Logged};
+use crate::evidence::{Acceptance, Erasable};
 use crate::features::acceptances::{AcceptTerms, Accepted};
 use crate::features::deliveries::rule as deliveries;
 use crate::limits::{ACCEPTANCES, CLOCK_SKEW_MS};
@@ -24,8 +24,8 @@ impl Command for AcceptTerms {
         needs.acceptances.push(self.booking_id);
     }
 
-    /// Records an acceptance. A repeat with the same party, method, instant and text answers with the recorded one, and so it does if its method was
-    /// erased.
+    /// Records an acceptance. The same again answers with the recorded one; an address or a program that is left out, and a value
+    /// that was erased, do not distinguish them.
     ///
     /// # Errors
     /// `not_found`; `booking_canceled`, `disclosure_changed`, `too_many_acceptances`; by field `accepted_in_future`,
@@ -40,14 +40,20 @@ impl Command for AcceptTerms {
             ));
         }
         let same = |known: &&Logged<Acceptance>| {
-            let is_erased = batch.erased_methods.contains(&known.place.index);
-            let known = &known.fact;
             // Recorded again, an acceptance would bring back what was erased of it.
-            let is_method = is_erased || known.method == asked.method;
+            let is_erased = |value: Erasable| {
+                let erased = &batch.erased_of_acceptances;
+                erased.contains(&(known.place.index, value))
+            };
+            let known = &known.fact;
+            let is_ip = asked.ip.is_none() || asked.ip == known.ip;
+            let is_program = asked.user_agent.is_none() || asked.user_agent == known.user_agent;
             known.party == asked.party
-                && is_method
                 && known.at == asked.at
                 && known.disclosure_hash == asked.disclosure_hash
+                && (known.method == asked.method || is_erased(Erasable::Method))
+                && (is_ip || is_erased(Erasable::Ip))
+                && (is_program || is_erased(Erasable::UserAgent))
         };
         if let Some(known) = state.acceptances.iter().find(same) {
             return Ok((Vec::new(), answer(batch, &known.place, &known.fact)));

@@ -15,12 +15,13 @@ use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::id::{Noun as _, id_pattern, noun};
 use crate::model::{
-    Amount, Booking, BookingId, BookingStatus, Currency, PartnerId, Party, Scope, Timestamp,
+    Amount, AmountError, Booking, BookingId, BookingStatus, Currency, PartnerId, Party, Scope,
+    Timestamp,
 };
 use crate::operation::{Action, Body, Operation, Request, Route, write};
 use crate::policy::{
     Booked, EVENT_DATE_PATTERN, EventDate, MissingZone, POLICY_ID_PATTERN, POLICY_SCHEMA, Policy,
-    PolicySet, PolicySource, Terms, Zone,
+    PolicySet, PolicySource, Terms, Zone, read_time_zone,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::{projection, terms};
@@ -162,7 +163,8 @@ impl BookingRequest {
     /// Reads the body of a booking's creation, reporting every fault. `policy_set` holds the policies it may name.
     ///
     /// # Errors
-    /// Those of [`input`], of [`Currency::parse`] and [`Amount::parse`], and of a policy; `policy_unknown`, `policy_ambiguous`.
+    /// Those of [`input`], of [`Currency::parse`] and [`Amount::parse`], and of a policy; `time_zone_unknown`,
+    /// `policy_unknown`, `policy_ambiguous`.
     pub fn read(body: &[u8], policy_set: &PolicySet) -> Result<Self, Error> {
         input::read(body, |form| Self::form(form, policy_set))
     }
@@ -181,7 +183,8 @@ impl BookingRequest {
         let event_date = form
             .about(
                 "When the event starts: RFC 3339 with an offset, or a local date-time or date together with `timeZone`. A fraction \
-                 of a second is dropped.",
+                 of a second is dropped. It may lie in the past; once the policy's `claimWindow` is over, the booking can be \
+                 neither canceled nor moved.",
             )
             .required("eventDate", event_date);
         let currency = form
@@ -199,7 +202,7 @@ impl BookingRequest {
             .optional("amountPaid", |v| amount(v, currency));
         let time_zone = form
             .about("The event's IANA time zone, such as \"America/New_York\".")
-            .optional("timeZone", |v| v.text(limits::TIME_ZONE_CHARS));
+            .optional("timeZone", read_time_zone);
         let inline = form
             .about("A cancellation policy for this booking; excludes `policyId`.")
             .optional("policy", |v| {
@@ -227,7 +230,7 @@ impl BookingRequest {
             organizer: organizer?,
             event_type: event_type?,
             event_date: event_date?,
-            time_zone,
+            time_zone: time_zone.map(|zone| zone.to_string()),
             value: value?,
             paid,
             policy,
@@ -292,19 +295,24 @@ pub(crate) fn decimal<'a>(v: &mut Value<'a, '_>) -> Option<&'a str> {
         .number()
 }
 
-/// Reads an amount if its currency is known; otherwise the currency's own fault is enough.
+/// Reads an amount. If its currency is not known, the currency's own fault stands for all but the sign.
 fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
     let digits = decimal(v)?;
-    let currency = currency?;
-    Amount::parse(digits, currency)
-        .map_err(|e| {
-            v.fault::<()>(
-                e.code(),
-                format!("{} {e}", input::shorten(digits)),
-                e.fix(currency),
-            )
-        })
-        .ok()
+    match (
+        Amount::parse(digits, currency.unwrap_or(Currency::USD)),
+        currency,
+    ) {
+        (Ok(amount), Some(_)) => Some(amount),
+        (Err(e), Some(currency)) => {
+            let message = format!("{} {e}", input::shorten(digits));
+            v.fault(e.code(), message, e.fix(currency))
+        }
+        (Err(e @ AmountError::Negative), None) => {
+            let message = format!("{} {e}", input::shorten(digits));
+            v.fault(e.code(), message, "Send a number from 0.")
+        }
+        (_, None) => None,
+    }
 }
 
 fn named_policy(v: &mut Value<'_, '_>, policy_set: &PolicySet) -> Option<Policy> {

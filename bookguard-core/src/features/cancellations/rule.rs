@@ -26,7 +26,8 @@ impl Command for CancelBooking {
         needs.booking_of(self.partner_id, self.booking_id);
     }
 
-    /// Cancels a booking. A repeat with the same actor, reason, instant and agreed refund answers with the existing resolution.
+    /// Cancels a booking. A repeat with the same actor, reason, instant and agreed refund answers with the existing resolution,
+    /// whatever its note and evidence are.
     ///
     /// # Errors
     /// `not_found`; `booking_already_canceled`, `claim_window_closed`, `quote_changed`; by field

@@ -444,6 +444,10 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
         is_sound(&seen);
         for (address, faulty) in [
             ("/bookings?eventFrom=2026-99-99", "eventFrom"),
+            (
+                "/bookings?eventFrom=2031-02-01&eventTo=2031-01-01",
+                "eventFrom",
+            ),
             ("/deliveries?status=soon", "status"),
             ("/audit?since=soon", "since"),
             ("/reviews?status=soon", "status"),

@@ -22,7 +22,11 @@ const UNKNOWN_WORD: [(&str, &str); 2] =
     [("Scope", "unknown_scope"), ("Currency", "currency_unknown")];
 
 /// Bodies with members that the declaration's example leaves out.
-const OTHER_EXAMPLES: [(&str, &str); 2] = [
+const OTHER_EXAMPLES: [(&str, &str); 3] = [
+    (
+        "NewDate",
+        r#"{"eventDate": "2027-07-04", "timeZone": "America/New_York", "agreedBy": ["organizer", "talent"]}"#,
+    ),
     (
         "NewCancellation",
         r#"{"canceledBy": "mutual", "agreedRefund": 1}"#,

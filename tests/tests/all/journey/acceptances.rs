@@ -68,6 +68,7 @@ async fn an_acceptance_is_recorded_once_and_stays_with_its_text() {
         let former = &moved["former"][0];
         former.holds(json!({"text": told["text"], "schedule": told["schedule"]}));
         former.holds(json!({"acceptances": later["acceptances"], "until": moved["since"]}));
+        former.holds(json!({"eventDate": told["eventDate"]}));
         let mut talent = samples::acceptance(moved.text("disclosureHash"));
         talent["party"] = json!("talent");
         talent["at"] = moved["since"].clone();

@@ -331,6 +331,7 @@ async fn one_partys_data_is_erased_and_the_others_stays() {
         for (body, pointer, code) in [
             (json!({"legalBasis": "objection"}), "/fields", "fields_or_party"),
             (json!({"legalBasis": "objection", "fields": ["note"], "party": "talent"}), "/fields", "fields_or_party"),
+            (json!({"fields": [], "legalBasis": "other"}), "/fields", "empty"),
             (json!({"fields": ["bookingValue"], "legalBasis": "objection"}), "/fields/0", "not_allowed"),
             (json!({"party": "talent"}), "/legalBasis", "missing_field"),
         ] {

@@ -352,6 +352,7 @@ async fn a_key_works_until_the_very_instant_at_which_it_expires() {
         let both = json!({"scopes": ["bookings:rea"], "expiresAt": "2026-09-21T14:13:20.000Z"});
         let refused = made(both).await;
         refused.faulty(&[("/scopes/0", "unknown_scope"), ("/expiresAt", "expiry_out_of_range")]);
+        refused.says(&["Did you mean \\\"bookings:read\\\"? Allowed: bookings:read, "]);
         made(json!({"expiresAt": "2036-09-21T14:13:20.000Z"})).await.ok(201);
 
         // It makes none that outlives it.

@@ -62,6 +62,7 @@ async fn all_faults_are_said_at_once_with_what_was_meant() {
             ("/eventType", "wrong_type"),
             ("/eventDate", "invalid_date"),
             ("/currency", "currency_unknown"),
+            ("/amountPaid", "amount_negative"),
             ("/metadata/a", "wrong_type"),
             ("/organiser", "unknown_field"),
         ]);

@@ -71,7 +71,7 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
     assert_eq!(acceptance.accepted_at, at(NOW));
     assert_eq!(acceptance.disclosure_version, told(&work).version);
     apply_all(&mut work, &changes);
-    // The address and the program do not distinguish acceptances.
+    // An address and a program that are left out do not distinguish acceptances.
     let again = AcceptanceRequest {
         ip: None,
         user_agent: None,
@@ -186,7 +186,9 @@ fn a_repeat_brings_back_nothing_that_was_erased_of_the_acceptance() {
     let made = done(&mut work, NOW, asked.clone());
     let state = work.bookings.get_mut(&booking_id()).unwrap();
     let known = &mut Arc::make_mut(state).state.acceptances[0];
-    work.erased_methods.insert(known.place.index);
+    let values = [Erasable::Ip, Erasable::Method, Erasable::UserAgent];
+    let erased = values.map(|value| (known.place.index, value));
+    work.erased_of_acceptances.extend(erased);
     let known = &mut known.fact;
     ERASED.clone_into(&mut known.method);
     (known.ip, known.user_agent) = (None, None);
@@ -209,6 +211,58 @@ fn a_repeat_brings_back_nothing_that_was_erased_of_the_acceptance() {
     ] {
         assert!(!accept(&work, NOW, other).unwrap().0.is_empty());
     }
+}
+
+#[test]
+fn an_address_or_a_program_that_the_record_lacks_makes_another_acceptance() {
+    let mut work = work_with(state(Some("firm"), BookingStatus::Created));
+    let full = ask(&work);
+    let bare = AcceptanceRequest {
+        ip: None,
+        user_agent: None,
+        ..full.clone()
+    };
+    let first = done(&mut work, NOW, bare.clone());
+    let second = done(&mut work, NOW, full.clone());
+    assert_eq!(second.acceptance.ip, full.ip);
+    assert_eq!(second.acceptance.user_agent, full.user_agent);
+    for (again, known) in [(bare, &first), (full.clone(), &second)] {
+        let (changes, repeated) = accept(&work, NOW, again).unwrap();
+        assert!(changes.is_empty(), "{changes:?}");
+        assert_eq!(repeated.acceptance, known.acceptance);
+        assert_eq!(repeated.receipt.leaf_index, known.receipt.leaf_index);
+    }
+    let other_ip = AcceptanceRequest {
+        ip: Some("203.0.113.8".to_owned()),
+        ..full.clone()
+    };
+    let other_program = AcceptanceRequest {
+        user_agent: Some("Browser/2.0".to_owned()),
+        ..full
+    };
+    for other in [other_ip, other_program] {
+        let (changes, _) = accept(&work, NOW, other).unwrap();
+        assert!(!changes.is_empty());
+    }
+}
+
+#[test]
+fn only_a_value_that_was_erased_no_longer_distinguishes() {
+    let mut work = work_with(state(Some("firm"), BookingStatus::Created));
+    let asked = ask(&work);
+    done(&mut work, NOW, asked.clone());
+    let booking = work.bookings.get_mut(&booking_id()).unwrap();
+    let known = &mut Arc::make_mut(booking).state.acceptances[0];
+    known.fact.ip = None;
+    let erased = (known.place.index, Erasable::Ip);
+    work.erased_of_acceptances.insert(erased);
+    let (changes, _) = accept(&work, NOW, asked.clone()).unwrap();
+    assert!(changes.is_empty(), "{changes:?}");
+    let other = AcceptanceRequest {
+        user_agent: Some("Browser/2.0".to_owned()),
+        ..asked
+    };
+    assert!(!accept(&work, NOW, other).unwrap().0.is_empty());
 }
 
 #[test]
