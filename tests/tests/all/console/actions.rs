@@ -711,6 +711,10 @@ async fn keys_are_made_replaced_and_revoked_and_people_invited() {
         let end = format!("/people/{}/end", hers.text("consoleSessionId"));
         browser.fill("/keys", &end, &[]).await.leads_to("/keys");
         ada.get("/bookings").await.leads_to("/sign-in?to=%2Fbookings");
+        let unopened = acme.post("/v1/console-links", &json!({"person": "Bob"})).await.ok(201);
+        let end = format!("/people/{}/end", unopened.text("consoleSessionId"));
+        browser.fill("/keys", &end, &[]).await.leads_to("/keys");
+        browser.page("/keys").await.says(&["Link ended"]).lacks(&["Link not used"]);
 
         // An invalid id opens no page: its form would post to wherever the id says.
         for id in ["..%2F..%2Fconsole%2Fsign-out%3F", "x", "%22%3E%3Ci%3E"] {
