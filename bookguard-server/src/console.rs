@@ -453,6 +453,9 @@ impl Console {
             }
             (answer, _) => answer,
         };
+        if arrival.is_form {
+            user.look_again().await;
+        }
         match answer {
             Ok(answer) => self.answer(&user, answer),
             Err(error) if error.kind == error::Kind::Unauthorized => {

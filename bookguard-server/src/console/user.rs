@@ -86,6 +86,17 @@ impl User {
         Ok(())
     }
 
+    /// Reads the partner for which the operator acts anew: a form may have changed what the frame of its page shows. If it cannot be read, the
+    /// frame shows it as it was, because the page may hold a secret that is shown only once.
+    pub(super) async fn look_again(&mut self) {
+        let Some(account) = &self.acting else { return };
+        let id = account.partner.partner_id.to_string();
+        let account = self.read::<GetPartnerAccount>(&[&id], &[]).await;
+        if let Ok(account) = account {
+            self.acting = Some(account);
+        }
+    }
+
     /// Chooses the words of a page about a partner: for its own people, or for the operator who acts for it.
     pub(super) fn told<'t>(&self, partners: &'t str, operators: &'t str) -> &'t str {
         match self.acting {
