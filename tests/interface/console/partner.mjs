@@ -91,6 +91,7 @@ async function everyPage(browser, { key, created, kept, canceled, review, tried,
   for (const [name, id] of Object.entries({ created, kept, canceled, review })) await at(`booking, ${name}`, `/bookings/${id}`);
   await at("protect", `/bookings/${created}/protect`);
   await at("cancel", `/bookings/${kept}/cancel`);
+  await page.evaluate("document.querySelector('[name=\"/canceledBy\"]').value = 'organizer'");
   await sent(page, "cancel with its result", "/cancel", { "/note": LONG });
   await sent(page, "cancel refused", "/cancel", { "/agreedRefund": "much" }, 400);
   await at("reschedule", `/bookings/${kept}/reschedule`);

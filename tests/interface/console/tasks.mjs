@@ -161,6 +161,7 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await told("The hold is released");
   await open(link("/erase"));
   await pick(field("/party"), "Talent");
+  await pick(field("/legalBasis"), "Objection");
   await open(submit("/erase"));
   await told("What would go");
   await open("form:has([name=once])[action$='/erase'] button");

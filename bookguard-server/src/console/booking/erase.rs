@@ -69,7 +69,7 @@ async fn page(user: &User, asked: &Asked, would: Option<&ErasureReport>) -> Resu
                 h2 { "1. What to erase, and why" }
                 (draft.field(&Field::new("/party", "Whose data?", Kind::Choice(choices(ErasedParty::WORDS))).none("Only the values chosen below")))
                 (draft.field(&Field::new("/fields", "Or which values?", values).about("In all entries of the booking.")))
-                (draft.field(&Field::new("/legalBasis", "Why?", Kind::Choice(choices(LegalBasis::WORDS))).required()))
+                (draft.field(&Field::new("/legalBasis", "Why?", Kind::Choice(choices(LegalBasis::WORDS))).unanswered()))
                 (draft.field(&Field::new("/requestRef", "Reference of the request", Kind::Text)
                     .about("Such as a case number. The ledger records it until it is erased itself.")))
                 (hidden("/dryRun", "true"))

@@ -171,6 +171,10 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
         assert_eq!(acme.booking(&booking).await["status"], "protected");
 
         let ask = format!("{page}/cancel");
+        // Nobody cancels until somebody says who.
+        let refused = browser.fill(&ask, "/cancel", &[]).await;
+        let side = refused.is(400).field("/canceledBy");
+        assert_eq!(side.get("aria-invalid"), Some("true"));
         // As many letters as a note may have, each of three bytes, and breaks of lines.
         let note = format!("Sorry.\r\n\r\n{}", "語".repeat(1993));
         let typed = [
@@ -384,7 +388,10 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         let why = "because it was too old or its booking's data were erased";
         assert!(seen.html.replace("&#39;", "'").contains(why), "{}", seen.html);
 
-        // Neither values nor a party; and nothing is left.
+        // Nobody chose why; neither values nor a party; and nothing is left.
+        let refused = browser.fill(&erase, "/erase", &[("/party", "organizer")]).await;
+        assert_eq!(refused.is(400).field("/legalBasis").get("aria-invalid"), Some("true"));
+        assert_eq!(refused.form("/erase").value("/legalBasis"), "");
         let typed = [("/legalBasis", "objection")];
         let refused = browser.fill(&erase, "/erase", &typed).await;
         refused.is(400);
