@@ -156,8 +156,11 @@ pub(super) fn cells(event: &Event) -> Markup {
 
 pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let id = asked.id(0);
-    let EventWithAttempts { event, attempts } = user.read::<GetEvent>(&[id], &[]).await?;
-    let payload = format!("{:#}", event.payload);
+    let EventWithAttempts {
+        event,
+        attempts,
+        body,
+    } = user.read::<GetEvent>(&[id], &[]).await?;
     let rows = attempts.iter().rev().map(|attempt| tried(&event, attempt));
     let is_open = event.status != DeliveryStatus::Delivered;
     let main = html! {
@@ -202,12 +205,13 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
                 }
             }
         }
-        section.card aria-labelledby="payload" {
-            h2 #payload { "What is sent" }
+        section.card aria-labelledby="body" {
+            h2 #body { "What is sent" }
             @if let Some(at) = event.pruned_at { p { "Its content was deleted, because it was too old or its booking's data were erased: " (time(at)) "." } }
             @else {
                 @if let Some(signature) = &event.signature { p { code { "x-service-signature: " (signature) } } }
-                pre tabindex="0" { (payload) }
+                p { "The signature is over exactly this body. An endpoint with a secret of its own gets one made with that secret." }
+                @if let Some(body) = &body { pre tabindex="0" { (body) } }
             }
         }
     };

@@ -418,6 +418,11 @@ async fn what_was_missed_is_sent_again() {
         assert_eq!(event["status"], "failed");
         let before = receiver.count();
         let page = format!("/deliveries/{}", event.text("eventId"));
+        let mut received = receiver.received().into_iter();
+        let sent = received.find(|sent| sent.string("eventId") == event.text("eventId"));
+        let sent = String::from_utf8(sent.unwrap().body).unwrap();
+        let sent = sent.replace('"', "&quot;");
+        browser.page(&page).await.says(&[&format!(">{sent}</pre>")]);
         twice(&browser, &page, "/retry", &[]).await.leads_to(&page);
         assert_eq!(receiver.count(), before + 1);
         assert_eq!(acme.event(&event).await["status"], "delivered");
