@@ -23,7 +23,8 @@ use maud::{Markup, html};
 use poem::http::header::{CACHE_CONTROL, HeaderValue};
 
 use super::parts::{
-    alert, booking_badge, copyable, delivery_badge, fact, once, price, records, time, words,
+    alert, booking_badge, copyable, delivery_badge, event_time, fact, once, price, records, time,
+    words,
 };
 use super::schedule::{OPEN, compensation, schedule, sum, sum_of};
 use super::{Answer, Asked, Page, Part, User};
@@ -157,7 +158,7 @@ fn facts(booking: &Booking) -> Markup {
     html! {
         section.card aria-label="The booking" {
             dl {
-                (fact("Event", html! { (time(booking.event_date)) @if let Some(zone) = &booking.time_zone { small { " " (zone) } } }))
+                (fact("Event", event_time(booking)))
                 (fact("Talent", html! { (booking.talent.name) " " small.soft { (booking.talent.id) } }))
                 (fact("Organizer", html! { (booking.organizer.name) " " small.soft { (booking.organizer.id) } }))
                 (fact("Value", price(&booking.booking_value, booking.currency)))

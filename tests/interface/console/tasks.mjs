@@ -136,7 +136,7 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await tick(box("/agreedBy", "talent"));
   await open(submit("/reschedule"));
   await told("another date now");
-  await told("4 Jul 2031, 23:00 UTC");
+  await told("4 Jul 2031, 19:00 New York time");
   await open(link("/share"));
   await fill(field("/note"), name);
   await open(submit("/share"));

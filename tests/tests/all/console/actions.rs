@@ -157,6 +157,24 @@ async fn what_can_no_longer_be_claimed_is_left_to_nobody() {
 }
 
 #[tokio::test]
+async fn an_event_is_listed_on_the_day_that_it_is_where_it_takes_place() {
+    with_partner_on_every_engine(async |server, acme| {
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let evening =
+            json!({"eventDate": "2027-01-12T19:30:00-08:00", "timeZone": "America/Los_Angeles"});
+        let booking = acme.book_with(evening).await;
+        acme.cancel(&booking, &samples::open_cancellation()).await;
+        let address = format!("/bookings/{booking}");
+        for page in ["/bookings", "/reviews", address.as_str()] {
+            let shown = browser.page(page).await;
+            shown.says(&[">12 Jan 2027, 19:30 Los Angeles time</time>"]);
+            shown.lacks(&["13 Jan 2027, 03:30"]);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
     with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
