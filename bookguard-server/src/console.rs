@@ -232,7 +232,7 @@ fn places() -> Vec<PageRoute> {
         place!("/bookings/:bookingId", get booking::show),
         place!("/bookings/:bookingId/protect", get booking::confirm, post booking::protect, again booking::show),
         place!("/bookings/:bookingId/cancel", get booking::cancel::ask, post booking::cancel::send),
-        place!("/bookings/:bookingId/reschedule", form booking::reschedule),
+        place!("/bookings/:bookingId/reschedule", get booking::reschedule::ask, post booking::reschedule::send, again booking::reschedule::ask),
         place!("/bookings/:bookingId/decide", form booking::decide),
         place!("/bookings/:bookingId/share", form booking::share),
         place!("/bookings/:bookingId/shares/:shareId/revoke", get booking::share::confirm, post booking::share::revoke),

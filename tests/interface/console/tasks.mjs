@@ -135,6 +135,8 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await told("both sides agree");
   await tick(box("/agreedBy", "talent"));
   await open(submit("/reschedule"));
+  await told("This cannot be undone");
+  await open(submit("/reschedule") + ".danger");
   await told("another date now");
   await told("4 Jul 2031, 19:00 New York time");
   await open(link("/share"));

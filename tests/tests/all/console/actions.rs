@@ -246,11 +246,30 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
             refused.html
         );
         let date = [&local[..], &[("/timeZone", "America/New_York")]].concat();
-        twice(&browser, &asked, "/reschedule", &date)
+        let shown = browser.fill(&asked, "/reschedule", &date).await;
+        let words = ["20 Oct 2031, 19:00 New York time", "This cannot be undone."];
+        is_sound(shown.is(200).says(&words));
+        acme.booking(&moved)
             .await
-            .leads_to(&page);
-        let zone = browser.page(&asked).await.field("/timeZone");
-        assert!(zone.get("required").is_none());
+            .holds(json!({"rescheduledAt": null}));
+        let confirm = shown.form("/reschedule");
+        assert_eq!(confirm.value("/timeZone"), "America/New_York");
+        browser.submit(&confirm).await.leads_to(&page);
+        browser.submit(&confirm).await.leads_to(&page);
+        let again = browser.page(&asked).await;
+        assert!(again.field("/timeZone").get("required").is_none());
+        // It begins with the date of now, on the clock of the place.
+        again.says(&["20 Oct 2031, 19:00 New York time"]);
+        let now = again.field("/eventDate");
+        assert_eq!(now.get("value"), Some("2031-10-20T19:00"));
+        // The clocks there skip half past two in that night.
+        let skipped = [("/eventDate", "2031-03-09T02:30"), local[1], local[2]];
+        let shown = browser.fill(&asked, "/reschedule", &skipped).await;
+        let words = [
+            "9 Mar 2031, 03:30 New York time",
+            "The clocks there are put forward",
+        ];
+        shown.is(200).says(&words);
         acme.booking(&moved)
             .await
             .holds(json!({"eventDate": "2031-10-20T23:00:00.000Z"}));
