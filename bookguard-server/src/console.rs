@@ -240,6 +240,7 @@ fn places() -> Vec<PageRoute> {
         place!("/bookings/:bookingId/holds/:holdId/release", get booking::hold::confirm, post booking::hold::release, again booking::hold::confirm),
         place!("/bookings/:bookingId/erase", get booking::erase::ask, post booking::erase::send, again booking::erase::ask),
         place!("/bookings/:bookingId/evidence/:form", get booking::evidence),
+        place!("/bookings/:bookingId/evidence/items/:itemId/file", get booking::file),
         place!("/reviews", get reviews::list),
         place!("/deliveries", get deliveries::list),
         place!("/deliveries/recover", get deliveries::recover::ask, post deliveries::recover::send, again deliveries::recover::ask),

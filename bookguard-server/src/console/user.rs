@@ -6,12 +6,13 @@ use std::sync::Arc;
 use bookguard_core::error::Error;
 use bookguard_core::features::partners::account::GetPartnerAccount;
 use bookguard_core::model::{PartnerAccount, PartnerId, Scope};
-use bookguard_core::operation::{Finished, Operation, Request, Route, StepFn, step};
+use bookguard_core::operation::{FileAnswer, Finished, Operation, Request, Route, StepFn, step};
 use bookguard_core::session::{Access, Authority, Session};
 
 use super::cookie::Cookie;
 use super::{Asked, Console, Fields, Whose, operator};
 use crate::api::call::{Caller, Calling, call};
+use crate::api::download::Download;
 use crate::app::RequestCost;
 use crate::payer::Payer;
 
@@ -134,6 +135,22 @@ impl User {
         query: &[(&str, &str)],
     ) -> impl Future<Output = Result<O::Output, Error>> + use<'a, O> {
         self.perform::<O>(asking(path, query))
+    }
+
+    /// Performs an operation whose answer is a file.
+    pub(super) async fn file<O: Operation>(&self, path: &[&str]) -> Result<FileAnswer, Error> {
+        let answer = self.answer::<O>(asking(path, &[])).await?;
+        let file = answer.file;
+        file.ok_or_else(|| Error::internal(format!("an answer of {} is no file", O::ROUTE.id)))
+    }
+
+    /// What sends files to whoever is signed in.
+    pub(super) fn download(&self) -> Download {
+        Download {
+            app: Arc::clone(&self.console.app),
+            session: self.session.clone(),
+            cost: Arc::clone(&self.cost),
+        }
     }
 
     /// Performs an operation with what was typed into a form.

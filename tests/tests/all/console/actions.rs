@@ -312,6 +312,42 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
 }
 
 #[tokio::test]
+async fn items_of_the_evidence_are_listed_and_their_files_saved() {
+    with_partner_on_every_engine(async |server, acme| {
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let booking = acme.book().await;
+        let page = format!("/bookings/{booking}");
+        let items = format!("/v1{page}/evidence/items");
+        let file = "<script>alert(1)</script>";
+        let item = acme.post(&items, &samples::item_with_file(file)).await;
+        let item = item.string("itemId");
+        let address = format!("{page}/evidence/items/{item}/file");
+        let seen = browser.page(&page).await;
+        seen.says(&["<td>Contract</td>", "not stored here"]);
+        seen.lacks(&[&address]);
+        browser.get(&address).await.is(404);
+        let sent = acme.request("PUT", &format!("{items}/{item}/file"));
+        acme.send(sent.body(file)).await.ok(200);
+        let seen = browser.page(&page).await;
+        is_sound(&seen);
+        seen.says(&[&address, "application/octet-stream, 25 bytes"]);
+        // Nothing of a file is ever run or shown.
+        let saved = browser.page(&address).await;
+        assert_eq!(saved.html, file);
+        let everything = format!("{page}/evidence/everything");
+        let archive = browser.page(&everything).await;
+        assert!(archive.html.starts_with("PK"), "{}", archive.html);
+        assert_eq!(archive.header("content-type"), "application/zip");
+        for seen in [&saved, &archive] {
+            let disposition = seen.header("content-disposition");
+            assert!(disposition.starts_with("attachment"), "{disposition}");
+            assert_eq!(seen.header("cache-control"), "no-store");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn evidence_is_shared_and_the_link_revoked() {
     with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
