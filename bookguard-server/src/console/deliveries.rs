@@ -51,10 +51,13 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         false => None,
     };
+    let shown = [failed.as_ref(), log.as_ref()].into_iter().flatten();
+    let shown = shown.flat_map(|log| &log.data);
+    let recover = recover::address(text("status"), shown);
     let main = html! {
         div.title {
             h1 { "Deliveries" }
-            @if user.may(Scope::WebhooksWrite) { a.button href=(user.link(&recover::address(text("status")))) { "Send many again" } }
+            @if user.may(Scope::WebhooksWrite) { a.button href=(user.link(&recover)) { "Send many again" } }
         }
         (filter(user, &asked))
         @if let Some(log) = &log { (found(user, fields, failed.as_ref(), log)) }

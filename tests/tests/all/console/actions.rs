@@ -1,6 +1,6 @@
 //! What people do with the console.
 
-use bookguard_core::limits::UNVERIFIED_MS;
+use bookguard_core::limits::{DAY_MS, UNVERIFIED_MS};
 use bookguard_server::config::Config;
 use bookguard_tests::engine::Engine;
 use bookguard_tests::json::{Members as _, only};
@@ -539,6 +539,38 @@ async fn what_was_missed_is_sent_again() {
         assert_eq!(begun.len(), 1);
         begun[0].holds(json!({"recovered": 2, "endpointId": endpoint}));
         browser.page(recover).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_missed_days_ago_is_counted_from_when_it_was_missed() {
+    with_partner_on_every_engine(async |server, acme| {
+        let (_receiver, endpoint) = acme.receiving(Answer::Status(413)).await;
+        let booking = acme.book().await;
+        settled(&acme, &booking).await;
+        let shown = acme.endpoint_shown(&endpoint).await;
+        assert_eq!(shown["failingSince"], "2026-09-21T14:13:20.000Z");
+        server.advance(3 * DAY_MS);
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        for (page, since) in [
+            (format!("/endpoints/{endpoint}"), "2026-09-21T13:13:00"),
+            ("/deliveries".to_owned(), "2026-09-21T14:13:00"),
+            (
+                "/deliveries?status=failed".to_owned(),
+                "2026-09-21T14:13:00",
+            ),
+        ] {
+            let tags = browser.page(&page).await.tags();
+            let mut leads = tags.iter().filter_map(|tag| tag.get("href"));
+            let lead = leads.find(|to| to.contains("/deliveries/recover"));
+            let asked = browser.page(lead.unwrap()).await;
+            assert_eq!(asked.form("/recover").value("/since"), since, "{page}");
+            let counted = browser.submit(&asked.form("/recover")).await;
+            let found = counted.is(200).form("/recover");
+            assert!(!found.value("once").is_empty(), "{page}");
+            counted.says(&["<dt>Events</dt><dd>1</dd>"]);
+        }
     })
     .await;
 }
