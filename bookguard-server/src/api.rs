@@ -5,7 +5,7 @@
 
 pub(crate) mod call;
 mod describe;
-mod download;
+pub(crate) mod download;
 pub(crate) mod endpoint;
 pub(crate) mod forms;
 

@@ -233,7 +233,7 @@ fn places() -> Vec<PageRoute> {
         place!("/bookings/:bookingId", get booking::show),
         place!("/bookings/:bookingId/protect", get booking::confirm, post booking::protect, again booking::show),
         place!("/bookings/:bookingId/cancel", get booking::cancel::ask, post booking::cancel::send),
-        place!("/bookings/:bookingId/reschedule", form booking::reschedule),
+        place!("/bookings/:bookingId/reschedule", get booking::reschedule::ask, post booking::reschedule::send, again booking::reschedule::ask),
         place!("/bookings/:bookingId/decide", form booking::decide),
         place!("/bookings/:bookingId/share", form booking::share),
         place!("/bookings/:bookingId/shares/:shareId/revoke", get booking::share::confirm, post booking::share::revoke),
@@ -241,6 +241,7 @@ fn places() -> Vec<PageRoute> {
         place!("/bookings/:bookingId/holds/:holdId/release", get booking::hold::confirm, post booking::hold::release, again booking::hold::confirm),
         place!("/bookings/:bookingId/erase", get booking::erase::ask, post booking::erase::send, again booking::erase::ask),
         place!("/bookings/:bookingId/evidence/:form", get booking::evidence),
+        place!("/bookings/:bookingId/evidence/items/:itemId/file", get booking::file),
         place!("/reviews", get reviews::list),
         place!("/deliveries", get deliveries::list),
         place!("/deliveries/recover", get deliveries::recover::ask, post deliveries::recover::send, again deliveries::recover::ask),
@@ -454,6 +455,9 @@ impl Console {
             }
             (answer, _) => answer,
         };
+        if arrival.is_form {
+            user.look_again().await;
+        }
         match answer {
             Ok(answer) => self.answer(&user, answer),
             Err(error) if error.kind == error::Kind::Unauthorized => {

@@ -128,7 +128,9 @@ pub(super) fn in_words(event: &Event, style: Style) -> String {
 
 /// One event with its attempts.
 fn event(answer: &EventWithAttempts, style: Style) -> String {
-    let EventWithAttempts { event, attempts } = answer;
+    let EventWithAttempts {
+        event, attempts, ..
+    } = answer;
     let whole = event.pruned_at.is_none();
     let fields = fields! {
         "event" => event.event_id,

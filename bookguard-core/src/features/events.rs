@@ -147,6 +147,9 @@ pub struct EventWithAttempts {
     pub event: Event,
     /// The latest 20 attempts at each delivery, by endpoint and number; empty once it was pruned.
     pub attempts: Vec<AttemptRecord>,
+    /// The body exactly as it is sent, which `signature` is over; absent once the event was pruned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
 }
 
 impl Operation for GetEvent {
@@ -159,7 +162,7 @@ impl Operation for GetEvent {
         summary: "One event with the attempts to deliver it",
         description: "Each attempt says how far it got, why it failed and what was answered. The latest 20 at each endpoint are shown. Once an event is older than the \
                       server's `retention_days` (90 by default) and none of its deliveries waits, or its booking's data were erased, its payload and attempts are \
-                      deleted: `payload` is null and `signature` absent, `prunedAt` says since when, and `bodySha256` \
+                      deleted: `payload` is null, `signature` and `body` are absent, `prunedAt` says since when, and `bodySha256` \
                       identifies the body.",
         ..Route::GET
     };
@@ -181,9 +184,12 @@ impl Operation for GetEvent {
                         .map(|(n, attempt)| AttemptRecord::of(delivery.endpoint_id, n, attempt))
                 })
                 .collect();
+            let body = event.content.body();
+            let body = body.map(|body| String::from_utf8_lossy(body).into_owned());
             Ok(EventWithAttempts {
                 event: view(&event, &secret)?,
                 attempts,
+                body,
             })
         }))
     }

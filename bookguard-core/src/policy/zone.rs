@@ -59,6 +59,19 @@ impl Zone {
         nearest(typed, &meant.collect::<Vec<_>>())
     }
 
+    /// What people call it: `New York time`, `UTC`, `UTC+02:00`.
+    pub fn in_words(self) -> String {
+        match self {
+            Self::Fixed(offset) if offset.local_minus_utc() == 0 => "UTC".to_owned(),
+            Self::Fixed(offset) => format!("UTC{offset}"),
+            Self::Named(tz) => match tz.name().rsplit_once('/') {
+                Some(("Etc", "UTC" | "UCT" | "Universal" | "Zulu")) => "UTC".to_owned(),
+                Some(("Etc", _)) | None => tz.name().to_owned(),
+                Some((_, city)) => format!("{} time", city.replace('_', " ")),
+            },
+        }
+    }
+
     /// A fixed number of hours east of UTC, −23 to 23. Beyond these, the nearer of the two counts.
     pub fn hours_east(hours: i32) -> Self {
         FixedOffset::east_opt(hours.clamp(-23, 23) * 3600).map_or(Self::UTC, Self::Fixed)

@@ -34,15 +34,15 @@ const POLICY: &str = "sandbox; default-src 'none'";
 const PARTS_HELD: usize = 4;
 
 /// Who reads, and at whose cost.
-pub(super) struct Download {
-    pub(super) app: Arc<App>,
-    pub(super) session: Session,
-    pub(super) cost: Arc<RequestCost>,
+pub(crate) struct Download {
+    pub(crate) app: Arc<App>,
+    pub(crate) session: Session,
+    pub(crate) cost: Arc<RequestCost>,
 }
 
 impl Download {
     /// Makes a response the file's: to be saved, and never to be run.
-    pub(super) fn file(self, answer: FileAnswer, response: &mut Response) {
+    pub(crate) fn file(self, answer: FileAnswer, response: &mut Response) {
         let FileAnswer { name, file } = answer;
         let media_type = file.media_type.name();
         attached(response.headers_mut(), media_type, &name, file.size);
@@ -50,7 +50,7 @@ impl Download {
     }
 
     /// Makes a response with a packet the archive of it.
-    pub(super) async fn archive(
+    pub(crate) async fn archive(
         self,
         booking_id: BookingId,
         json: Vec<u8>,

@@ -16,19 +16,26 @@ use bookguard_core::features::cancellations::GetResolution;
 use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
 use bookguard_core::features::events::ListBookingEvents;
 use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::features::items::files::GetItemFile;
+use bookguard_core::features::items::{ItemWithFile, ListEvidenceItems};
 use bookguard_core::features::shares::ListShares;
-use bookguard_core::model::{Amount, Booking, BookingStatus, Event, Scope, Timestamp};
+use bookguard_core::model::{Amount, Booking, BookingId, BookingStatus, Event, Scope, Timestamp};
 use bookguard_core::policy::{Actor, Evaluation, EvaluationStatus, Resolution};
 use maud::{Markup, html};
+use poem::Response;
 use poem::http::header::{CACHE_CONTROL, HeaderValue};
 
 use super::parts::{
-    alert, booking_badge, copyable, delivery_badge, fact, once, price, records, time, words,
+    alert, booking_badge, copyable, delivery_badge, event_time, fact, grouped, once, price,
+    records, time, words,
 };
 use super::schedule::{OPEN, compensation, schedule, sum, sum_of};
 use super::{Answer, Asked, Page, Part, User};
 use crate::api::forms::{Make, PACKET_FORMS, PACKET_WORDS, packet_response};
 use crate::readers::ReadClass;
+
+/// The word, beside those of a packet's forms, for the packet and all that belongs to it.
+const EVERYTHING: &str = "everything";
 
 /// What is shown of a booking.
 struct BookingPage {
@@ -38,6 +45,7 @@ struct BookingPage {
     evaluation: Option<PolicyEvaluation>,
     resolution: Option<Resolution>,
     events: Vec<Event>,
+    items: Vec<ItemWithFile>,
     shares: Vec<Share>,
     holds: Vec<Hold>,
 }
@@ -62,6 +70,7 @@ impl BookingPage {
             evaluation,
             resolution,
             events: Vec::new(),
+            items: Vec::new(),
             shares: Vec::new(),
             holds: Vec::new(),
         };
@@ -71,6 +80,8 @@ impl BookingPage {
         }
         if user.may(Scope::EvidenceRead) {
             shown.packet = Some(packet(user, id).await?);
+            let items = user.read::<ListEvidenceItems>(&[id], &[]).await?;
+            shown.items = items.items;
             let shares = user.read::<ListShares>(&[id], &[("limit", "100")]).await?;
             shown.shares = shares.data;
             shown.holds = hold::of(user, id).await?;
@@ -103,7 +114,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
         @if let Some(packet) = &shown.packet { (timeline(packet)) }
         @if !shown.events.is_empty() { (deliveries(user, &shown.events)) }
         @if user.may(Scope::EvidenceRead) {
-            (evidence_card(user, booking, &shown.shares, now))
+            (evidence_card(user, &shown, now))
             (hold::card(user, id, &shown.holds))
         }
     };
@@ -157,7 +168,7 @@ fn facts(user: &User, booking: &Booking) -> Markup {
     html! {
         section.card aria-label="The booking" {
             dl {
-                (fact("Event", html! { (time(booking.event_date)) @if let Some(zone) = &booking.time_zone { small { " " (zone) } } }))
+                (fact("Event", event_time(booking)))
                 (fact("Talent", html! { (booking.talent.name) " " small.soft { (booking.talent.id) } }))
                 (fact("Organizer", html! { (booking.organizer.name) " " small.soft { (booking.organizer.id) } }))
                 (fact("Value", price(&booking.booking_value, booking.currency)))
@@ -278,9 +289,11 @@ fn deliveries(user: &User, events: &[Event]) -> Markup {
     }
 }
 
-fn evidence_card(user: &User, booking: &Booking, shares: &[Share], now: Timestamp) -> Markup {
-    let link = |rest: &str| user.link(&format!("/bookings/{}{rest}", booking.booking_id));
-    let rows = shares.iter().map(|share| {
+fn evidence_card(user: &User, shown: &BookingPage, now: Timestamp) -> Markup {
+    let id = shown.booking.booking_id;
+    let link = |rest: &str| user.link(&format!("/bookings/{id}{rest}"));
+    let items = shown.items.iter().map(|item| item_line(item, &link));
+    let rows = shown.shares.iter().map(|share| {
         let is_live = share.revoked_at.is_none() && share.expires_at > now;
         html! {
             td { @match &share.note { Some(note) => (note), None => span.soft { "without a note" } } small { (share.share_id) } }
@@ -300,9 +313,29 @@ fn evidence_card(user: &User, booking: &Booking, shares: &[Share], now: Timestam
                 a.button href=(link("/evidence/bank")) { "PDF for a bank" }
                 a.button href=(link("/evidence/archive")) { "PDF for the archive" }
                 a.button href=(link("/evidence/packet")) { "Packet (JSON)" }
+                a.button href=(link(&format!("/evidence/{EVERYTHING}"))) { "Everything (.zip)" }
                 @if user.may(Scope::EvidenceShare) { a.button.first href=(link("/share")) { "Share by a link" } }
             }
-            @if !shares.is_empty() { (records("Links to the evidence", &["Link", "Works", "Views", "Actions"], rows)) }
+            @if !shown.items.is_empty() { (records("Items of the evidence", &["Item", "Kind", "Added", "File"], items)) }
+            @if !shown.shares.is_empty() { (records("Links to the evidence", &["Link", "Works", "Views", "Actions"], rows)) }
+        }
+    }
+}
+
+/// An item of the evidence, and its file, which is saved and never shown.
+fn item_line(item: &ItemWithFile, link: &impl Fn(&str) -> String) -> Markup {
+    let ItemWithFile { item, file } = item;
+    let address = link(&format!("/evidence/items/{}/file", item.item_id));
+    html! {
+        td { (item.title) @if let Some(note) = &item.note { small { (note) } } }
+        td { (words(item.kind.word())) @if let Some(party) = item.party { small { "from: " (party.word()) } } }
+        td { (time(item.added_at)) }
+        td {
+            @if let Some(file) = file {
+                a href=(address) aria-label={ "Download: " (item.title) } { "Download" }
+                small { (file.media_type) ", " (grouped(&file.bytes.to_string())) " bytes" }
+            } @else if item.sha256.is_some() { span.soft { "not stored here" } }
+            @else { span.soft { "none" } }
         }
     }
 }
@@ -336,6 +369,13 @@ pub(super) async fn evidence(user: &User, asked: &Asked) -> Result<Answer, Error
     let id = asked.id(0);
     let packet = user.read::<GetEvidence>(&[id], &[]).await?;
     let packet = packet.text().as_bytes().to_vec();
+    if asked.id(1) == EVERYTHING {
+        let booking_id = BookingId::parse(id).ok_or_else(|| Error::not_found("booking"))?;
+        let mut response = Response::default();
+        let download = user.download();
+        download.archive(booking_id, packet, &mut response).await?;
+        return Ok(kept_by_nobody(response));
+    }
     let place = PACKET_WORDS.iter().find(|(word, _)| *word == asked.id(1));
     let (_, place) = place.ok_or_else(|| Error::not_found("form of the evidence"))?;
     let form = place.map(|place| &PACKET_FORMS[place]);
@@ -348,8 +388,22 @@ pub(super) async fn evidence(user: &User, asked: &Asked) -> Result<Answer, Error
         }
         _ => packet,
     };
-    let mut response = packet_response(form, id, made);
+    Ok(kept_by_nobody(packet_response(form, id, made)))
+}
+
+/// The file of an item of the evidence.
+pub(super) async fn file(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let file = user
+        .file::<GetItemFile>(&[asked.id(0), asked.id(1)])
+        .await?;
+    let mut response = Response::default();
+    user.download().file(file, &mut response);
+    Ok(kept_by_nobody(response))
+}
+
+/// A response that no cache keeps.
+fn kept_by_nobody(mut response: Response) -> Answer {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(Answer::Response(response))
+    Answer::Response(response)
 }

@@ -6,7 +6,9 @@ use bookguard_core::model::{Booking, BookingId, BookingStatus, Page as Rows};
 use maud::{Markup, html};
 
 use super::form::{self, choices};
-use super::parts::{booking_badge, empty, next_page, nothing_yet, price, records, time};
+use super::parts::{
+    booking_badge, empty, event_time, next_page, nothing_yet, price, records, time,
+};
 use super::{Answer, Asked, Field, Fields, Kind, Page, Part, User};
 
 /// Rows of a page.
@@ -70,7 +72,7 @@ fn filter(user: &User, asked: &Asked) -> Markup {
             (draft.field(&Field::new("eventTo", "Event before", Kind::Day).plain()))
             button.first { "Search" }
         }
-        p.soft { "Searches ids, names, the type of the event and " (user.told("your own", "the partner's")) " references (metadata)." }
+        p.soft { "Searches ids, names, the type of the event and " (user.told("your own", "the partner's")) " references (metadata). A day of an event begins at midnight in UTC." }
     }
 }
 
@@ -103,7 +105,7 @@ fn line(user: &User, booking: &Booking) -> Markup {
     html! {
         td {
             a href=(user.link(&format!("/bookings/{id}"))) { (booking.event_type) }
-            small { (time(booking.event_date)) }
+            small { (event_time(booking)) }
         }
         td { (booking.talent.name) small { (booking.talent.id) } }
         td { (booking.organizer.name) small { (booking.organizer.id) } }

@@ -51,10 +51,13 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         false => None,
     };
+    let shown = [failed.as_ref(), log.as_ref()].into_iter().flatten();
+    let shown = shown.flat_map(|log| &log.data);
+    let recover = recover::address(text("status"), shown);
     let main = html! {
         div.title {
             h1 { "Deliveries" }
-            @if user.may(Scope::WebhooksWrite) { a.button href=(user.link(&recover::address(text("status")))) { "Send many again" } }
+            @if user.may(Scope::WebhooksWrite) { a.button href=(user.link(&recover)) { "Send many again" } }
         }
         (filter(user, &asked))
         @if let Some(log) = &log { (found(user, fields, failed.as_ref(), log)) }
@@ -168,8 +171,11 @@ pub(super) fn cells(event: &Event) -> Markup {
 
 pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let id = asked.id(0);
-    let EventWithAttempts { event, attempts } = user.read::<GetEvent>(&[id], &[]).await?;
-    let payload = format!("{:#}", event.payload);
+    let EventWithAttempts {
+        event,
+        attempts,
+        body,
+    } = user.read::<GetEvent>(&[id], &[]).await?;
     let rows = attempts.iter().rev().map(|attempt| tried(&event, attempt));
     let is_open = event.status != DeliveryStatus::Delivered;
     let main = html! {
@@ -214,12 +220,13 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
                 }
             }
         }
-        section.card aria-labelledby="payload" {
-            h2 #payload { "What is sent" }
+        section.card aria-labelledby="body" {
+            h2 #body { "What is sent" }
             @if let Some(at) = event.pruned_at { p { "Its content was deleted, because it was too old or its booking's data were erased: " (time(at)) "." } }
             @else {
                 @if let Some(signature) = &event.signature { p { code { "x-service-signature: " (signature) } } }
-                pre tabindex="0" { (payload) }
+                p { "The signature is over exactly this body. An endpoint with a secret of its own gets one made with that secret." }
+                @if let Some(body) = &body { pre tabindex="0" { (body) } }
             }
         }
     };

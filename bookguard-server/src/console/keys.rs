@@ -107,6 +107,7 @@ pub(super) struct SignIn<'s> {
 pub(super) fn sign_in_line(user: &User, it: &SignIn<'_>, now: Timestamp, may_end: bool) -> Markup {
     let is_over = it.ended_at.is_some() || it.expires_at <= now;
     let (tone, state) = match (is_over, it.started_at) {
+        (true, None) if it.ended_at.is_some() => (Tone::Calm, "Link ended"),
         (true, None) => (Tone::Calm, "Link not used"),
         (true, Some(_)) => (Tone::Calm, "Signed out"),
         (false, None) => (Tone::Warn, "Link not opened yet"),

@@ -2,8 +2,10 @@
 
 use bookguard_core::limits::{DAY_MS, HOUR_MS};
 use bookguard_core::model::{
-    Amount, BookingStatus, Currency, Decimal, DeliveryStatus, EndpointStatus, Scope, Timestamp,
+    Amount, Booking, BookingStatus, Currency, Decimal, DeliveryStatus, EndpointStatus, Scope,
+    Timestamp,
 };
+use bookguard_core::policy::Zone;
 use maud::{Markup, Render, html};
 
 use super::{Answer, Asked, Fields, Page, Part, User};
@@ -15,6 +17,20 @@ const MINUTE_MS: i64 = 60_000;
 pub(super) fn time(at: Timestamp) -> Markup {
     let text = at.to_utc().format("%-d %b %Y, %H:%M").to_string();
     html! { time datetime=(at.to_string()) title=(at.to_string()) { (text) " UTC" } }
+}
+
+/// When the event of a booking starts.
+pub(super) fn event_time(booking: &Booking) -> Markup {
+    event_time_at(booking.event_date, booking.time_zone.as_deref())
+}
+
+/// When an event starts: on the clock of its place, or in UTC if nobody said where that is. What points at it shows UTC.
+pub(super) fn event_time_at(at: Timestamp, time_zone: Option<&str>) -> Markup {
+    let Some(zone) = time_zone.and_then(Zone::iana) else {
+        return time(at);
+    };
+    let text = zone.to_local(at).format("%-d %b %Y, %H:%M").to_string();
+    html! { time datetime=(at.to_string()) title=(at.to_string()) { (text) " " (zone.in_words()) } }
 }
 
 /// How long ago an instant was, or how far ahead it is.
@@ -294,6 +310,27 @@ mod tests {
             ("EUR", "EUR"),
         ] {
             assert_eq!(grouped(text), expected);
+        }
+    }
+
+    #[test]
+    fn an_event_is_on_the_day_that_it_is_where_it_takes_place() {
+        let at = Timestamp::parse("2027-01-13T03:30:00Z").unwrap();
+        for (zone, expected) in [
+            (
+                Some("America/Los_Angeles"),
+                "12 Jan 2027, 19:30 Los Angeles time",
+            ),
+            (Some("Asia/Tokyo"), "13 Jan 2027, 12:30 Tokyo time"),
+            (Some("UTC"), "13 Jan 2027, 03:30 UTC"),
+            (Some("Nowhere/Else"), "13 Jan 2027, 03:30 UTC"),
+            (None, "13 Jan 2027, 03:30 UTC"),
+        ] {
+            let shown = event_time_at(at, zone).into_string();
+            let instant = "2027-01-13T03:30:00.000Z";
+            let expected =
+                format!("<time datetime=\"{instant}\" title=\"{instant}\">{expected}</time>");
+            assert_eq!(shown, expected);
         }
     }
 

@@ -51,6 +51,19 @@ fn default_for(defaults: &Defaults, policy_id: &str) -> Vec<String> {
     own.map(|(word, _)| event_type(word).to_owned()).collect()
 }
 
+/// What a policy of the library is used for without any default, as people read it; empty if for nothing.
+fn used_for(user: &User, types: &[String]) -> String {
+    if types.is_empty() {
+        return String::new();
+    }
+    let types: Vec<&str> = types.iter().map(|word| event_type(word)).collect();
+    let unless = user.told(
+        " unless you chose another.",
+        " unless the partner chose another.",
+    );
+    types.join(", ") + unless
+}
+
 /// The library, each policy with the schedule of the example.
 async fn library(user: &User, asked: &Asked) -> Result<ListPage<PolicyTemplate>, Error> {
     let date = example::date_after(asked.now, example::LIBRARY_DAYS);
@@ -110,15 +123,14 @@ fn line(user: &User, policy: &PolicyVersion, defaults: &Defaults) -> Markup {
 fn card(user: &User, template: &PolicyTemplate, asked: &Asked, may_write: bool) -> Markup {
     let id = &template.policy_id;
     let name = template.policy.document().name.as_deref().unwrap_or(id);
-    let types = template.default_for.iter();
-    let types: Vec<&str> = types.map(|word| event_type(word)).collect();
+    let used_for = used_for(user, &template.default_for);
     let schedule = template.schedule.as_deref().unwrap_or_default();
     html! {
         section.card aria-labelledby={ "of-" (id) } {
             h3 id={ "of-" (id) } { a href=(user.link(&format!("/policies/{id}"))) { (name) } }
             ul.plain-list { @for sentence in template.english.iter().take(SENTENCES) { li { (sentence) } } }
             (drawn(schedule, example::value_of(schedule), asked.now))
-            @if !types.is_empty() { p.soft { "Used for " (types.join(", ")) (user.told(" unless you chose another.", " unless the partner chose another.")) } }
+            @if !used_for.is_empty() { p.soft { "Used for " (used_for) } }
             @if may_write {
                 a href=(user.link(&format!("/new-policy?from={id}"))) aria-label={ "Start from this: " (name) } { "Start from this" }
             }

@@ -9,7 +9,9 @@ use maud::{Markup, html};
 
 use super::booking::title;
 use super::form::{self, labelled};
-use super::parts::{Tone, ago, badge, empty, next_page, nothing_yet, price, records, time, words};
+use super::parts::{
+    Tone, ago, badge, empty, event_time, next_page, nothing_yet, price, records, words,
+};
 use super::schedule::sum;
 use super::{Answer, Asked, Field, Kind, Page, Part, User};
 
@@ -80,7 +82,7 @@ fn line(user: &User, resolution: &Resolution, booking: &Booking, now: Timestamp)
     html! {
         td {
             a href=(user.link(&format!("/bookings/{}{page}", booking.booking_id))) { (title(booking)) }
-            small { (time(booking.event_date)) }
+            small { (event_time(booking)) }
         }
         td {
             (words(resolution.canceled_by.word()))

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use bookguard_core::error::Error;
 use bookguard_core::features::partners::account::GetPartnerAccount;
 use bookguard_core::model::{PartnerAccount, PartnerId, Scope};
-use bookguard_core::operation::{Finished, Operation, Request, Route, StepFn, step};
+use bookguard_core::operation::{FileAnswer, Finished, Operation, Request, Route, StepFn, step};
 use bookguard_core::session::{Access, Authority, Session};
 
 use super::cookie::Cookie;
 use super::{Asked, Console, Fields, Whose, operator};
 use crate::api::call::{Caller, Calling, call};
+use crate::api::download::Download;
 use crate::app::RequestCost;
 use crate::payer::Payer;
 
@@ -86,6 +87,17 @@ impl User {
         Ok(())
     }
 
+    /// Reads the partner for which the operator acts anew: a form may have changed what the frame of its page shows. If it cannot be read, the
+    /// frame shows it as it was, because the page may hold a secret that is shown only once.
+    pub(super) async fn look_again(&mut self) {
+        let Some(account) = &self.acting else { return };
+        let id = account.partner.partner_id.to_string();
+        let account = self.read::<GetPartnerAccount>(&[&id], &[]).await;
+        if let Ok(account) = account {
+            self.acting = Some(account);
+        }
+    }
+
     /// Chooses the words of a page about a partner: for its own people, or for the operator who acts for it.
     pub(super) fn told<'t>(&self, partners: &'t str, operators: &'t str) -> &'t str {
         match self.acting {
@@ -123,6 +135,22 @@ impl User {
         query: &[(&str, &str)],
     ) -> impl Future<Output = Result<O::Output, Error>> + use<'a, O> {
         self.perform::<O>(asking(path, query))
+    }
+
+    /// Performs an operation whose answer is a file.
+    pub(super) async fn file<O: Operation>(&self, path: &[&str]) -> Result<FileAnswer, Error> {
+        let answer = self.answer::<O>(asking(path, &[])).await?;
+        let file = answer.file;
+        file.ok_or_else(|| Error::internal(format!("an answer of {} is no file", O::ROUTE.id)))
+    }
+
+    /// What sends files to whoever is signed in.
+    pub(super) fn download(&self) -> Download {
+        Download {
+            app: Arc::clone(&self.console.app),
+            session: self.session.clone(),
+            cost: Arc::clone(&self.cost),
+        }
     }
 
     /// Performs an operation with what was typed into a form.

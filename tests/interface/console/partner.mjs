@@ -91,11 +91,16 @@ async function everyPage(browser, { key, created, kept, canceled, review, tried,
   for (const [name, id] of Object.entries({ created, kept, canceled, review })) await at(`booking, ${name}`, `/bookings/${id}`);
   await at("protect", `/bookings/${created}/protect`);
   await at("cancel", `/bookings/${kept}/cancel`);
+  await page.evaluate("document.querySelector('[name=\"/canceledBy\"]').value = 'organizer'");
   await sent(page, "cancel with its result", "/cancel", { "/note": LONG });
   await sent(page, "cancel refused", "/cancel", { "/agreedRefund": "much" }, 400);
   await at("reschedule", `/bookings/${kept}/reschedule`);
   await page.evaluate("document.querySelector('[type=datetime-local]').value = '2031-07-05T19:00'");
   await sent(page, "reschedule refused", "/reschedule", { "/timeZone": "Mars/Olympus" }, 400);
+  await at("reschedule", `/bookings/${kept}/reschedule`);
+  await page.evaluate("document.querySelector('[type=datetime-local]').value = '2032-03-14T02:30'");
+  await page.evaluate("document.querySelectorAll('[type=checkbox]').forEach((box) => (box.checked = true))");
+  await sent(page, "reschedule with its result", "/reschedule", {});
   await at("reviews", "/reviews");
   await at("reviews, all", "/reviews?status=all");
   await at("reviews, none", "/reviews?status=decided");

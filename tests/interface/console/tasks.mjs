@@ -135,8 +135,10 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await told("both sides agree");
   await tick(box("/agreedBy", "talent"));
   await open(submit("/reschedule"));
+  await told("This cannot be undone");
+  await open(submit("/reschedule") + ".danger");
   await told("another date now");
-  await told("4 Jul 2031, 23:00 UTC");
+  await told("4 Jul 2031, 19:00 New York time");
   await open(link("/share"));
   await fill(field("/note"), name);
   await open(submit("/share"));
@@ -161,6 +163,7 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await told("The hold is released");
   await open(link("/erase"));
   await pick(field("/party"), "Talent");
+  await pick(field("/legalBasis"), "Objection");
   await open(submit("/erase"));
   await told("What would go");
   await open("form:has([name=once])[action$='/erase'] button");
@@ -230,7 +233,7 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await open(submit("/retry"));
   await told("accepted");
   await open(link("/deliveries"));
-  await open(link("/deliveries/recover"));
+  await open("main a[href*='/deliveries/recover']");
   await open(submit("/recover"));
   await told("What would be sent");
   await open("form:has([name=once])[action$='/recover'] button");

@@ -145,7 +145,7 @@ impl Writer<'_> {
         let earlier = facts_of::<RescheduleFact>(self.m.facts).take_while(|(at, _)| *at < entry);
         match (given, self.m.former_terms.get(earlier.count())) {
             (EventDate::Local(_), Some(terms)) if self.m.wording >= Wording::Second => {
-                format!("{} {}", date(given), name_of(terms.zone))
+                format!("{} {}", date(given), terms.zone.in_words())
             }
             _ => date(given),
         }

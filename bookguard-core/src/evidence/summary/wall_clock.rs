@@ -33,7 +33,7 @@ impl<'a> WallClock<'a> {
     pub fn new(zone: Zone, given: &'a [i32]) -> Self {
         Self {
             zone,
-            name: name_of(zone),
+            name: zone.in_words(),
             given,
             used: Vec::new(),
         }
@@ -66,19 +66,6 @@ impl<'a> WallClock<'a> {
     fn may_be(&self, given: i32, table: i32) -> bool {
         let change = i64::from(given) - i64::from(table);
         matches!(self.zone, Zone::Named(_)) && change.abs() * 1000 <= ZONE_CHANGE_MS
-    }
-}
-
-/// `New York time`, `UTC`, `UTC+02:00`.
-pub(super) fn name_of(zone: Zone) -> String {
-    match zone {
-        Zone::Fixed(offset) if offset.local_minus_utc() == 0 => "UTC".to_owned(),
-        Zone::Fixed(offset) => format!("UTC{offset}"),
-        Zone::Named(zone) => match zone.name().rsplit_once('/') {
-            Some(("Etc", "UTC" | "UCT" | "Universal" | "Zulu")) => "UTC".to_owned(),
-            Some(("Etc", _)) | None => zone.name().to_owned(),
-            Some((_, city)) => format!("{} time", city.replace('_', " ")),
-        },
     }
 }
 

@@ -101,7 +101,7 @@ async fn page(user: &User, asked: &Asked, result: Option<&Evaluation>) -> Result
             // A note is personal, and may be longer than an address, so it is sent as a body.
             form.card method="post" action=(address) {
                 h2 { "1. Who cancels, and why" }
-                (draft.field(&Field::new("/canceledBy", "Who cancels?", Kind::Choice(choices(Actor::WORDS))).required()))
+                (draft.field(&Field::new("/canceledBy", "Who cancels?", Kind::Choice(choices(Actor::WORDS))).unanswered()))
                 (draft.field(&Field::new("/reason", "Why?", Kind::Choice(choices(Reason::WORDS)))))
                 (draft.field(&Field::new("/effectiveAt", "When was it canceled? (UTC)", Kind::Utc).about(effective)))
                 (draft.field(&Field::new("/agreedRefund", "Agreed refund", Kind::Number).about("Only if both sides agreed on a figure (mutual).")))

@@ -1,12 +1,14 @@
 //! Erasing personal data of a booking: what would go first, then the erasure of just that.
 
 use bookguard_core::error::Error;
-use bookguard_core::evidence::{Erasable, LegalBasis};
+use bookguard_core::evidence::{Erasable, LegalBasis, Packet};
 use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::erasures::{EraseValues, ErasedParty, ErasureReport};
+use bookguard_core::ledger::TlogProof;
+use bookguard_core::model::Scope;
 use maud::{Markup, html};
 
-use super::{done, head};
+use super::{done, head, packet};
 use crate::console::form::{choices, is_correctable};
 use crate::console::parts::{count, fact, hidden, words};
 use crate::console::{Answer, Asked, Draft, Field, Fields, Kind, Page, Part, User};
@@ -49,6 +51,12 @@ async fn page(user: &User, asked: &Asked, would: Option<&ErasureReport>) -> Resu
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
     let draft = asked.draft();
+    let places = match would {
+        Some(would) if !would.values.is_empty() && user.may(Scope::EvidenceRead) => {
+            places(&packet(user, id).await?)
+        }
+        _ => Vec::new(),
+    };
     let values = Erasable::WORDS.iter();
     let values = values.map(|(word, value)| (*word, words(value.in_words())));
     let values = Kind::Choices(values.collect());
@@ -61,20 +69,25 @@ async fn page(user: &User, asked: &Asked, would: Option<&ErasureReport>) -> Resu
                 h2 { "1. What to erase, and why" }
                 (draft.field(&Field::new("/party", "Whose data?", Kind::Choice(choices(ErasedParty::WORDS))).none("Only the values chosen below")))
                 (draft.field(&Field::new("/fields", "Or which values?", values).about("In all entries of the booking.")))
-                (draft.field(&Field::new("/legalBasis", "Why?", Kind::Choice(choices(LegalBasis::WORDS))).required()))
+                (draft.field(&Field::new("/legalBasis", "Why?", Kind::Choice(choices(LegalBasis::WORDS))).unanswered()))
                 (draft.field(&Field::new("/requestRef", "Reference of the request", Kind::Text)
                     .about("Such as a case number. The ledger records it until it is erased itself.")))
                 (hidden("/dryRun", "true"))
                 button { "Show what would go" }
             }
-            @if would.is_some() || draft.kept_key().is_some() { (confirm(&address, &draft, would)) }
+            @if would.is_some() || draft.kept_key().is_some() { (confirm(&address, &draft, would, &places)) }
         }
     };
     Ok(Page::new(Part::Bookings, "Erase personal data", main).form(asked))
 }
 
 /// The values that would be erased, and the button that erases them. On a second try, the values are no longer known.
-fn confirm(address: &str, draft: &Draft<'_>, would: Option<&ErasureReport>) -> Markup {
+fn confirm(
+    address: &str,
+    draft: &Draft<'_>,
+    would: Option<&ErasureReport>,
+    places: &[Option<u64>],
+) -> Markup {
     let hash = match would {
         Some(would) => would.plan_hash.as_deref(),
         None => draft.fields.get("/expected"),
@@ -84,7 +97,7 @@ fn confirm(address: &str, draft: &Draft<'_>, would: Option<&ErasureReport>) -> M
         form.card tabindex="-1" autofocus method="post" action=(address) {
             h2 { "2. What would go" }
             @if would.is_some_and(ErasureReport::is_empty) { p { "Nothing of this is left to erase." } } @else {
-                @if let Some(would) = would { (values(would)) } @else { p { "What you were shown before." } }
+                @if let Some(would) = would { (values(would, places)) } @else { p { "What you were shown before." } }
                 p { strong { "This cannot be undone." } " Deliveries of these events that still wait are dropped. The ledger keeps digests that nobody can open again." }
                 (draft.hidden(&NAMES))
                 @if let Some(hash) = hash { (hidden("/expected", hash)) }
@@ -95,8 +108,27 @@ fn confirm(address: &str, draft: &Draft<'_>, would: Option<&ErasureReport>) -> M
     }
 }
 
+/// The places in the ledger of the booking's entries, oldest first.
+fn places(packet: &Packet) -> Vec<Option<u64>> {
+    let proofs = packet.entries.iter().map(|entry| &entry.proof);
+    proofs
+        .map(|proof| TlogProof::parse(proof).ok().map(|proof| proof.index))
+        .collect()
+}
+
+/// An entry of this number in the booking's chain as the timeline calls it, for those who may see its place in the ledger.
+fn entry(number: u64, places: &[Option<u64>]) -> String {
+    let place = usize::try_from(number)
+        .ok()
+        .and_then(|number| places.get(number));
+    match place {
+        Some(Some(place)) => format!("Entry {place} of the ledger"),
+        _ => format!("Entry {} of the booking", number + 1),
+    }
+}
+
 /// The values by entry, and what goes beside them.
-fn values(would: &ErasureReport) -> Markup {
+fn values(would: &ErasureReport, places: &[Option<u64>]) -> Markup {
     let beside = [
         (
             would.events.len(),
@@ -112,7 +144,7 @@ fn values(would: &ErasureReport) -> Markup {
         dl {
             @for values in &would.values {
                 @let names: Vec<&str> = values.names.iter().map(|name| name.in_words()).collect();
-                (fact(&format!("Entry {}", values.entry), words(&names.join(", "))))
+                (fact(&entry(values.entry, places), words(&names.join(", "))))
             }
             @for (number, thing, what) in beside { (fact(what, count(number as u64, thing))) }
         }
@@ -137,7 +169,7 @@ mod tests {
             fields: &sent,
             refused: Some(&open),
         };
-        let again = confirm("/to", &draft, None).into_string();
+        let again = confirm("/to", &draft, None, &[]).into_string();
         for (name, text) in sent.pairs() {
             let kept = format!("<input type=\"hidden\" name=\"{name}\" value=\"{text}\">");
             assert!(again.contains(&kept), "{kept}: {again}");

@@ -3,8 +3,10 @@
 use bookguard_core::error::Error;
 use bookguard_core::features::endpoints::ListEndpoints;
 use bookguard_core::features::recoveries::{ListRecoveries, RecoverEvents};
-use bookguard_core::limits::DAY_MS;
-use bookguard_core::model::{EndpointId, Recovery, RecoveryStatus, Scope, Unreceived};
+use bookguard_core::limits::{DAY_MS, HOUR_MS};
+use bookguard_core::model::{
+    Endpoint, Event, Recovery, RecoveryStatus, Scope, Timestamp, Unreceived,
+};
 use maud::{Markup, html};
 
 use crate::console::form::choices;
@@ -16,17 +18,44 @@ const NAMES: [&str; 4] = ["/since", "/statuses", "/endpointId", "/until"];
 const TIMES: [&str; 2] = ["/since", "/until"];
 const PATH: &str = "/deliveries/recover";
 
-/// The page's address. It preselects the events of this state if they can be sent again, otherwise all that can.
-pub(super) fn address(status: &str) -> String {
-    match Unreceived::WORDS.iter().any(|(word, _)| *word == status) {
-        true => format!("{PATH}?%2Fstatuses={status}"),
-        false => PATH.to_owned(),
+/// The page's address. It preselects the events of this state if they can be sent again, otherwise all that can, from the oldest
+/// of these on that can.
+pub(super) fn address<'e>(status: &str, shown: impl Iterator<Item = &'e Event>) -> String {
+    let mut names = Unreceived::WORDS.iter().map(|(word, _)| *word);
+    let status = names.find(|word| *word == status);
+    let can_be_sent = shown.filter(|event| Unreceived::of(event.status).is_some());
+    let since = can_be_sent.map(|event| event.timestamp).min();
+    preselecting([
+        status.map(|word| ("statuses", word.to_owned())),
+        since.map(|since| ("since", typed(since))),
+    ])
+}
+
+/// The page's address, which preselects one endpoint, and the time for which it has failed. An event happens before the attempt
+/// that failed, so the time begins earlier.
+pub(in crate::console) fn of_endpoint(endpoint: &Endpoint) -> String {
+    let since = endpoint.failing_since.map(|since| since.plus_ms(-HOUR_MS));
+    preselecting([
+        Some(("endpointId", endpoint.endpoint_id.to_string())),
+        since.map(|since| ("since", typed(since))),
+    ])
+}
+
+/// The page's address with these fields, whose texts need no escape.
+fn preselecting(fields: [Option<(&str, String)>; 2]) -> String {
+    let fields = fields.into_iter().flatten();
+    let pairs: Vec<_> = fields
+        .map(|(name, text)| format!("%2F{name}={text}"))
+        .collect();
+    match pairs.is_empty() {
+        true => PATH.to_owned(),
+        false => format!("{PATH}?{}", pairs.join("&")),
     }
 }
 
-/// The page's address, which preselects one endpoint.
-pub(in crate::console) fn of_endpoint(endpoint: EndpointId) -> String {
-    format!("{PATH}?%2FendpointId={endpoint}")
+/// An instant as a field holds it, to the minute before it.
+fn typed(at: Timestamp) -> String {
+    at.to_utc().format("%Y-%m-%dT%H:%M").to_string()
 }
 
 pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
@@ -67,8 +96,7 @@ async fn page(user: &User, asked: &Asked, counted: Option<&Recovery>) -> Result<
     // What is sent next holds the instants that this page was asked for.
     let asked = asked.with(asked.fields.in_utc(&TIMES));
     let draft = asked.draft();
-    let day_ago = asked.now.plus_ms(-DAY_MS).to_utc();
-    let day_ago = day_ago.format("%Y-%m-%dT%H:%M").to_string();
+    let day_ago = typed(asked.now.plus_ms(-DAY_MS));
     endpoints.retain(|endpoint| endpoint.enabled);
     let ids = endpoints.iter().map(|to| to.endpoint_id.to_string());
     let ids: Vec<String> = ids.collect();
@@ -82,7 +110,8 @@ async fn page(user: &User, asked: &Asked, counted: Option<&Recovery>) -> Result<
         div.title { h1 { "Send many events again" } }
         (draft.alert(&NAMES))
         form.card.narrow method="post" action=(user.link(PATH)) {
-            p { "Events that no endpoint received are sent again, oldest first. First count them." }
+            p { "Events that failed, or that no endpoint took, are sent again, oldest first. If you choose an endpoint, these are all that it did not \
+                receive, also where another did. First count them." }
             (draft.field(&Field::new("/since", "Since (UTC)", Kind::Utc).value(&day_ago).required()))
             (draft.field(&Field::new("/until", "Until (UTC)", Kind::Utc).about("Now if left empty.")))
             (draft.field(&Field::new("/statuses", "Which events", Kind::Choices(choices(&Unreceived::WORDS))).value("failed no_endpoints")))
@@ -140,12 +169,19 @@ fn figures(counted: &Recovery) -> Markup {
             RecoveryStatus::Finished => number,
         }
     };
+    let not_taken = match counted.endpoint_id {
+        Some(_) => "Not taken by this endpoint",
+        None => "Not taken by any endpoint",
+    };
     html! {
         dl {
             (fact("Events", figure(counted.recovered)))
             (fact("Deliveries", figure(counted.deliveries)))
-            (fact("Without an endpoint now", figure(counted.no_endpoints)))
-            (fact("Too old to be sent", figure(counted.expired)))
+            (fact(not_taken, figure(counted.no_endpoints)))
+            (fact("Too old to be sent, or erased", figure(counted.expired)))
+        }
+        @if counted.no_endpoints > 0 {
+            p.soft { "What is not taken is of a type that is not listed, or was attempted as often as anything can be." }
         }
     }
 }
@@ -204,6 +240,17 @@ mod tests {
                 "{finished}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_not_taken_names_who_does_not_take_it() {
+        let mut counted = recovery("finished");
+        let of_all = figures(&counted).into_string();
+        assert!(of_all.contains("<dt>Not taken by any endpoint</dt><dd>1,300</dd>"));
+        let endpoint = "end_01a1fc8142fd7527b8919d686c4a1720";
+        counted.endpoint_id = serde_json::from_value(json!(endpoint)).unwrap();
+        let of_one = figures(&counted).into_string();
+        assert!(of_one.contains("<dt>Not taken by this endpoint</dt><dd>1,300</dd>"));
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl Draft<'_> {
                             aria-invalid=[invalid] { (text) },
                         Kind::Choice(words) => select id=(id) name=(name) required[*required] aria-describedby=[described]
                             aria-invalid=[invalid] {
-                            @if !required { option value="" { (field.none) } }
+                            @if !required || field.unanswered { option value="" { (field.none) } }
                             @for (word, text) in words { option value=(word) selected[chosen(word)] { (text) } }
                         },
                         _ => input id=(id) name=(name) type=(kind.input(text)) inputmode=[kind.keyboard()] value=(text)

@@ -49,6 +49,8 @@ pub(in crate::console) struct Field<'f> {
     pub(in crate::console) about: &'f str,
     pub(in crate::console) kind: Kind<'f>,
     pub(in crate::console) required: bool,
+    /// Whether it is required and shows no word of a choice at first, so that nobody answers by leaving it as it is.
+    pub(in crate::console) unanswered: bool,
     /// Whether its label leaves out "(optional)", as where no field is required.
     pub(in crate::console) plain: bool,
     /// What it holds before anybody types.
@@ -67,6 +69,7 @@ impl<'f> Field<'f> {
             about: "",
             kind,
             required: false,
+            unanswered: false,
             plain: false,
             value: "",
             none: "—",
@@ -82,6 +85,14 @@ impl<'f> Field<'f> {
         Self {
             required: true,
             ..self
+        }
+    }
+
+    /// Like [`Self::required`], for a choice that somebody must make.
+    pub(in crate::console) fn unanswered(self) -> Self {
+        Self {
+            unanswered: true,
+            ..self.required()
         }
     }
 

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use super::difference::{self, Side};
 use super::editor::draft::{beside, place};
-use super::{Defaults, default_for, defaults, defaults_of, example, library, text};
+use super::{Defaults, default_for, defaults, defaults_of, example, library, text, used_for};
 use crate::console::parts::{Tone, badge, copyable, fact, hidden, next_page, records, time};
 use crate::console::{Answer, Asked, Draft, Fields, Page, Part, User, form};
 
@@ -24,6 +24,8 @@ pub(super) struct PolicyPage {
     warnings: Vec<FieldError>,
     hash: String,
     put_at: Option<Timestamp>,
+    /// The event types that one of the library is used for without any default.
+    used_for: Vec<String>,
 }
 
 impl From<PolicyVersion> for PolicyPage {
@@ -36,6 +38,7 @@ impl From<PolicyVersion> for PolicyPage {
             warnings: own.warnings,
             hash: own.policy_hash,
             put_at: Some(own.created_at),
+            used_for: Vec::new(),
         }
     }
 }
@@ -68,6 +71,7 @@ impl PolicyPage {
             warnings: Vec::new(),
             hash: template.policy_hash,
             put_at: None,
+            used_for: template.default_for,
         })
     }
 
@@ -109,7 +113,7 @@ pub(in crate::console) async fn show(user: &User, asked: &Asked) -> Result<Answe
         (draft.alert(&["eventType"]))
         @for warning in &shown.warnings { (warned(warning)) }
         @if let Some(against) = &against { (differing(against, &shown)) }
-        (facts(&shown, &defaults))
+        (facts(user, &shown, &defaults))
         section.card aria-labelledby="english" {
             h2 #english { "What it means" }
             ul { @for sentence in &shown.english { li { (sentence) } } }
@@ -162,13 +166,16 @@ pub(super) fn warned(warning: &FieldError) -> Markup {
     }
 }
 
-fn facts(shown: &PolicyPage, defaults: &Defaults) -> Markup {
+fn facts(user: &User, shown: &PolicyPage, defaults: &Defaults) -> Markup {
     let types = default_for(defaults, &shown.id);
+    let used_for = used_for(user, &shown.used_for);
     html! {
         section.card aria-label="The policy" {
             dl {
                 (fact("Id", copyable(&shown.id)))
-                (fact("Default for", if types.is_empty() { "nothing".to_owned() } else { types.join(", ") }))
+                @if !types.is_empty() { (fact("Default for", types.join(", "))) }
+                @else if used_for.is_empty() { (fact("Default for", "nothing")) }
+                @if !used_for.is_empty() { (fact("Used for", used_for)) }
                 @if let Some(at) = shown.put_at { (fact("Saved", time(at))) }
                 (fact("Hash", copyable(&shown.hash)))
             }

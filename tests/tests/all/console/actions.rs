@@ -1,6 +1,6 @@
 //! What people do with the console.
 
-use bookguard_core::limits::UNVERIFIED_MS;
+use bookguard_core::limits::{DAY_MS, UNVERIFIED_MS};
 use bookguard_server::config::Config;
 use bookguard_tests::engine::Engine;
 use bookguard_tests::json::{Members as _, only};
@@ -157,6 +157,24 @@ async fn what_can_no_longer_be_claimed_is_left_to_nobody() {
 }
 
 #[tokio::test]
+async fn an_event_is_listed_on_the_day_that_it_is_where_it_takes_place() {
+    with_partner_on_every_engine(async |server, acme| {
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let evening =
+            json!({"eventDate": "2027-01-12T19:30:00-08:00", "timeZone": "America/Los_Angeles"});
+        let booking = acme.book_with(evening).await;
+        acme.cancel(&booking, &samples::open_cancellation()).await;
+        let address = format!("/bookings/{booking}");
+        for page in ["/bookings", "/reviews", address.as_str()] {
+            let shown = browser.page(page).await;
+            shown.says(&[">12 Jan 2027, 19:30 Los Angeles time</time>"]);
+            shown.lacks(&["13 Jan 2027, 03:30"]);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
     with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
@@ -171,6 +189,10 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
         assert_eq!(acme.booking(&booking).await["status"], "protected");
 
         let ask = format!("{page}/cancel");
+        // Nobody cancels until somebody says who.
+        let refused = browser.fill(&ask, "/cancel", &[]).await;
+        let side = refused.is(400).field("/canceledBy");
+        assert_eq!(side.get("aria-invalid"), Some("true"));
         // As many letters as a note may have, each of three bytes, and breaks of lines.
         let note = format!("Sorry.\r\n\r\n{}", "語".repeat(1993));
         let typed = [
@@ -226,11 +248,30 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
             refused.html
         );
         let date = [&local[..], &[("/timeZone", "America/New_York")]].concat();
-        twice(&browser, &asked, "/reschedule", &date)
+        let shown = browser.fill(&asked, "/reschedule", &date).await;
+        let words = ["20 Oct 2031, 19:00 New York time", "This cannot be undone."];
+        is_sound(shown.is(200).says(&words));
+        acme.booking(&moved)
             .await
-            .leads_to(&page);
-        let zone = browser.page(&asked).await.field("/timeZone");
-        assert!(zone.get("required").is_none());
+            .holds(json!({"rescheduledAt": null}));
+        let confirm = shown.form("/reschedule");
+        assert_eq!(confirm.value("/timeZone"), "America/New_York");
+        browser.submit(&confirm).await.leads_to(&page);
+        browser.submit(&confirm).await.leads_to(&page);
+        let again = browser.page(&asked).await;
+        assert!(again.field("/timeZone").get("required").is_none());
+        // It begins with the date of now, on the clock of the place.
+        again.says(&["20 Oct 2031, 19:00 New York time"]);
+        let now = again.field("/eventDate");
+        assert_eq!(now.get("value"), Some("2031-10-20T19:00"));
+        // The clocks there skip half past two in that night.
+        let skipped = [("/eventDate", "2031-03-09T02:30"), local[1], local[2]];
+        let shown = browser.fill(&asked, "/reschedule", &skipped).await;
+        let words = [
+            "9 Mar 2031, 03:30 New York time",
+            "The clocks there are put forward",
+        ];
+        shown.is(200).says(&words);
         acme.booking(&moved)
             .await
             .holds(json!({"eventDate": "2031-10-20T23:00:00.000Z"}));
@@ -277,6 +318,42 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
         browser.get(&format!("{page}/evidence/other")).await.is(404);
         drop(browser);
         server.close().await.verify(3).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn items_of_the_evidence_are_listed_and_their_files_saved() {
+    with_partner_on_every_engine(async |server, acme| {
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let booking = acme.book().await;
+        let page = format!("/bookings/{booking}");
+        let items = format!("/v1{page}/evidence/items");
+        let file = "<script>alert(1)</script>";
+        let item = acme.post(&items, &samples::item_with_file(file)).await;
+        let item = item.string("itemId");
+        let address = format!("{page}/evidence/items/{item}/file");
+        let seen = browser.page(&page).await;
+        seen.says(&["<td>Contract</td>", "not stored here"]);
+        seen.lacks(&[&address]);
+        browser.get(&address).await.is(404);
+        let sent = acme.request("PUT", &format!("{items}/{item}/file"));
+        acme.send(sent.body(file)).await.ok(200);
+        let seen = browser.page(&page).await;
+        is_sound(&seen);
+        seen.says(&[&address, "application/octet-stream, 25 bytes"]);
+        // Nothing of a file is ever run or shown.
+        let saved = browser.page(&address).await;
+        assert_eq!(saved.html, file);
+        let everything = format!("{page}/evidence/everything");
+        let archive = browser.page(&everything).await;
+        assert!(archive.html.starts_with("PK"), "{}", archive.html);
+        assert_eq!(archive.header("content-type"), "application/zip");
+        for seen in [&saved, &archive] {
+            let disposition = seen.header("content-disposition");
+            assert!(disposition.starts_with("attachment"), "{disposition}");
+            assert_eq!(seen.header("cache-control"), "no-store");
+        }
     })
     .await;
 }
@@ -330,14 +407,23 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
     with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let named = json!({"organizer": {"id": "o-1", "name": "Jane Quokka"}, "metadata": {"room": "blue"}});
+        // Its entries are not those of its places in the ledger.
+        acme.book().await;
         let booking = acme.book_with(named).await;
         let page = format!("/bookings/{booking}");
+        let last_entry = async || {
+            let timeline = browser.page(&page).await.html;
+            let (_, rest) = timeline.rsplit_once("<small>Entry ").unwrap();
+            let (entry, _) = rest.split_once(", proven").unwrap();
+            format!("<dt>Entry {entry}</dt>")
+        };
         let (hold, erase) = (format!("{page}/hold"), format!("{page}/erase"));
         // What would go is shown, and stays.
         let typed = [("/party", "organizer"), ("/legalBasis", "objection"), ("/requestRef", "DSR-1")];
         let would = browser.fill(&erase, "/erase", &typed).await;
         would.is(200);
-        for shown in ["Entry 0", "organizer&#39;s name and id", "cannot be undone"] {
+        let entry = last_entry().await;
+        for shown in [entry.as_str(), "organizer&#39;s name and id", "cannot be undone"] {
             let plain = shown.replace("&#39;", "'");
             assert!(would.html.contains(shown) || would.html.contains(&plain), "{shown}: {}", would.html);
         }
@@ -371,7 +457,8 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         acme.post(&format!("/v1/bookings/{booking}/evidence/items"), &item).await.ok(201);
         let anew = browser.submit(&second).await;
         anew.is(409);
-        anew.says(&["since you looked", "Entry 1"]);
+        assert_ne!(last_entry().await, entry);
+        anew.says(&["since you looked", &last_entry().await]);
         let second = anew.forms().into_iter().find(|form| form.fields.iter().any(|(name, _)| name == "once"));
         browser.submit(&second.unwrap()).await.leads_to(&page);
         let seen = browser.page(&page).await;
@@ -385,7 +472,10 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         let why = "because it was too old or its booking's data were erased";
         assert!(seen.html.replace("&#39;", "'").contains(why), "{}", seen.html);
 
-        // Neither values nor a party; and nothing is left.
+        // Nobody chose why; neither values nor a party; and nothing is left.
+        let refused = browser.fill(&erase, "/erase", &[("/party", "organizer")]).await;
+        assert_eq!(refused.is(400).field("/legalBasis").get("aria-invalid"), Some("true"));
+        assert_eq!(refused.form("/erase").value("/legalBasis"), "");
         let typed = [("/legalBasis", "objection")];
         let refused = browser.fill(&erase, "/erase", &typed).await;
         refused.is(400);
@@ -393,7 +483,7 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         let typed = [("/party", "organizer"), ("/legalBasis", "objection")];
         let would = browser.fill(&erase, "/erase", &typed).await;
         would.says(&["Nothing of this is left"]);
-        server.close().await.verify(1).await;
+        server.close().await.verify(2).await;
     })
     .await;
 }
@@ -412,6 +502,11 @@ async fn what_was_missed_is_sent_again() {
         assert_eq!(event["status"], "failed");
         let before = receiver.count();
         let page = format!("/deliveries/{}", event.text("eventId"));
+        let mut received = receiver.received().into_iter();
+        let sent = received.find(|sent| sent.string("eventId") == event.text("eventId"));
+        let sent = String::from_utf8(sent.unwrap().body).unwrap();
+        let sent = sent.replace('"', "&quot;");
+        browser.page(&page).await.says(&[&format!(">{sent}</pre>")]);
         twice(&browser, &page, "/retry", &[]).await.leads_to(&page);
         assert_eq!(receiver.count(), before + 1);
         assert_eq!(acme.event(&event).await["status"], "delivered");
@@ -455,6 +550,38 @@ async fn what_was_missed_is_sent_again() {
         assert_eq!(begun.len(), 1);
         begun[0].holds(json!({"recovered": 2, "endpointId": endpoint}));
         browser.page(recover).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_missed_days_ago_is_counted_from_when_it_was_missed() {
+    with_partner_on_every_engine(async |server, acme| {
+        let (_receiver, endpoint) = acme.receiving(Answer::Status(413)).await;
+        let booking = acme.book().await;
+        settled(&acme, &booking).await;
+        let shown = acme.endpoint_shown(&endpoint).await;
+        assert_eq!(shown["failingSince"], "2026-09-21T14:13:20.000Z");
+        server.advance(3 * DAY_MS);
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        for (page, since) in [
+            (format!("/endpoints/{endpoint}"), "2026-09-21T13:13:00"),
+            ("/deliveries".to_owned(), "2026-09-21T14:13:00"),
+            (
+                "/deliveries?status=failed".to_owned(),
+                "2026-09-21T14:13:00",
+            ),
+        ] {
+            let tags = browser.page(&page).await.tags();
+            let mut leads = tags.iter().filter_map(|tag| tag.get("href"));
+            let lead = leads.find(|to| to.contains("/deliveries/recover"));
+            let asked = browser.page(lead.unwrap()).await;
+            assert_eq!(asked.form("/recover").value("/since"), since, "{page}");
+            let counted = browser.submit(&asked.form("/recover")).await;
+            let found = counted.is(200).form("/recover");
+            assert!(!found.value("once").is_empty(), "{page}");
+            counted.says(&["<dt>Events</dt><dd>1</dd>"]);
+        }
     })
     .await;
 }
@@ -722,6 +849,10 @@ async fn keys_are_made_replaced_and_revoked_and_people_invited() {
         let end = format!("/people/{}/end", hers.text("consoleSessionId"));
         browser.fill("/keys", &end, &[]).await.leads_to("/keys");
         ada.get("/bookings").await.leads_to("/sign-in?to=%2Fbookings");
+        let unopened = acme.post("/v1/console-links", &json!({"person": "Bob"})).await.ok(201);
+        let end = format!("/people/{}/end", unopened.text("consoleSessionId"));
+        browser.fill("/keys", &end, &[]).await.leads_to("/keys");
+        browser.page("/keys").await.says(&["Link ended"]).lacks(&["Link not used"]);
 
         // An invalid id opens no page: its form would post to wherever the id says.
         for id in ["..%2F..%2Fconsole%2Fsign-out%3F", "x", "%22%3E%3Ci%3E"] {

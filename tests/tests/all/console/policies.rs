@@ -24,6 +24,9 @@ async fn press(browser: &Browser, form: &Form, button: &str, typed: &[(&str, &st
 async fn a_policy_is_written_in_fields_looked_at_put_and_changed() {
     with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
+        let library = browser.page("/policies/talent_standard").await;
+        library.says(&["<dt>Used for</dt><dd>concert, "]);
+        library.lacks(&["<dd>nothing</dd>"]);
         let begun = browser.page("/new-policy?from=moderate").await;
         assert!(
             begun.html.contains("5 days"),

@@ -43,6 +43,8 @@ pub struct Owner {
     pub review: String,
     pub share: String,
     pub hold: String,
+    /// An item of the evidence with a file.
+    pub item: String,
     pub endpoint: String,
     pub key: String,
     /// A link that nobody has opened.
@@ -151,6 +153,11 @@ impl Owner {
         let items = format!("/v1/bookings/{review}/evidence/items");
         let item = json!({"kind": "refund", "title": HOSTILE, "amount": 300, "reference": HOSTILE});
         partner.post(&items, &item).await.ok(201);
+        let mut item = samples::item_with_file(HOSTILE);
+        item["title"] = json!(HOSTILE);
+        let item = partner.post(&items, &item).await.string("itemId");
+        let file = partner.request("PUT", &format!("{items}/{item}/file"));
+        partner.send(file.body(HOSTILE)).await.ok(200);
         settled(&partner, &review).await;
         let event = partner.events(&review).await.remove(0);
         let text = |made: &Value, id: &str| made.text(id).to_owned();
@@ -178,6 +185,7 @@ impl Owner {
             review,
             share: text(&share.ok(201), "shareId"),
             hold: text(&hold, "holdId"),
+            item,
             endpoint: text(&endpoint, "endpointId"),
             key: text(&key, "apiKeyId"),
             person: text(&link, "consoleSessionId"),
@@ -190,7 +198,7 @@ impl Owner {
 
     /// A path of the console with the ids of this partner.
     pub fn address(&self, pattern: &str) -> String {
-        let of_review = ["/decide", "/shares", "/holds"];
+        let of_review = ["/decide", "/shares", "/holds", "/items"];
         let booking = match of_review.iter().any(|part| pattern.contains(part)) {
             true => &self.review,
             false => &self.booking,
@@ -200,6 +208,7 @@ impl Owner {
             .replace(":bookingId", booking)
             .replace(":shareId", &self.share)
             .replace(":holdId", &self.hold)
+            .replace(":itemId", &self.item)
             .replace(":endpointId", &self.endpoint)
             .replace(":apiKeyId", &self.key)
             .replace(":consoleSessionId", &self.person)

@@ -51,6 +51,7 @@ async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
         let event = pruned(&acme, id(&delivered)).await;
         assert_eq!(event["payload"], Value::Null);
         assert!(event.get("signature").is_none(), "{event}");
+        assert!(event.get("body").is_none(), "{event}");
         assert_eq!(event["prunedAt"], "2026-12-21T14:13:20.000Z");
         assert_eq!(event["attempts"], json!([]));
         let body = &receiver.received()[0].body;

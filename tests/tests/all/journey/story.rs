@@ -200,6 +200,8 @@ async fn listed(acme: &Partner, id: &str, webhooks: &[Received]) {
             .find(|w| w.string("eventId") == eventid)
             .unwrap();
         assert_eq!(event["signature"], webhook.header("x-service-signature"));
+        let whole = acme.get(&format!("/v1/webhook-events/{eventid}")).await;
+        assert_eq!(whole.string("body").as_bytes(), webhook.body);
         let body = webhook.json();
         for name in ["type", "bookingId", "timestamp", "payload", "seq"] {
             assert_eq!(event[name], body[name], "{name}");

@@ -192,6 +192,7 @@ async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
             .map(|tag| tag.text)
             .collect();
         assert_eq!(values.len(), 2, "{}", shown.html);
+        shown.lacks(&["Waits for approval"]);
         server
             .caller()
             .with_key(&values[0])
