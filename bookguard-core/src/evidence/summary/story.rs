@@ -1,6 +1,6 @@
 //! Headline and story: the first page of a packet.
 
-use super::wall_clock::{day, money, name_of};
+use super::wall_clock::{day, money};
 use super::{Wording, Writer};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
 use crate::evidence::facts::{ResolutionFact, facts_of};
