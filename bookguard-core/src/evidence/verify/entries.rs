@@ -84,6 +84,7 @@ impl Verification<'_> {
         self.written = Timestamp::from_ms(last.leaf.t);
         self.checkpoint = chained.then_some(last.head);
         self.timeline = Some(Timeline {
+            booking: packet.booking.booking_id,
             stream: last.leaf.stream,
             entries,
             log: head,
