@@ -25,6 +25,7 @@ mod contradict;
 mod log;
 
 pub(super) use contradict::contradict_command;
+use log::NoAnswer;
 pub(super) use log::scan;
 
 #[derive(Debug, Args)]
@@ -73,11 +74,11 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
     let bytes = packet_bytes(&packet)?;
     let (mut report, timeline) = evidence::verify_with(&bytes, &vkey, trust);
     let genuine = (report.failures()).all(|check| check.name == "witnesses");
-    let witnessed = report.verified();
-    let mut found = None;
+    let (mut found, mut against) = (None, None);
     if let (Some(place), Some(timeline)) = (log, timeline) {
         let scanned = log::scan(public_log::open(&place, &key).await?, timeline, &vkey).await?;
         report.checks.push(log_check(&scanned));
+        against = speaks_against(&scanned);
         found = scanned.ok();
     }
     let verified = report.verified();
@@ -89,18 +90,14 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
     }
     call.screen
         .said(&value, |style| lines(&report.checks, verified, style))?;
-    conclude(
-        verified,
-        match (genuine && !report.checks.is_empty(), witnessed) {
-            (true, true) => {
-                "The packet is genuine, but the log does not confirm that nothing was left out of it."
-            }
-            (true, false) => {
-                "The packet is genuine, but the witnesses that the policy demands have not cosigned the state of its log."
-            }
-            (false, _) => "The packet does not verify: do not rely on it.",
-        },
-    )
+    let why = match (genuine && !report.checks.is_empty(), against) {
+        (true, Some(why)) => why,
+        (true, None) => {
+            "The packet is genuine, but the witnesses that the policy demands have not cosigned the state of its log."
+        }
+        (false, _) => "The packet does not verify: do not rely on it.",
+    };
+    conclude(verified, why)
 }
 
 /// The bytes of a packet in a file.
@@ -154,15 +151,33 @@ pub(super) fn roots(file: &Path) -> Result<TimestampRoots, Failure> {
 }
 
 /// What the log shows about a packet, as one more check. An older packet passes.
-fn log_check(scanned: &Result<LogReport, String>) -> Check {
+fn log_check(scanned: &Result<LogReport, NoAnswer>) -> Check {
     Check {
         name: "log",
         place: String::new(),
         passed: scanned.as_ref().is_ok_and(LogReport::honest),
         detail: match scanned {
             Ok(report) => report.to_string(),
-            Err(why) => why.clone(),
+            Err(no) => no.why.clone(),
         },
+    }
+}
+
+/// What the log says against a genuine packet.
+fn speaks_against(scanned: &Result<LogReport, NoAnswer>) -> Option<&'static str> {
+    match scanned {
+        Ok(report) if report.honest() => None,
+        Ok(_) => Some(
+            "The log shows that entries were left out of this packet: the holder of the key signed something untrue. Do not rely on it; \
+             keep it and the log's checkpoint.",
+        ),
+        Err(no) if no.is_forked => Some(
+            "The packet and the log are of two histories under one key: the holder of the key signed something untrue. Do not rely on \
+             either; keep the packet and the log's checkpoint.",
+        ),
+        Err(_) => Some(
+            "The packet is genuine, but the log does not confirm that nothing was left out of it.",
+        ),
     }
 }
 
@@ -380,6 +395,35 @@ mod tests {
             lines(&checks, false, Style::default()),
             "ok     proofs\nFAILED chain: entry 2\u{fffd}[2J is missing\nNOT VERIFIED."
         );
+    }
+
+    #[test]
+    fn what_the_log_refutes_is_not_called_genuine() {
+        let report = |left_out, later| LogReport {
+            origin: "example.com/log".to_owned(),
+            size: 9,
+            root_hash: String::new(),
+            packet_size: 8,
+            entries: 2,
+            left_out,
+            later,
+            missing: Vec::new(),
+        };
+        let no = |is_forked| NoAnswer {
+            why: "It does not continue the other.".to_owned(),
+            is_forked,
+        };
+        assert_eq!(speaks_against(&Ok(report(0, 0))), None);
+        assert_eq!(speaks_against(&Ok(report(0, 1))), None);
+        for (scanned, words) in [
+            (Ok(report(1, 0)), "entries were left out of this packet"),
+            (Err(no(true)), "two histories under one key"),
+            (Err(no(false)), "The packet is genuine, but the log"),
+        ] {
+            let said = speaks_against(&scanned).unwrap();
+            assert!(said.contains(words), "{said}");
+            assert_eq!(said.contains("Do not rely on"), !said.contains("genuine"));
+        }
     }
 
     #[test]
