@@ -21,6 +21,7 @@ use crate::output::table::Style;
 use crate::settings::{self, environment};
 use crate::text::plain;
 
+mod beside;
 mod contradict;
 mod log;
 
@@ -45,6 +46,9 @@ struct PacketArgs {
     /// Also check the packet's time-stamps against these roots of time-stamp authorities (PEM), and say when its entries existed
     #[arg(long, value_name = "FILE")]
     timestamp_roots: Option<PathBuf>,
+    /// Also compare the files beside the packet, as an archive has them, with the digests that its items name
+    #[arg(long, value_name = "DIR")]
+    files: Option<PathBuf>,
 }
 
 pub(super) fn packet_command() -> CliCommand {
@@ -59,6 +63,7 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
         log,
         witness_policy,
         timestamp_roots,
+        files: folder,
     } = call.args()?;
     let key = verifier_key(&key)?;
     let vkey = key.to_string();
@@ -73,12 +78,24 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
     };
     let bytes = packet_bytes(&packet)?;
     let (mut report, timeline) = evidence::verify_with(&bytes, &vkey, trust);
-    let genuine = (report.failures()).all(|check| check.name == "witnesses");
+    let genuine =
+        !report.checks.is_empty() && (report.failures()).all(|check| check.name == "witnesses");
     let (mut found, mut against) = (None, None);
+    if let Some(folder) = folder.filter(|_| genuine) {
+        let packet = serde_json::from_slice(&bytes)
+            .map_err(|e| Failure::Unexpected(format!("the packet cannot be read again: {e}")))?;
+        let compared = beside::compare(&packet, &folder)?;
+        if compared.iter().any(|check| !check.passed) {
+            against = Some(
+                "The packet is genuine, but not every file beside it is one that it names: rely only on those that match.",
+            );
+        }
+        report.checks.extend(compared);
+    }
     if let (Some(place), Some(timeline)) = (log, timeline) {
         let scanned = log::scan(public_log::open(&place, &key).await?, timeline, &vkey).await?;
         report.checks.push(log_check(&scanned));
-        against = speaks_against(&scanned);
+        against = speaks_against(&scanned).or(against);
         found = scanned.ok();
     }
     let verified = report.verified();
@@ -90,7 +107,7 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
     }
     call.screen
         .said(&value, |style| lines(&report.checks, verified, style))?;
-    let why = match (genuine && !report.checks.is_empty(), against) {
+    let why = match (genuine, against) {
         (true, Some(why)) => why,
         (true, None) => {
             "The packet is genuine, but the witnesses that the policy demands have not cosigned the state of its log."
