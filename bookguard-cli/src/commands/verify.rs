@@ -82,7 +82,7 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
         !report.checks.is_empty() && (report.failures()).all(|check| check.name == "witnesses");
     let (mut found, mut against) = (None, None);
     if let Some(folder) = folder.filter(|_| genuine) {
-        let packet = serde_json::from_slice(&bytes)
+        let packet: evidence::Packet = serde_json::from_slice(&bytes)
             .map_err(|e| Failure::Unexpected(format!("the packet cannot be read again: {e}")))?;
         let compared = beside::compare(&packet, &folder)?;
         if compared.iter().any(|check| !check.passed) {
