@@ -214,7 +214,7 @@ fn sentence(text: &str) -> String {
 
 /// The heading of the terms before a change of date, by their place among the texts of the terms.
 pub(crate) fn former(at: usize) -> String {
-    format!("The terms before change of date {}", at + 1)
+    format!("The terms before move {}", at + 1)
 }
 
 /// Each text in an element of this name.

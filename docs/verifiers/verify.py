@@ -832,7 +832,7 @@ def terms(packet, told):
     first, *moved = shown = packet["formerTerms"] + [packet["terms"]]
     need(named(canonical(first)) == told["terms_hash"] and same(moved, told["terms"]), "the terms are not those recorded")
     need(all(one.get("adopted") == packet["policyHash"] for one in shown), "the terms name another policy")
-    need(told["dates"] == [one["date"] for one in shown[:-1]], "a change of date names a former date that is not the date in the terms before it")
+    need(told["dates"] == [one["date"] for one in shown[:-1]], "a move names a former date that is not the date in the terms before it")
 
 
 def acceptances(packet, told):

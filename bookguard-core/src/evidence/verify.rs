@@ -330,7 +330,7 @@ fn signature(packet: &Packet, value: &Value, key: &VerifierKey) -> Outcome {
             "The packet as a whole is signed by the ledger key: nothing that it says was changed since it was issued.".to_owned(),
         ),
         Ok(_) => Err(refused(
-            &"the signed number, head or log of its records is not what the packet shows",
+            &"the signed number, head or log of its entries is not what the packet shows",
         )),
         Err(why) => Err(why),
     }

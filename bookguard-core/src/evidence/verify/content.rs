@@ -98,7 +98,7 @@ fn same_booking(packet: &Packet, recorded: &Booking) -> Outcome {
     let differences = differences(members(recorded), members(&packet.booking));
     if differences.is_empty() {
         return Ok(format!(
-            "Booking {} is shown exactly as these records of the ledger say, status {} included.",
+            "Booking {} is shown exactly as these entries of the ledger say, status {} included.",
             recorded.booking_id,
             recorded.status.word()
         ));
@@ -145,7 +145,7 @@ fn items(packet: &Packet, state: &BookingState) -> Outcome {
         return Err("The evidence items shown are not the ones recorded.".to_owned());
     }
     Ok(match packet.items.len() {
-        0 => "No record in the packet is an evidence item.".to_owned(),
+        0 => "No entry in the packet is an evidence item.".to_owned(),
         n => format!("{n} recorded: each is shown as the partner stated it."),
     })
 }

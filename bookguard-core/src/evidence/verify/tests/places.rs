@@ -1,4 +1,4 @@
-//! What cannot be read, or does not follow, is named by its place.
+//! What cannot be read, or does not follow, is named by its place; what is there, by the words of the documents.
 
 use super::*;
 
@@ -92,4 +92,41 @@ fn a_summary_that_does_not_follow_says_where() {
     let document = serde_json::from_str(&text(&packet, &fixture.signer)).unwrap();
     let (place, said) = fault(&document, &fixture);
     assert_eq!(place, format!("/summary/story/{last}"), "{said}");
+}
+
+#[test]
+fn checks_speak_of_entries_and_moves_and_tell_withheld_values_from_erased_ones() {
+    let key = include_str!("../../../../../tests/vectors/packets/ledger.vkey");
+    for (packet, words) in [
+        (
+            include_str!("../../../../../tests/vectors/packets/good/erased.json"),
+            "Erased: note, sha256, title.",
+        ),
+        (
+            include_str!("../../../../../tests/vectors/packets/good/withheld.json"),
+            "Withheld: ip, userAgent.",
+        ),
+    ] {
+        let said = verify(packet.as_bytes(), key).to_string();
+        assert!(said.contains(words), "{said}");
+    }
+    let fixture = Fixture::new();
+    for (packet, words) in [
+        (
+            fixture.moved_and_canceled(),
+            "the terms before the move are shown too",
+        ),
+        (
+            fixture.rescheduled(),
+            "those before each of 2 moves are shown too",
+        ),
+    ] {
+        let said = verify(text(&packet, &fixture.signer).as_bytes(), &fixture.vkey()).to_string();
+        assert!(said.contains(words), "{said}");
+        assert!(said.contains("entries form an unbroken chain"), "{said}");
+        assert!(
+            !said.contains("records form") && !said.contains("of date"),
+            "{said}"
+        );
+    }
 }
