@@ -47,7 +47,7 @@ struct PacketArgs {
     #[arg(long, value_name = "FILE")]
     timestamp_roots: Option<PathBuf>,
     /// Also compare the files beside the packet, as an archive has them, with the digests that its items name
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
 }
 
