@@ -205,7 +205,7 @@ mod tests {
         ),
         ("FILE|-", "body json"),
         ("FILE|FOLDER", "backup:to"),
-        ("FOLDER", "backup-folder save"),
+        ("FOLDER", "backup-folder files save"),
         ("FORM", "log-format output"),
         ("HEADER", "proxy-header"),
         ("HOST:PORT", "egress"),

@@ -69,6 +69,21 @@ pub fn length(segments: &[Segment]) -> u64 {
     lengths.sum()
 }
 
+/// How to check the files, before the list of their digests.
+const CHECKING_FILES: &str = r#"
+To check the files too, with what the packet says of them:
+
+    bookguard evidence verify packet.json --key @ledger.vkey --files .
+
+or, once the packet is checked, with jq:
+
+    jq -r '.items[] | select(.sha256) | .sha256[7:] + " " + .itemId' packet.json |
+      while read -r sha256 item; do echo "$sha256  $(echo files/$item.*)"; done | sha256sum -c
+
+The packet and the page hold the digests. This list is only a copy of them: whoever replaces a file can replace its line here.
+
+"#;
+
 /// The text that a person reads first: the parts of the archive, and how to check them.
 fn readme(packet: &Packet, files: &[(ItemId, FileState)]) -> String {
     let mut text = format!(
@@ -97,7 +112,7 @@ fn readme(packet: &Packet, files: &[(ItemId, FileState)]) -> String {
         format!("{}  {name}\n", digest.trim_start_matches("sha256:"))
     };
     if !here.is_empty() {
-        text.push_str("\nTo check the files, compare their SHA-256 (sha256sum files/*) with what the packet recorded:\n\n");
+        text.push_str(CHECKING_FILES);
     }
     for (_, item, file) in here {
         let name = file.map_or_else(String::new, |file| path(item, file));

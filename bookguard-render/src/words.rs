@@ -13,9 +13,9 @@ pub(crate) const SCOPE: &str = "What this proves, and what it does not";
 pub(crate) const PROVES: &str = "It proves";
 pub(crate) const LIMITS: &str = "It does not prove";
 
-/// The heading of the terms before a change of date, by their place among the texts of the terms.
+/// The heading of the terms before a move, by their place among the texts of the terms.
 pub(crate) fn former(at: usize) -> String {
-    format!("The terms before change of date {}", at + 1)
+    format!("The terms before move {}", at + 1)
 }
 
 /// What the packet says of the booking, under a name.

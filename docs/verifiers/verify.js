@@ -15,7 +15,7 @@
   "use strict";
 
   const STAMPS_NOT_CHECKED =
-    "Not checked: the time-stamps’ authorities. To whoever trusts those, the time-stamps show when the records existed. "
+    "Not checked: the time-stamps’ authorities. To whoever trusts those, the time-stamps show when the entries existed. "
     + "The command “bookguard evidence verify --timestamp-roots FILE” checks them, and so does verify.js in Node.js.";
   const NOT_CHECKED =
     "Not recomputed here: the schedule of the terms, the sums, and the sentences. The command “bookguard evidence verify” does that.";
@@ -458,13 +458,13 @@
 
   /** Reads the exact bytes of an entry of the ledger. */
   function readLeaf(encoded) {
-    const bytes = fromBase64(encoded) ?? fail("The record's leaf is not valid base64.");
+    const bytes = fromBase64(encoded) ?? fail("The entry's leaf is not valid base64.");
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
     let leaf;
     try {
       leaf = readJson(text.decode(bytes));
     } catch {
-      fail("The record cannot be read as a ledger entry.");
+      fail("The leaf of the entry cannot be read.");
     }
     shaped("leaf", leaf);
     const sound =
@@ -489,17 +489,17 @@
       must(hex(root) === hex(head.root), "it does not lead to the ledger's root");
       return { leaf, hash: hex(hash), index: proof.index, head, checkpoint: proof.checkpoint };
     } catch (fault) {
-      throw fault instanceof Fault ? new Fault(`The record is not proven to be in the ledger: ${fault.message}.`) : fault;
+      throw fault instanceof Fault ? new Fault(`The entry is not proven to be in the ledger: ${fault.message}.`) : fault;
     }
   }
 
   /** Checks that the ledger committed to the body of an entry. */
   async function committed(entry, leaf) {
-    const salt = fromBase64Url(entry.salt, 32) ?? fail("The record's salt is not 32 bytes in base64url.");
+    const salt = fromBase64Url(entry.salt, 32) ?? fail("The entry's salt is not 32 bytes in base64url.");
     const digest = await hmac(salt, canonical(entry.body));
-    must(urlSafe(base64(digest)) === leaf.commit, "The record's content is not the one the ledger committed to.");
-    must(Object.hasOwn(HAPPENED_AT, entry.body.kind), `${short(entry.body.kind)} is not a kind of record that this verifier knows.`);
-    return `The record is of the kind ${entry.body.kind}, and it is the one the ledger committed to.`;
+    must(urlSafe(base64(digest)) === leaf.commit, "The entry's content is not the one the ledger committed to.");
+    must(Object.hasOwn(HAPPENED_AT, entry.body.kind), `${short(entry.body.kind)} is not a kind of entry that this verifier knows.`);
+    return `The entry is of the kind ${entry.body.kind}, and it is the one the ledger committed to.`;
   }
 
   // The values that can be erased of an entry, by its kind, and what stands in for those that an entry cannot be without.
@@ -524,16 +524,16 @@
       const said = Object.create(null);
       for (const { name, value } of entry.disclosures) said[name] = value;
       shaped("evidence.erased", said);
-      must(said.values.length, `The erasure in record ${own} names nothing.`);
+      must(said.values.length, `The erasure in entry ${own} names nothing.`);
       said.values.forEach(({ entry: place, names }, at) => {
-        must((at === 0 || said.values[at - 1].entry < place) && place < own, `The erasure in record ${own} is not of records before it, in order.`);
-        must(names.length && names.every((name, i) => i === 0 || names[i - 1] < name), `The erasure in record ${own} names nothing, or not in order.`);
+        must((at === 0 || said.values[at - 1].entry < place) && place < own, `The erasure in entry ${own} is not of entries before it, in order.`);
+        must(names.length && names.every((name, i) => i === 0 || names[i - 1] < name), `The erasure in entry ${own} names nothing, or not in order.`);
         const { kind, sd } = entries[place].body;
         for (const name of names) {
-          must(!erased[place].includes(name), `The value ${name} of record ${place} was erased twice.`);
+          must(!erased[place].includes(name), `The value ${name} of entry ${place} was erased twice.`);
           const could = Object.hasOwn(ERASABLE, kind) && ERASABLE[kind].includes(name) && Object.hasOwn(sd, name)
             && (name !== "evidence" || Object.hasOwn(sd, "evidenceCount"));
-          must(could, `The value ${name} of record ${place} cannot have been erased.`);
+          must(could, `The value ${name} of entry ${place} cannot have been erased.`);
           erased[place].push(name);
         }
       });
@@ -555,14 +555,17 @@
     const shown = names.find((name) => withheld.includes(name));
     must(shown === undefined, `The value ${short(shown)} is shown, although the packet says that it is withheld.`);
     const again = names.find((name) => erased.includes(name));
-    must(again === undefined, `The value ${short(again)} is shown, although a later record says that it was erased.`);
+    must(again === undefined, `The value ${short(again)} is shown, although a later entry says that it was erased.`);
     const hidden = Object.keys(entry.body.sd).filter((name) => !names.includes(name));
     const missing = hidden.find((name) => !withheld.includes(name) && !erased.includes(name));
     must(missing === undefined, `The value ${short(missing)} was recorded but is not shown.`);
-    must(!Object.hasOwn(entry.body.sd, "evidenceCount") || Object.hasOwn(entry.body.sd, "evidence"), "The record counts documents that it never named.");
+    must(!Object.hasOwn(entry.body.sd, "evidenceCount") || Object.hasOwn(entry.body.sd, "evidence"), "The entry counts documents that it never named.");
+    const listed = (what, names) => (names.length ? ` ${what}: ${names.join(", ")}.` : "");
+    const isErased = (name) => erased.includes(name);
     return hidden.length
-      ? `The ${names.length} values shown are the ones recorded. Withheld or erased are: ${hidden.join(", ")}.`
-      : `All ${names.length} values of the record are the ones recorded.`;
+      ? `The ${names.length} values shown are the ones recorded.${listed("Withheld", hidden.filter((name) => !isErased(name)))}`
+        + listed("Erased", hidden.filter(isErased))
+      : `All ${names.length} values of the entry are the ones recorded.`;
   }
 
   /** Whether a text comes before another in the order of UTF-8, which is that of code points. */
@@ -576,41 +579,41 @@
 
   /** Checks that the entries are one booking's, from its first on, without gap, under one head of the ledger. */
   function chain(packet, links) {
-    must(links.length, "The packet has no records.");
+    must(links.length, "The packet has no entries.");
     links.forEach(({ leaf, index, checkpoint }, seq) => {
       const before = links[seq - 1];
-      must(leaf.stream === packet.stream, `Record ${seq} belongs to another booking.`);
-      must(leaf.seq === seq, `Record ${leaf.seq} stands where record ${seq} belongs: one is missing, repeated or moved.`);
-      must(leaf.prev === (before ? before.hash : "0".repeat(64)), `Record ${seq} does not follow the record before it.`);
-      must(!before || before.index < index, `Record ${seq} stands before its predecessor in the ledger.`);
-      must(checkpoint === links[0].checkpoint, `Record ${seq} is proven under another state of the ledger than the first.`);
-      must(!before || before.leaf.t <= leaf.t, `Record ${seq} has an earlier time than the record before it.`);
-      must(leaf.t <= packet.createdAt, `The packet claims to be older than its record ${seq}.`);
+      must(leaf.stream === packet.stream, `Entry ${seq} belongs to another booking.`);
+      must(leaf.seq === seq, `Entry ${leaf.seq} stands where entry ${seq} belongs: one is missing, repeated or moved.`);
+      must(leaf.prev === (before ? before.hash : "0".repeat(64)), `Entry ${seq} does not follow the entry before it.`);
+      must(!before || before.index < index, `Entry ${seq} stands before its predecessor in the ledger.`);
+      must(checkpoint === links[0].checkpoint, `Entry ${seq} is proven under another state of the ledger than the first.`);
+      must(!before || before.leaf.t <= leaf.t, `Entry ${seq} has an earlier time than the entry before it.`);
+      must(leaf.t <= packet.createdAt, `The packet claims to be older than its entry ${seq}.`);
     });
     return (
-      `The ${links.length} records form an unbroken chain from the booking's first on. Nothing before the last is missing. ` +
+      `The ${links.length} entries form an unbroken chain from the booking's first on. Nothing before the last is missing. ` +
       "Whether there is a later one, the log shows."
     );
   }
 
-  /** Proves an entry that the ledger wrote for itself, under the same state of it as the records, and reads what it says. */
+  /** Proves an entry that the ledger wrote for itself, under the same state of it as the entries, and reads what it says. */
   async function ofTheLedger(entry, kind, what, { checkpoint }, key, heads) {
     const link = await prove(entry, key, heads);
     const salt = fromBase64Url(entry.salt, 32) ?? fail(`The salt of the ${what}'s entry is not 32 bytes in base64url.`);
     const commit = urlSafe(base64(await hmac(salt, canonical(entry.body))));
     must(commit === link.leaf.commit && entry.body.kind === kind, `The entry of the ${what} does not commit to one.`);
-    must(link.checkpoint === checkpoint, `The entry that commits to the ${what} is proven under another state of the ledger than the records.`);
+    must(link.checkpoint === checkpoint, `The entry that commits to the ${what} is proven under another state of the ledger than the entries.`);
     await disclosed(entry, [], []);
     return { link, fact: shaped(what, Object.fromEntries(entry.disclosures.map(({ name, value }) => [name, value]))) };
   }
 
-  // ---- The map: no record is missing of those that it covers
+  // ---- The map: no entry is missing of those that it covers
 
-  const NOT_YET = "Not yet shown: the packet was made before the ledger was mapped with all these records, so nothing in it says that there is no later one.";
+  const NOT_YET = "Not yet shown: the packet was made before the ledger was mapped with all these entries, so nothing in it says that there is no later one.";
   /** The first 16 bytes of SHA-256("bookguard.map/1"). */
   const MAP_STREAM = "c3hEd-Jl-3HeP3CERv8uYg";
 
-  /** Checks that the ledger's map has exactly these records of the booking. */
+  /** Checks that the ledger's map has exactly these entries of the booking. */
   async function complete({ completeness, stream }, links, key, heads) {
     if (!completeness) return NOT_YET;
     const { entry, path } = completeness;
@@ -618,7 +621,7 @@
     const { link: own, fact: map } = await ofTheLedger(entry, "log.mapped", "map", last, key, heads);
     must(own.leaf.stream === MAP_STREAM, "The entry that commits to the map is not in the stream of all maps, where everybody looks for it.");
     const covered = BigInt(map.treeSize);
-    must(last.index < covered && last.leaf.t <= map.writtenAt, "The map is older than the last record, so it cannot show that there is no other.");
+    must(last.index < covered && last.leaf.t <= map.writtenAt, "The map is older than the last entry, so it cannot show that there is no other.");
     must(covered <= own.index && map.writtenAt <= own.leaf.t, "The map claims to cover entries that were written after it.");
     const place = await sha256(fromBase64Url(stream, 16));
     const count = new Uint8Array(8);
@@ -633,8 +636,8 @@
       const isRight = place[bit >> 3] & (0x80 >> (bit & 7));
       node = await sha256(joined([3, bit], prefix, ...(isRight ? [sibling, node] : [node, sibling])));
     }
-    must(hex(node) === map.mapRoot, `The ledger's map does not say that these ${links.length} records are all of this booking. Records may be left out.`);
-    return `Nothing recorded by ${map.writtenAt} is missing: the ledger commits to a map of its first ${covered} entries, in which this booking has exactly these records.`;
+    must(hex(node) === map.mapRoot, `The ledger's map does not say that these ${links.length} entries are all of this booking. Entries may be left out.`);
+    return `Nothing recorded by ${map.writtenAt} is missing: the ledger commits to a map of its first ${covered} entries, in which this booking has exactly these entries.`;
   }
 
   // ---- Time-stamps (RFC 3161): their places in the log, and who made them
@@ -663,7 +666,7 @@
 
   /** Checks where the time-stamps are in the log, that each is of its checkpoint, and, given roots, who made them. */
   async function timestamps({ timestamps: stamps }, links, key, heads, roots) {
-    if (!stamps) return "Not yet time-stamped: the packet holds no time-stamp, so only the service says when its records were written.";
+    if (!stamps) return "Not yet time-stamped: the packet holds no time-stamp, so only the service says when its entries were written.";
     must(stamps.length <= 8 && stamps.every(({ anchor }, at) => (anchor === null) === (at === stamps.length - 1)),
       "There are too many time-stamps, or one of them is not renewed by the next.");
     const read = [];
@@ -671,8 +674,8 @@
     for (const { checkpoint, consistency, response, anchor } of stamps) {
       const head = await openCheckpoint(checkpoint, key);
       const path = consistency.map((hash) => fromBase64(hash, 32) ?? fail("A hash beside a time-stamp is not one."));
-      must(await continues(head, links[0].head, path), "The ledger of the records does not continue the one that was stamped.");
-      must(beyond < head.size, "A time-stamp covers none of the records, or not the time-stamp before it.");
+      must(await continues(head, links[0].head, path), "The ledger of the entries does not continue the one that was stamped.");
+      must(beyond < head.size, "A time-stamp covers none of the entries, or not the time-stamp before it.");
       covers ??= head.size;
       const bytes = fromBase64(response) ?? fail("A time-stamp is not valid base64.");
       read.push((inBrowser ? readToken : readStamp)(bytes, await sha256(utf8((await openNote(checkpoint, key)).text))));
@@ -682,11 +685,11 @@
         "The entry that should commit to a time-stamp commits to another.");
       beyond = link.index;
     }
-    if (roots === undefined) return "The time-stamps are of states of the ledger that the records' one continues. Who made them was not checked.";
+    if (roots === undefined) return "The time-stamps are of states of the ledger that the entries' one continues. Who made them was not checked.";
     // Each is judged at the time of the one that renewed it, the last one now.
     read.forEach((stamp, at) => trust(stamp, roots, read[at + 1]?.time ?? Date.now()));
     const covered = links.filter(({ index }) => index < covers).length;
-    return `By ${new Date(read[0].time).toISOString()}, the first ${covered} of ${links.length} records existed: a root that you trust vouches for `
+    return `By ${new Date(read[0].time).toISOString()}, the first ${covered} of ${links.length} entries existed: a root that you trust vouches for `
       + `the authority that stamped them${read.length > 1 ? `, renewed ${read.length - 1} times` : ""}.`;
   }
 
@@ -927,7 +930,7 @@
   /** Adds up the facts of a booking, oldest first. Refuses one that is out of place. */
   async function fold(facts) {
     const [{ kind, fact: first }, ...rest] = facts;
-    must(kind === "booking.created", `The first record is ${kind}, not booking.created.`);
+    must(kind === "booking.created", `The first entry is ${kind}, not booking.created.`);
     const booking = { ...first, status: "created", protected: false };
     delete booking.termsHash;
     const state = { booking, termsHash: first.termsHash, moves: [], acceptances: [], items: [], settled: [], resolutions: [], cancellation: null };
@@ -939,7 +942,7 @@
   async function apply(state, { kind, fact }) {
     const { booking } = state;
     const open = booking.status !== "canceled";
-    const own = (id) => must(id === booking.bookingId, `The record ${kind} is not one of booking ${booking.bookingId}.`);
+    const own = (id) => must(id === booking.bookingId, `The entry ${kind} is not one of booking ${booking.bookingId}.`);
     if (kind === "booking.protected" && booking.status === "created") {
       const moved = state.moves.at(-1);
       const inForce = moved ? await named(canonical(moved.terms)) : state.termsHash;
@@ -948,7 +951,7 @@
     } else if (kind === "booking.rescheduled" && open) {
       const earliest = state.moves.length ? state.moves.at(-1).former.at : booking.createdAt;
       const at = wholeSecond(later(fact.at ?? fact.rescheduledAt, earliest, booking.createdAt));
-      must(fact.former.at === at, "The change of date does not follow the booking's recording or the change before it.");
+      must(fact.former.at === at, "The move does not follow the booking's recording or the move before it.");
       state.moves.push(fact);
       Object.assign(booking, { eventDate: fact.eventDate, rescheduledAt: fact.rescheduledAt });
       delete booking.timeZone;
@@ -971,7 +974,7 @@
     } else if (kind === "webhook.settled" && (open || state.resolutions.length)) {
       settle(state, fact.notification);
     } else {
-      fail(`The record ${kind} cannot follow the booking's records before it.`);
+      fail(`The entry ${kind} cannot follow the booking's entries before it.`);
     }
   }
 
@@ -1011,7 +1014,7 @@
 
   /** Adds the record of how a delivery ended. */
   function settle(state, next) {
-    const told = `The record of how the delivery of event ${short(next.eventId)} ended contradicts itself`;
+    const told = `The entry of how the delivery of event ${short(next.eventId)} ended contradicts itself`;
     must(next.attempts > 0 && next.seq > 0, `${told}: it counts from nothing.`);
     const accepted = next.statusCode >= 200 && next.statusCode <= 299;
     const sound = next.outcome === "delivered" ? accepted && next.error === undefined : next.error !== undefined;
@@ -1022,13 +1025,13 @@
     for (const known of state.settled) {
       const sameEvent = known.eventId === next.eventId;
       const alike = ["type", "seq", "bodySha256"].every((name) => known[name] === next[name]);
-      must(sameEvent === (known.seq === next.seq) && (!sameEvent || alike), `${told}: another record has the same event with other content.`);
+      must(sameEvent === (known.seq === next.seq) && (!sameEvent || alike), `${told}: another entry has the same event with other content.`);
       if (!sameEvent && known.type === next.type && +idMadeAt(known.eventId) === +idMadeAt(next.eventId)) others.add(known.eventId);
       const again = sameEvent && known.endpointId === next.endpointId;
       const retried = !delivered(known) && delivered(next) && known.attempts < next.attempts;
       must(!again || retried, `${told}: only a delivery that was given up can end again, by being accepted.`);
     }
-    must(causeCount(state, next.type, next.eventId) > others.size, `${told}: no earlier record shows what the event reports.`);
+    must(causeCount(state, next.type, next.eventId) > others.size, `${told}: no earlier entry shows what the event reports.`);
     state.settled.push(next);
   }
 
@@ -1046,7 +1049,7 @@
     const wrong = [...names].filter((name) => !same(recorded[name], packet.booking[name]));
     const said = wrong.map((name) => `${name}: the packet shows ${short(packet.booking[name])}, the ledger recorded ${short(recorded[name])}`);
     must(!said.length, `The booking is not shown as the ledger recorded it. ${said.join("; ")}.`);
-    return `The booking is shown exactly as these records of the ledger say, status ${recorded.status} included.`;
+    return `The booking is shown exactly as these entries of the ledger say, status ${recorded.status} included.`;
   }
 
   async function samePolicy({ policy, policyHash, terms, formerTerms }) {
@@ -1065,9 +1068,9 @@
     const moved = state.moves.map((move) => move.terms);
     must(same(shown.slice(1), moved), "The terms shown are not the ones fixed when the event was moved, or some are missing.");
     const dates = state.moves.map((move) => move.former.previousEventDate);
-    must(same(dates, packet.formerTerms.map(({ date }) => date)), "A change of date names a former date that is not the date in the terms before it.");
+    must(same(dates, packet.formerTerms.map(({ date }) => date)), "A move names a former date that is not the date in the terms before it.");
     const policies = new Set(shown.map((terms) => terms.adopted));
-    must(policies.size === 1, "The terms after a change of date name another policy; the policy must stay the same.");
+    must(policies.size === 1, "The terms after a move name another policy; the policy must stay the same.");
     return `The terms are the ones fixed in the ledger, in ${shown.length === 1 ? "one version" : `${shown.length} versions`}.`;
   }
 
@@ -1087,19 +1090,19 @@
     }
     return recorded.length
       ? `${recorded.length} recorded: each is of exactly the text shown that was in force then.`
-      : "No record in the packet is an acceptance.";
+      : "No entry in the packet is an acceptance.";
   }
 
   function sameItems({ items }, state) {
     must(same(state.items, items), "The evidence items shown are not the ones recorded.");
-    return items.length ? `${items.length} recorded: each is shown as the partner stated it.` : "No record in the packet is an evidence item.";
+    return items.length ? `${items.length} recorded: each is shown as the partner stated it.` : "No entry in the packet is an evidence item.";
   }
 
   function sameResolution({ resolution }, state) {
     const latest = state.resolutions.at(-1) ?? null;
-    must(latest || resolution === null, "The packet shows a resolution that none of its records holds.");
+    must(latest || resolution === null, "The packet shows a resolution that none of its entries holds.");
     must(same(latest, resolution), "The resolution shown is not the latest one recorded in the packet.");
-    return latest ? "The resolution is the latest one recorded in the packet." : "No record in the packet is a resolution, and the packet shows none.";
+    return latest ? "The resolution is the latest one recorded in the packet." : "No entry in the packet is a resolution, and the packet shows none.";
   }
 
   function sameEvaluation({ evaluation, booking }, state) {
@@ -1111,13 +1114,13 @@
 
   function sameDeliveries({ deliveries }, state) {
     const most = causes(state).length * 50;
-    must(deliveries.length <= most, `The packet shows more deliveries (${deliveries.length}) than its records account for.`);
+    must(deliveries.length <= most, `The packet shows more deliveries (${deliveries.length}) than its entries account for.`);
     deliveries.forEach((delivery, place) => {
       const before = deliveries.slice(0, place);
       const refuse = (why) => fail(`The delivery of event ${short(delivery.eventId)} cannot have happened as shown: ${why}.`);
       const ofTime = (other) => other.type === delivery.type && +idMadeAt(other.eventId) === +idMadeAt(delivery.eventId);
       const events = new Set([delivery, ...before.filter(ofTime)].map((other) => other.eventId));
-      if (events.size > causeCount(state, delivery.type, delivery.eventId)) refuse("no record shows what the event reports");
+      if (events.size > causeCount(state, delivery.type, delivery.eventId)) refuse("no entry shows what the event reports");
       for (const other of before.filter(({ eventId }) => eventId === delivery.eventId)) {
         if (other.type !== delivery.type) refuse("the event is shown with two types");
         if (other.endpointId === delivery.endpointId || !other.endpointId || !delivery.endpointId) refuse("it is shown twice");
@@ -1165,7 +1168,7 @@
     return packet;
   }
 
-  /** Checks the note that signs the packet, and what it says of the booking's records. */
+  /** Checks the note that signs the packet, and what it says of the booking's entries. */
   async function signature(packet, key) {
     const { signature: note, ...rest } = packet;
     const refused = (why) => fail(`The packet as a whole is not what the ledger key signed: ${why}. Some part of it was changed, or it comes from another service.`);
@@ -1177,11 +1180,11 @@
       refused(fault.message);
     }
     const last = packet.entries.at(-1);
-    const leaf = (last && fromBase64(last.leaf)) ?? refused("its last record has no leaf");
+    const leaf = (last && fromBase64(last.leaf)) ?? refused("its last entry has no leaf");
     const size = /\n\n[^\n]*\n([0-9]+)\n/.exec(last.proof)?.[1] ?? "";
     const lines = ["bookguard.packet/1", base64(await sha256(utf8(canonical(rest)))), packet.stream, packet.entries.length, hex(await leafHash(leaf)), size];
     const told = opened.text.slice(0, -1).split("\n");
-    const names = ["its kind", "the digest of its content", "its stream", "the number of its records", "its last record", "the size of the log"];
+    const names = ["its kind", "the digest of its content", "its stream", "the number of its entries", "its last entry", "the size of the log"];
     const wrong = names.findIndex((_, at) => told[at] !== String(lines[at]));
     if (wrong >= 0 || told.length !== lines.length) refused(`${names[wrong] ?? "its form"} is not what was signed`);
     if (opened.signatures !== 1) refused("it carries more than one signature");
@@ -1230,7 +1233,7 @@
     for (const [at, entry] of packet.entries.entries()) {
       const link = await check("proof", `/entries/${at}/proof`, async () => {
         const value = await prove(entry, key, heads);
-        return { said: `This record, written ${value.leaf.t}, is entry ${value.index} of the ledger, which then had ${value.head.size} entries.`, value };
+        return { said: `This entry, written ${value.leaf.t}, is at place ${value.index} of the ledger, which then had ${value.head.size} entries.`, value };
       });
       const opened = link && (await check("commitment", `/entries/${at}/body`, () => committed(entry, link.leaf)));
       const shown = opened && (await check("disclosures", `/entries/${at}/disclosures`, () => {
@@ -1245,7 +1248,7 @@
     report.ledger = { origin, treeSize: Number(size), rootHash: hex(rootHash) };
     const state = await check("booking", "/entries", async () => {
       const facts = packet.entries.map((entry, at) => readFact(entry, packet.withheld, erased[at], links[at].leaf));
-      return { said: "The records follow one another as those of a booking do.", value: await fold(facts) };
+      return { said: "The entries follow one another as those of a booking do.", value: await fold(facts) };
     });
     if (!state) return done();
     await check("booking", "/booking", () => sameBooking(packet, state));

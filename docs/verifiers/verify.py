@@ -113,14 +113,16 @@ def need(holds, why):
 
 @contextmanager
 def check(name):
-    """Gives a refusal the name of the check. Whatever else goes wrong is a refusal too: the packet is not as it must be."""
+    """Gives a refusal the name of the check. Whatever else goes wrong is a refusal too: the packet is not as it must be.
+
+    Only the kind of such an error is told, because its text may hold the packet."""
     try:
         yield
     except InvalidSignature:
         raise Refused(name, "a signature is wrong") from None
     except Exception as why:
         named = isinstance(why, Refused) and len(why.args) == 2
-        raise why if named else Refused(name, str(why) if isinstance(why, Refused) else f"this part does not have its form ({why!r})") from None
+        raise why if named else Refused(name, str(why) if isinstance(why, Refused) else f"this part does not have its form ({type(why).__name__})") from None
 
 
 # --- JSON, hashes and base64
@@ -139,7 +141,12 @@ def members(pairs):
 
 def parse(data):
     need(len(data) <= 4 << 20, "the file has more than 4 MiB")
-    value = json.loads(data.decode(), object_pairs_hook=members, parse_int=number, parse_float=number, parse_constant=number)
+    try:
+        value = json.loads(data.decode(), object_pairs_hook=members, parse_int=number, parse_float=number, parse_constant=number)
+    except UnicodeDecodeError:
+        raise Refused("the file is not text in UTF-8") from None
+    except json.JSONDecodeError:
+        raise Refused("the file is not a JSON document") from None
     canonical(value)  # fails for a lone surrogate, which is not text
     return value
 
@@ -318,13 +325,13 @@ class Policy:
                 quorum += words
                 need(words[0] == "none" or words[0] in members, f"the quorum {words[0]} is not defined")
                 continue
-            need(words and words[0] != "none" and words[0] not in members, f"a line of the policy cannot be read: {line}")
+            need(words and words[0] != "none" and words[0] not in members, f"a line of the policy cannot be read: {line[:80]}")
             name = words[0]
             if keyword == "witness" and 2 <= len(words) <= 3:
                 self.witnesses[name] = Key(words[1], 4)
                 members[name] = (1, [])
             else:
-                need(keyword == "group" and len(words) > 2 and set(words[2:]) <= free, f"a line of the policy cannot be read: {line}")
+                need(keyword == "group" and len(words) > 2 and set(words[2:]) <= free, f"a line of the policy cannot be read: {line[:80]}")
                 least = {"any": 1, "all": len(words) - 2}.get(words[1]) or int(re.fullmatch("[0-9]+", words[1])[0])
                 need(1 <= least <= len(words) - 2 == len(set(words[2:])), f"the number of the group {name} cannot be")
                 members[name] = (least, words[2:])
@@ -825,7 +832,7 @@ def terms(packet, told):
     first, *moved = shown = packet["formerTerms"] + [packet["terms"]]
     need(named(canonical(first)) == told["terms_hash"] and same(moved, told["terms"]), "the terms are not those recorded")
     need(all(one.get("adopted") == packet["policyHash"] for one in shown), "the terms name another policy")
-    need(told["dates"] == [one["date"] for one in shown[:-1]], "a change of date names a former date that is not the date in the terms before it")
+    need(told["dates"] == [one["date"] for one in shown[:-1]], "a move names a former date that is not the date in the terms before it")
 
 
 def acceptances(packet, told):
@@ -1003,21 +1010,32 @@ def verify(data, key, roots=None, policy=None):
     return packet, said
 
 
+def content(what, file, read):
+    """What a file holds that the reader trusts. Nothing of it is told: it may be a packet, given in the wrong place."""
+    try:
+        with open(file, "rb") as opened:
+            return read(opened.read())
+    except OSError as why:
+        raise Refused(f"{file} cannot be read: {why.strerror}") from None
+    except Exception as why:
+        raise Refused(f"{file} is not {what}" + (f": {why}" if isinstance(why, Refused) else "")) from None
+
+
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(usage="verify.py PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE]")
     for name in ("packet", "keyfile", "--timestamp-roots", "--witness-policy"):
         asked.add_argument(name)
     asked = asked.parse_args()
     try:
-        data = open(asked.packet, "rb").read()
+        data = content("a packet", asked.packet, bytes)
         for begin, what in ((b"<", "a page"), (b"%PDF", "a PDF"), (b"PK\3\4", "a ZIP archive")):
             if data.startswith(begin):
-                raise ValueError(f"{asked.packet} is {what} and not a packet: take its packet.json, and check that")
+                raise Refused(f"{asked.packet} is {what} and not a packet: take its packet.json, and check that")
         # White space is that of Unicode, to which four control characters of Python's do not belong.
-        key = Key(re.sub(r"\A[^\S\x1c-\x1f]+|[^\S\x1c-\x1f]+\Z", "", open(asked.keyfile, encoding="utf-8").read()))
-        roots = roots_of(open(asked.timestamp_roots, "rb").read()) if asked.timestamp_roots else None
-        policy = Policy(open(asked.witness_policy, encoding="utf-8", newline="\n").read()) if asked.witness_policy else None
-    except Exception as why:
+        key = content("a verifier key", asked.keyfile, lambda it: Key(re.sub(r"\A[^\S\x1c-\x1f]+|[^\S\x1c-\x1f]+\Z", "", it.decode())))
+        roots = content("a file of roots", asked.timestamp_roots, roots_of) if asked.timestamp_roots else None
+        policy = content("a trust policy", asked.witness_policy, lambda it: Policy(it.decode())) if asked.witness_policy else None
+    except Refused as why:
         print(f"usage: verify.py PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE] ({why})", file=sys.stderr)
         sys.exit(2)
     try:

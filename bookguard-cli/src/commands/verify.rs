@@ -21,10 +21,12 @@ use crate::output::table::Style;
 use crate::settings::{self, environment};
 use crate::text::plain;
 
+mod beside;
 mod contradict;
 mod log;
 
 pub(super) use contradict::contradict_command;
+use log::NoAnswer;
 pub(super) use log::scan;
 
 #[derive(Debug, Args)]
@@ -44,6 +46,9 @@ struct PacketArgs {
     /// Also check the packet's time-stamps against these roots of time-stamp authorities (PEM), and say when its entries existed
     #[arg(long, value_name = "FILE")]
     timestamp_roots: Option<PathBuf>,
+    /// Also compare the files beside the packet, as an archive has them, with the digests that its items name
+    #[arg(long, value_name = "FOLDER")]
+    files: Option<PathBuf>,
 }
 
 pub(super) fn packet_command() -> CliCommand {
@@ -58,6 +63,7 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
         log,
         witness_policy,
         timestamp_roots,
+        files: folder,
     } = call.args()?;
     let key = verifier_key(&key)?;
     let vkey = key.to_string();
@@ -72,12 +78,24 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
     };
     let bytes = packet_bytes(&packet)?;
     let (mut report, timeline) = evidence::verify_with(&bytes, &vkey, trust);
-    let genuine = (report.failures()).all(|check| check.name == "witnesses");
-    let witnessed = report.verified();
-    let mut found = None;
+    let genuine =
+        !report.checks.is_empty() && (report.failures()).all(|check| check.name == "witnesses");
+    let (mut found, mut against) = (None, None);
+    if let Some(folder) = folder.filter(|_| genuine) {
+        let packet: evidence::Packet = serde_json::from_slice(&bytes)
+            .map_err(|e| Failure::Unexpected(format!("the packet cannot be read again: {e}")))?;
+        let compared = beside::compare(&packet, &folder)?;
+        if compared.iter().any(|check| !check.passed) {
+            against = Some(
+                "The packet is genuine, but not every file beside it is one that it names: rely only on those that match.",
+            );
+        }
+        report.checks.extend(compared);
+    }
     if let (Some(place), Some(timeline)) = (log, timeline) {
         let scanned = log::scan(public_log::open(&place, &key).await?, timeline, &vkey).await?;
         report.checks.push(log_check(&scanned));
+        against = speaks_against(&scanned).or(against);
         found = scanned.ok();
     }
     let verified = report.verified();
@@ -89,18 +107,14 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
     }
     call.screen
         .said(&value, |style| lines(&report.checks, verified, style))?;
-    conclude(
-        verified,
-        match (genuine && !report.checks.is_empty(), witnessed) {
-            (true, true) => {
-                "The packet is genuine, but the log does not confirm that nothing was left out of it."
-            }
-            (true, false) => {
-                "The packet is genuine, but the witnesses that the policy demands have not cosigned the state of its log."
-            }
-            (false, _) => "The packet does not verify: do not rely on it.",
-        },
-    )
+    let why = match (genuine, against) {
+        (true, Some(why)) => why,
+        (true, None) => {
+            "The packet is genuine, but the witnesses that the policy demands have not cosigned the state of its log."
+        }
+        (false, _) => "The packet does not verify: do not rely on it.",
+    };
+    conclude(verified, why)
 }
 
 /// The bytes of a packet in a file.
@@ -154,15 +168,33 @@ pub(super) fn roots(file: &Path) -> Result<TimestampRoots, Failure> {
 }
 
 /// What the log shows about a packet, as one more check. An older packet passes.
-fn log_check(scanned: &Result<LogReport, String>) -> Check {
+fn log_check(scanned: &Result<LogReport, NoAnswer>) -> Check {
     Check {
         name: "log",
         place: String::new(),
         passed: scanned.as_ref().is_ok_and(LogReport::honest),
         detail: match scanned {
             Ok(report) => report.to_string(),
-            Err(why) => why.clone(),
+            Err(no) => no.why.clone(),
         },
+    }
+}
+
+/// What the log says against a genuine packet.
+fn speaks_against(scanned: &Result<LogReport, NoAnswer>) -> Option<&'static str> {
+    match scanned {
+        Ok(report) if report.honest() => None,
+        Ok(_) => Some(
+            "The log shows that entries were left out of this packet: the holder of the key signed something untrue. Do not rely on it; \
+             keep it and the log's checkpoint.",
+        ),
+        Err(no) if no.is_forked => Some(
+            "The packet and the log are of two histories under one key: the holder of the key signed something untrue. Do not rely on \
+             either; keep the packet and the log's checkpoint.",
+        ),
+        Err(_) => Some(
+            "The packet is genuine, but the log does not confirm that nothing was left out of it.",
+        ),
     }
 }
 
@@ -380,6 +412,35 @@ mod tests {
             lines(&checks, false, Style::default()),
             "ok     proofs\nFAILED chain: entry 2\u{fffd}[2J is missing\nNOT VERIFIED."
         );
+    }
+
+    #[test]
+    fn what_the_log_refutes_is_not_called_genuine() {
+        let report = |left_out, later| LogReport {
+            origin: "example.com/log".to_owned(),
+            size: 9,
+            root_hash: String::new(),
+            packet_size: 8,
+            entries: 2,
+            left_out,
+            later,
+            missing: Vec::new(),
+        };
+        let no = |is_forked| NoAnswer {
+            why: "It does not continue the other.".to_owned(),
+            is_forked,
+        };
+        assert_eq!(speaks_against(&Ok(report(0, 0))), None);
+        assert_eq!(speaks_against(&Ok(report(0, 1))), None);
+        for (scanned, words) in [
+            (Ok(report(1, 0)), "entries were left out of this packet"),
+            (Err(no(true)), "two histories under one key"),
+            (Err(no(false)), "The packet is genuine, but the log"),
+        ] {
+            let said = speaks_against(&scanned).unwrap();
+            assert!(said.contains(words), "{said}");
+            assert_eq!(said.contains("Do not rely on"), !said.contains("genuine"));
+        }
     }
 
     #[test]

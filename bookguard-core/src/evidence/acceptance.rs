@@ -76,7 +76,7 @@ pub(super) fn check(packet: &Packet, state: &BookingState, terms_versions: &[Ter
     }
     Ok(match (packet.acceptances.len(), told.len()) {
         (0, _) => {
-            "No record in the packet is an acceptance; the terms in words are the text made anew from the terms."
+            "No entry in the packet is an acceptance; the terms in words are the text made anew from the terms."
                 .to_owned()
         }
         (n, 1) => format!(

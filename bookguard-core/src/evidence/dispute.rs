@@ -348,7 +348,7 @@ fn terms_disclosure(packet: &Packet) -> String {
         && accepted != in_force
     {
         lines.push(format!(
-            "A later change of date put another text in force ({}), which the evidence packet holds.",
+            "A later move of the event put another text in force ({}), which the evidence packet holds.",
             latest.disclosure_hash
         ));
     }

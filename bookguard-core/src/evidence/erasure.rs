@@ -236,20 +236,20 @@ impl ErasedNames {
                 });
             if values.is_empty() || !ordered {
                 return Err(format!(
-                    "The erasure in record {own} names nothing, or not in order."
+                    "The erasure in entry {own} names nothing, or not in order."
                 ));
             }
             for one in values {
                 if one.entry >= own {
                     return Err(format!(
-                        "The erasure in record {own} names record {}, which is not before it.",
+                        "The erasure in entry {own} names entry {}, which is not before it.",
                         one.entry
                     ));
                 }
                 let known = all.0.entry(one.entry).or_default();
                 if let Some(name) = one.names.iter().find(|name| !known.insert(name.word())) {
                     return Err(format!(
-                        "The value {name} of record {} was erased twice.",
+                        "The value {name} of entry {} was erased twice.",
                         one.entry
                     ));
                 }

@@ -171,7 +171,7 @@ pub fn follows<'a>(
 ) -> Result<(), String> {
     let refused = |why: &str| {
         Err(format!(
-            "The record of how the delivery of event {} to endpoint {} ended contradicts itself: {why}.",
+            "The entry of how the delivery of event {} to endpoint {} ended contradicts itself: {why}.",
             next.event_id, next.endpoint_id
         ))
     };
@@ -183,7 +183,7 @@ pub fn follows<'a>(
         let same = known.event_id == next.event_id;
         let told = |n: &Notification| (n.event_type, n.seq, n.body_sha256.clone());
         if same != (known.seq == next.seq) || (same && told(known) != told(next)) {
-            return refused("another record has the same event with another content or number");
+            return refused("another entry has the same event with another content or number");
         }
         let kind = |n: &Notification| (n.event_type, n.event_id.made_at());
         if !same && kind(known) == kind(next) && !others.contains(&known.event_id) {
@@ -196,7 +196,7 @@ pub fn follows<'a>(
         }
     }
     if causes.count(next.event_type, next.event_id.made_at()) <= others.len() {
-        return refused("no earlier record shows what the event reports");
+        return refused("no earlier entry shows what the event reports");
     }
     Ok(())
 }

@@ -204,7 +204,7 @@ impl BookingState {
         let at = PastReschedule::instant(fact.agreed_at(), self.booking.created_at, &self.moves);
         if fact.former.at != at {
             return Err(
-                "The change of date does not follow the booking's recording or the change before it."
+                "The move does not follow the booking's recording or the move before it."
                     .to_owned(),
             );
         }

@@ -51,15 +51,15 @@ impl SignedStatement {
     /// # Errors
     /// What cannot be read or is not signed, in a sentence.
     pub(super) fn of(packet: &Packet, digest: [u8; 32]) -> Result<Self, String> {
-        let last = packet.entries.last().ok_or("The packet has no records.")?;
+        let last = packet.entries.last().ok_or("The packet has no entries.")?;
         let leaf = STANDARD
             .decode(&last.leaf)
-            .map_err(|_| "The last record's leaf is not valid base64.")?;
+            .map_err(|_| "The last entry's leaf is not valid base64.")?;
         let proof = TlogProof::parse(&last.proof)
-            .map_err(|e| format!("The last record's proof cannot be read: {e}."))?;
+            .map_err(|e| format!("The last entry's proof cannot be read: {e}."))?;
         let log = proof
             .claimed_head()
-            .map_err(|e| format!("The last record's proof leads to no state of the log: {e}."))?;
+            .map_err(|e| format!("The last entry's proof leads to no state of the log: {e}."))?;
         Ok(Self {
             digest,
             stream: bytes_of(&packet.stream).ok_or("The packet's stream is not 16 bytes.")?,

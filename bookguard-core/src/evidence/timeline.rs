@@ -11,12 +11,15 @@ use super::verify::verify_timeline;
 use crate::ledger::hash::Hash;
 use crate::ledger::leaf::STREAM_BYTES;
 use crate::ledger::{Checkpoint, VerifierKey};
+use crate::model::BookingId;
 use crate::text::entries;
 
 /// Where a verified packet's entries are in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timeline {
-    /// The booking's stream.
+    /// The booking.
+    pub(super) booking: BookingId,
+    /// Its stream.
     pub(super) stream: [u8; STREAM_BYTES],
     /// The place of each of its entries, and its leaf hash, in order; at least one.
     pub(super) entries: Vec<(u64, Hash)>,
@@ -152,6 +155,9 @@ fn judge(a: &Account, b: &Account) -> Result<(TimelineVerdict, String), String> 
         ));
     }
     if a.stream() != b.stream() {
+        if let (Account::Packet(a), Account::Packet(b)) = (a, b) {
+            apart(a, b)?;
+        }
         let detail = "A and B are about different bookings, so they say nothing about each other.";
         return Ok((TimelineVerdict::Unrelated, detail.to_owned()));
     }
@@ -234,6 +240,25 @@ fn judge(a: &Account, b: &Account) -> Result<(TimelineVerdict, String), String> 
         ),
     };
     Ok((TimelineVerdict::Consistent, detail))
+}
+
+/// Checks that packets of two streams can both be true. A booking has one stream, and a place of the log one entry.
+fn apart(a: &Timeline, b: &Timeline) -> Result<(), String> {
+    if a.booking == b.booking {
+        return Err(format!(
+            "A and B are both packets of booking {}, but show two chains of entries: the booking has two histories.",
+            a.booking
+        ));
+    }
+    let place = |entry: &(u64, Hash)| entry.0;
+    let is_in_b = |index: &u64| b.entries.binary_search_by_key(index, place).is_ok();
+    match a.entries.iter().map(place).find(is_in_b) {
+        Some(index) => Err(format!(
+            "Entry {index} of the log is of booking {} in A and of booking {} in B: the log is forked.",
+            a.booking, b.booking
+        )),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

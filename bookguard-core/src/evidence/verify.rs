@@ -26,6 +26,7 @@ mod completeness;
 mod content;
 mod deliveries;
 mod entries;
+mod pointer;
 mod resolution;
 mod terms;
 mod timestamps;
@@ -117,6 +118,20 @@ const DETAIL_CHARS: usize = 1_000;
 /// What was confirmed, in a sentence, or what is wrong.
 pub(super) type Outcome = Result<String, String>;
 
+/// What is wrong in a part of the packet.
+struct Misplaced {
+    /// Where: a JSON pointer.
+    place: String,
+    why: String,
+}
+
+impl Misplaced {
+    fn in_all(why: String) -> Self {
+        let place = String::new();
+        Self { place, why }
+    }
+}
+
 impl Verification<'_> {
     fn run(&mut self, bytes: &[u8], vkey: &str) {
         let key: VerifierKey = match vkey.trim().parse() {
@@ -128,10 +143,13 @@ impl Verification<'_> {
                 return;
             }
         };
-        let (packet, value, is_reformatted) = match read(bytes) {
+        let read = read(bytes).map_err(Misplaced::in_all);
+        let read =
+            read.and_then(|(value, is_reformatted)| Ok((packet(&value)?, value, is_reformatted)));
+        let (packet, value, is_reformatted) = match read {
             Ok(read) => read,
-            Err(why) => {
-                self.check("form", "", Err(why));
+            Err(Misplaced { place, why }) => {
+                self.check("form", &place, Err(why));
                 return;
             }
         };
@@ -160,11 +178,11 @@ impl Verification<'_> {
     /// Records a check. Returns whether it passed.
     fn check(&mut self, name: &'static str, place: &str, outcome: Outcome) -> bool {
         let passed = outcome.is_ok();
-        // The detail may quote the packet, and a forged packet may hold anything.
+        // Detail and place may quote the packet, and a forged packet may hold anything.
         let detail = outcome.unwrap_or_else(|why| cut(&why, DETAIL_CHARS));
         self.report.checks.push(Check {
             name,
-            place: place.to_owned(),
+            place: cut(place, DETAIL_CHARS),
             passed,
             detail,
         });
@@ -212,8 +230,8 @@ impl Verification<'_> {
     }
 }
 
-/// Reads a packet. Returns it as a value too, and whether its text is not the canonical one.
-fn read(bytes: &[u8]) -> Result<(Packet, Value, bool), String> {
+/// Reads the JSON document of a packet. Returns also whether its text is not the canonical one.
+fn read(bytes: &[u8]) -> Result<(Value, bool), String> {
     if bytes.len() > PACKET_BYTES {
         return Err(format!(
             "The file has {} bytes; a packet has at most {PACKET_BYTES}. This is not a packet.",
@@ -242,15 +260,54 @@ fn read(bytes: &[u8]) -> Result<(Packet, Value, bool), String> {
         true => jcs::parse(&canonical).map_err(|e| format!("The packet cannot be read: {e}."))?,
         false => value,
     };
-    let packet =
-        Packet::deserialize(&value).map_err(|e| format!("The packet cannot be read: {e}."))?;
-    if serde_json::to_value(&packet).ok().as_ref() != Some(&value) {
-        return Err(
-            "The packet holds something that this version of Bookguard does not know, or writes differently."
+    Ok((value, is_reformatted))
+}
+
+/// Reads a packet from its value.
+fn packet(value: &Value) -> Result<Packet, Misplaced> {
+    let packet = Packet::deserialize(value).map_err(|e| Misplaced {
+        place: (jcs::to_canonical(value))
+            .map(|text| pointer::unreadable::<Packet>(&text))
+            .unwrap_or_default(),
+        why: format!("The packet cannot be read: {}.", unreadable(&e.to_string())),
+    })?;
+    let anew = serde_json::to_value(&packet).unwrap_or_default();
+    if anew != *value {
+        return Err(Misplaced {
+            place: pointer::difference(value, &anew),
+            why: "The packet holds something that this version of Bookguard does not know, or writes differently."
                 .to_owned(),
-        );
+        });
     }
-    Ok((packet, value, is_reformatted))
+    Ok(packet)
+}
+
+/// Why a value cannot be read, without the words of programmers.
+fn unreadable(why: &str) -> String {
+    let named = |what: &str| Some(shorten(why.strip_prefix(what)?.split('`').next()?));
+    if let Some(name) = named("missing field `") {
+        return format!("the member {name} is missing");
+    }
+    if let Some(word) = named("unknown variant `") {
+        return format!("\"{word}\" is not one of the words that may stand there");
+    }
+    let plain = [
+        (
+            "unknown field ",
+            "a member is not known to this version of Bookguard",
+        ),
+        (
+            "invalid type: ",
+            "a value is of another type than it must be",
+        ),
+        ("invalid value: ", "a value is not one that may stand there"),
+        (
+            "invalid length ",
+            "a list has another length than it must have",
+        ),
+    ];
+    let said = plain.iter().find(|(what, _)| why.starts_with(*what));
+    said.map_or(why, |(_, said)| *said).to_owned()
 }
 
 fn signature(packet: &Packet, value: &Value, key: &VerifierKey) -> Outcome {
@@ -273,7 +330,7 @@ fn signature(packet: &Packet, value: &Value, key: &VerifierKey) -> Outcome {
             "The packet as a whole is signed by the ledger key: nothing that it says was changed since it was issued.".to_owned(),
         ),
         Ok(_) => Err(refused(
-            &"the signed number, head or log of its records is not what the packet shows",
+            &"the signed number, head or log of its entries is not what the packet shows",
         )),
         Err(why) => Err(why),
     }

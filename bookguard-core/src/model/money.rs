@@ -53,7 +53,7 @@ impl Serialize for Currency {
 impl<'de> Deserialize<'de> for Currency {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let code = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        Self::parse(&code).map_err(|e| serde::de::Error::custom(e.code()))
+        Self::parse(&code).map_err(|e| serde::de::Error::custom(format_args!("a currency {e}")))
     }
 }
 
@@ -282,7 +282,7 @@ impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = AmountJson::deserialize(deserializer)?;
         let amount = Self::from_minor(json.minor_units, json.currency)
-            .map_err(|e| serde::de::Error::custom(e.code()))?;
+            .map_err(|e| serde::de::Error::custom(format_args!("an amount {e}")))?;
         if amount.decimal() != json.amount {
             return Err(serde::de::Error::custom("amount and minorUnits differ"));
         }

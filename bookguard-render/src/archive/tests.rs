@@ -42,6 +42,8 @@ fn its_page_links_to_the_files_beside_it_and_says_which_are_absent() {
         assert_eq!(made.matches(&link).count(), 1);
         assert_eq!(made.matches(" href=").count(), 1);
         assert!(made.contains(&format!("{}  {name}\n", "5c".repeat(32))));
+        // A list that is not signed must not be what the files are compared with.
+        assert!(made.contains("--files .\n") && made.contains("only a copy"));
         let make = || archive(PACKET, KEY, &[file], &Maker::default());
         assert_eq!(make(), make());
     }

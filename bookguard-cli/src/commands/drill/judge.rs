@@ -254,7 +254,7 @@ async fn left_out(
     let scanned = scan(log, before.timeline.clone(), &outside.key.to_string()).await;
     Ok(match scanned {
         Ok(Ok(report)) => (!report.honest()).then(|| report.to_string()),
-        Ok(Err(why)) => Some(why),
+        Ok(Err(no)) => Some(no.why),
         Err(failure) => Some(failure.reason()),
     })
 }

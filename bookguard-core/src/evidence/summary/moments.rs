@@ -61,9 +61,16 @@ impl Writer<'_> {
                 let new = self.clock.time(fact.event_date);
                 let agreed: Vec<String> =
                     fact.agreed_by.iter().map(|side| self.side(*side)).collect();
+                let agreed = match agreed.as_slice() {
+                    [before @ .., last]
+                        if before.len() > 1 && self.m.wording >= Wording::Second =>
+                    {
+                        format!("{} and {last}", before.join(", "))
+                    }
+                    all => all.join(" and "),
+                };
                 format!(
-                    "{partner} reported that {} agreed on {at} to move the event from {} to {new}. The service froze new terms.",
-                    agreed.join(" and "),
+                    "{partner} reported that {agreed} agreed on {at} to move the event from {} to {new}. The service froze new terms.",
                     self.former_date(entry, fact)
                 )
             }

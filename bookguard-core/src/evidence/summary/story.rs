@@ -16,6 +16,9 @@ use crate::text::quoted;
 /// Evidence items that the story names; the timeline names all.
 const ITEMS_TOLD: usize = 5;
 
+/// What was accepted before a move.
+const FORMER_TERMS: &str = "the terms that applied before the event was moved";
+
 impl Writer<'_> {
     pub(super) fn headline(&mut self) -> String {
         let booking = self.m.booking;
@@ -46,7 +49,13 @@ impl Writer<'_> {
             let before = self.former_date(*entry, last);
             story.push(match moved.len() {
                 1 => format!("The event was moved once; before that it was to start on {before}."),
-                n => format!("The event was moved {n} times; before the last time it was to start on {before}."),
+                n => {
+                    let times = match n {
+                        2 if self.m.wording >= Wording::Second => "twice".to_owned(),
+                        n => format!("{n} times"),
+                    };
+                    format!("The event was moved {times}; before the last time it was to start on {before}.")
+                }
             });
         }
         story.extend(self.accepted());
@@ -223,7 +232,7 @@ impl Writer<'_> {
         let moved = moves.map(|(entry, _)| entry).last();
         let told = latest.into_iter().map(|(entry, acceptance)| {
             let terms = match moved > Some(entry) {
-                true => "the terms that applied before the event was moved",
+                true => FORMER_TERMS,
                 false => "these terms, as they were disclosed",
             };
             self.acceptance(entry, acceptance, terms)
@@ -238,17 +247,14 @@ impl Writer<'_> {
         terms: &str,
     ) -> String {
         let at = self.clock.time(acceptance.at);
-        format!(
-            "{} states that {} accepted {terms} on {at}, by {}.",
-            self.partner(),
-            self.side(acceptance.party),
-            self.written(
-                entry,
-                Erasable::Method,
-                &acceptance.method,
-                "means that were erased"
-            )
-        )
+        let (partner, side) = (self.partner(), self.side(acceptance.party));
+        let means = "means that were erased";
+        let means = self.written(entry, Erasable::Method, &acceptance.method, means);
+        // Behind these words, the date of the acceptance would seem to be that of the move.
+        if terms == FORMER_TERMS && self.m.wording >= Wording::Second {
+            return format!("{partner} states that on {at}, {side} accepted {terms}, by {means}.");
+        }
+        format!("{partner} states that {side} accepted {terms} on {at}, by {means}.")
     }
 
     /// What the partner reported. `received` says when, unless the reader sees that beside it.

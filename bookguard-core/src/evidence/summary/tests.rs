@@ -7,10 +7,11 @@ use crate::evidence::facts::{Fact, LeafPlace, Logged, ResolutionFact};
 use crate::evidence::packet::{PacketDelivery, UNKNOWN_ADDRESS};
 use crate::evidence::verify::tests::fixture::{Fixture, cancellation, erased_values, item};
 use crate::evidence::{
-    Acceptance, Erasable, Erasure, EvidenceItem, ItemKind, LegalBasis, Packet, Withheld,
+    Acceptance, Erasable, Erasure, EvidenceItem, ItemKind, LegalBasis, Packet, RescheduleFact,
+    Withheld,
 };
 use crate::ledger::Hash;
-use crate::policy::{Actor, Cancellation, Reason};
+use crate::policy::{Actor, Cancellation, EventDate, PastReschedule, Reason};
 use crate::text::outside_quotations;
 
 const GOLDEN: &str = "src/evidence/summary/golden.txt";
@@ -278,4 +279,40 @@ fn the_end_of_the_map_is_told_as_the_other_times_are() {
         has(&limits, &format!("no entry after {end}.")),
         "{limits:?}"
     );
+}
+
+#[test]
+fn three_sides_that_agreed_are_listed() {
+    let packet = Fixture::new().rescheduled();
+    let at = packet.created_at;
+    for (wording, words) in [
+        (Wording::Second, "(the organizer), “"),
+        (Wording::First, "(the organizer) and “"),
+    ] {
+        let fact = RescheduleFact {
+            rescheduled_at: at,
+            event_date: packet.booking.event_date,
+            time_zone: None,
+            agreed_by: vec![Actor::Organizer, Actor::Talent, Actor::Partner],
+            at: None,
+            former: PastReschedule {
+                at,
+                previous_event_date: EventDate::parse("2026-06-20T19:00").unwrap(),
+                reached: None,
+            },
+            terms: packet.terms.clone(),
+        };
+        let place = LeafPlace {
+            index: 0,
+            hash: Hash::ZERO,
+            at,
+        };
+        let fact = fact.into();
+        let text = begins(&packet, wording, &[Logged { place, fact }], &[]);
+        assert!(text.contains(words), "{text}");
+        assert!(
+            text.contains("(the talent) and “Acme” (the platform) agreed on"),
+            "{text}"
+        );
+    }
 }

@@ -1,6 +1,11 @@
 use super::*;
 use crate::evidence::verify::tests::fixture::Fixture;
 use crate::ledger::leaf_hash;
+use crate::model::{Amount, Currency, Timestamp};
+
+fn booking(n: u8) -> BookingId {
+    BookingId::new(Timestamp::EPOCH, [n; 10])
+}
 
 /// The hash of an entry of the booking's true history.
 fn hash(number: u64) -> Hash {
@@ -20,6 +25,7 @@ fn note(log_size: u64, count: u64) -> Account {
 /// A packet whose entries are at these places.
 fn packet(log_size: u64, places: &[u64]) -> Account {
     Account::Packet(Timeline {
+        booking: booking(1),
         stream: [1; 16],
         entries: (0..)
             .zip(places)
@@ -51,7 +57,15 @@ fn other_head(mut account: Account) -> Account {
 #[test]
 fn only_what_cannot_both_be_true_is_a_contradiction() {
     use TimelineVerdict::{Consistent, Contradiction, Unrelated};
-    let elsewhere = changed(packet(10, &[3]), |p| p.stream = [2; 16]);
+    let another = |account, n| {
+        changed(account, |p| {
+            (p.booking, p.stream) = (booking(n), [2; 16]);
+            for (place, leaf) in &mut p.entries {
+                *leaf = hash(50 + *place);
+            }
+        })
+    };
+    let elsewhere = another(packet(10, &[3]), 2);
     let forked = |account| changed(account, |p| p.log.root = hash(77));
     #[rustfmt::skip]
     let cases = [
@@ -76,6 +90,12 @@ fn only_what_cannot_both_be_true_is_a_contradiction() {
         ("an earlier entry changed", packet(20, &[10, 15]), changed(packet(25, &[10, 15, 22]), |p| p.entries[0].1 = hash(99)),
             Contradiction, "the booking has two histories"),
         ("another booking", packet(10, &[1]), elsewhere.clone(), Unrelated, "different bookings"),
+        ("a note of another booking", note(10, 2), elsewhere.clone(), Unrelated, "different bookings"),
+        ("another booking between", packet(10, &[1, 5]), another(packet(20, &[3, 12]), 2), Unrelated, "different bookings"),
+        ("the booking in another stream", packet(10, &[1]), another(packet(20, &[12]), 1), Contradiction,
+            "show two chains of entries: the booking has two histories"),
+        ("another booking at its place", packet(10, &[1, 5]), another(packet(10, &[3, 5]), 2), Contradiction,
+            "Entry 5 of the log is of booking bkg_"),
         ("another log", packet(10, &[1]), forked(packet(10, &[1])), Contradiction, "The log itself is forked"),
         ("another log and booking", packet(10, &[1]), forked(elsewhere), Contradiction, "The log itself is forked"),
     ];
@@ -133,4 +153,39 @@ fn accounts_are_read_from_packets_and_from_their_notes() {
     }
     assert!(Account::read(&[0xff], &vkey).is_err());
     assert!(Account::read(b"{}", "no key").unwrap_err().contains("key"));
+}
+
+#[test]
+fn a_booking_has_one_stream_and_a_place_of_the_log_one_entry() {
+    let read = |fixture: &Fixture| {
+        let packet = fixture.latest().seal(&fixture.signer).unwrap();
+        Account::read(packet.text().as_bytes(), &fixture.vkey()).unwrap()
+    };
+    let (mut one, mut other) = (Fixture::new(), Fixture::new());
+    one.other_work();
+    let other_place = other.hidden();
+    other.protect(other_place);
+    let found = compare(&read(&one), &read(&other));
+    assert_eq!(found.verdict, TimelineVerdict::Contradiction);
+    assert!(
+        found.detail.contains("the log is forked"),
+        "{}",
+        found.detail
+    );
+    // Of the two bookings, the second is called like the first.
+    let id = one.latest().booking.booking_id;
+    let value = Amount::parse("1200.50", Currency::USD).unwrap();
+    one.record(31, None, "2026-06-20T19:00:00Z", None, value, |booking| {
+        booking.booking_id = id;
+    });
+    let first = one.packet_at(other_place);
+    let first = first.seal(&one.signer).unwrap();
+    let first = Account::read(first.text().as_bytes(), &one.vkey()).unwrap();
+    let found = compare(&first, &read(&one));
+    assert_eq!(found.verdict, TimelineVerdict::Contradiction);
+    assert!(
+        found.detail.contains(&id.to_string()) && found.detail.contains("two histories"),
+        "{}",
+        found.detail
+    );
 }

@@ -16,7 +16,7 @@ impl Verification<'_> {
     /// Checks the map's proof, of a packet whose entries hold.
     pub(super) fn completeness(&mut self, packet: &Packet, key: &VerifierKey) {
         let Some(shown) = &packet.completeness else {
-            let detail = "Not yet shown: the packet was made before the ledger was mapped with all these records, so nothing in it \
+            let detail = "Not yet shown: the packet was made before the ledger was mapped with all these entries, so nothing in it \
                           says that there is no later one. A packet made some minutes later shows that; the log does at once.";
             self.check("complete", "", Ok(detail.to_owned()));
             return;
@@ -25,7 +25,7 @@ impl Verification<'_> {
         let found = outcome.map(|found| {
             let said = format!(
                 "Nothing recorded by {} is missing: the ledger commits to a map of its first {} entries, in which this booking has \
-                 exactly these {} records. Later records are not in it. Whoever reads the ledger can make the map anew and see \
+                 exactly these {} entries. Later entries are not in it. Whoever reads the ledger can make the map anew and see \
                  that it is true.",
                 found.at, found.tree_size, packet.entries.len()
             );
@@ -42,20 +42,20 @@ impl Verification<'_> {
         key: &VerifierKey,
     ) -> Result<CompleteAsOf, String> {
         let Some(timeline) = &self.timeline else {
-            return Err("Without records there is nothing to be complete.".to_owned());
+            return Err("Without entries there is nothing to be complete.".to_owned());
         };
         let checkpoint = self.checkpoint.as_deref();
-        let checkpoint = checkpoint.ok_or("The records are not proven.")?;
+        let checkpoint = checkpoint.ok_or("The entries are not proven.")?;
         let under = (key, checkpoint);
         let link = of_the_log(packet, &shown.entry, under, (LeafKind::LogMapped, "map"))?;
         if link.leaf.stream != Epoch::stream() {
             return Err("The entry that commits to the map is not in the stream of all maps, where everybody looks for it.".to_owned());
         }
         let epoch = Epoch::read(members(&shown.entry.disclosures))?;
-        let (last, head) = *timeline.entries.last().ok_or("There are no records.")?;
+        let (last, head) = *timeline.entries.last().ok_or("There are no entries.")?;
         if epoch.tree_size <= last {
             return Err(
-                "The map is older than the last record, so it does not show that no later one exists."
+                "The map is older than the last entry, so it does not show that no later one exists."
                     .to_owned(),
             );
         }
@@ -63,7 +63,7 @@ impl Verification<'_> {
             return Err("The map claims to cover entries that were written after it.".to_owned());
         }
         if epoch.written_at < self.written {
-            return Err("The map claims to end before the last record was written.".to_owned());
+            return Err("The map claims to end before the last entry was written.".to_owned());
         }
         let step = |step: &CompletenessStep| {
             let hash = Hash::from_base64(&step.hash);
@@ -80,7 +80,7 @@ impl Verification<'_> {
         };
         verify_value(&epoch.map_root, &key_of(&timeline.stream), &value, &path).map_err(|e| {
             format!(
-                "The ledger's map does not say that these {} records are all of this booking: {e}. Records may be left out.",
+                "The ledger's map does not say that these {} entries are all of this booking: {e}. Entries may be left out.",
                 value.count
             )
         })?;

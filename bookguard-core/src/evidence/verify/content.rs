@@ -12,7 +12,7 @@ use super::super::summary::{SummaryInput, Wording, summarize};
 use super::super::withheld::stand_ins;
 use super::entries::erased;
 use super::resolution::is_same;
-use super::{Outcome, Verification, deliveries, resolution, terms};
+use super::{Misplaced, Outcome, Verification, deliveries, pointer, resolution, terms};
 use crate::ledger::LeafKind;
 use crate::ledger::jcs::differences;
 use crate::model::Booking;
@@ -66,7 +66,11 @@ impl Verification<'_> {
         }
         let told = deliveries::check(packet, &state);
         self.check("deliveries", "/deliveries", told);
-        self.check("summary", "/summary", summary(packet, &facts));
+        let (place, told) = match summary(packet, &facts) {
+            Ok(said) => (String::new(), Ok(said)),
+            Err(Misplaced { place, why }) => (place, Err(why)),
+        };
+        self.check("summary", &format!("/summary{place}"), told);
     }
 }
 
@@ -94,7 +98,7 @@ fn same_booking(packet: &Packet, recorded: &Booking) -> Outcome {
     let differences = differences(members(recorded), members(&packet.booking));
     if differences.is_empty() {
         return Ok(format!(
-            "Booking {} is shown exactly as these records of the ledger say, status {} included.",
+            "Booking {} is shown exactly as these entries of the ledger say, status {} included.",
             recorded.booking_id,
             recorded.status.word()
         ));
@@ -141,7 +145,7 @@ fn items(packet: &Packet, state: &BookingState) -> Outcome {
         return Err("The evidence items shown are not the ones recorded.".to_owned());
     }
     Ok(match packet.items.len() {
-        0 => "No record in the packet is an evidence item.".to_owned(),
+        0 => "No entry in the packet is an evidence item.".to_owned(),
         n => format!("{n} recorded: each is shown as the partner stated it."),
     })
 }
@@ -176,12 +180,13 @@ fn evaluation(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
     })
 }
 
-fn summary(packet: &Packet, facts: &[Logged<Fact>]) -> Outcome {
+fn summary(packet: &Packet, facts: &[Logged<Fact>]) -> Result<String, Misplaced> {
     let version = &packet.summary.version;
-    let wording = Wording::of(version).ok_or_else(|| {
-        format!(
+    let wording = Wording::of(version).ok_or_else(|| Misplaced {
+        place: "/version".to_owned(),
+        why: format!(
             "The summary is worded as {version}, which this program does not know. A newer one may."
-        )
+        ),
     })?;
     let anew = summarize(&SummaryInput {
         wording,
@@ -199,7 +204,11 @@ fn summary(packet: &Packet, facts: &[Logged<Fact>]) -> Outcome {
         withheld: &packet.withheld,
     });
     if anew != packet.summary {
-        return Err("The summary in words is not what the rest of the packet says.".to_owned());
+        let [shown, anew] = [&packet.summary, &anew].map(serde_json::to_value);
+        return Err(Misplaced {
+            place: pointer::difference(&shown.unwrap_or_default(), &anew.unwrap_or_default()),
+            why: "The summary in words is not what the rest of the packet says.".to_owned(),
+        });
     }
     Ok("The summary in words says what the rest of the packet says.".to_owned())
 }

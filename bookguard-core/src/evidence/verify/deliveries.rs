@@ -18,7 +18,7 @@ pub(super) fn check(packet: &Packet, state: &BookingState) -> Outcome {
     let most = causes.total() * DELIVERIES_PER_EVENT;
     if packet.deliveries.len() > most {
         return Err(format!(
-            "The packet shows {} deliveries, but its records account for {} events, each sent to at most \
+            "The packet shows {} deliveries, but its entries account for {} events, each sent to at most \
              {DELIVERIES_PER_EVENT} endpoints.",
             packet.deliveries.len(),
             causes.total()
@@ -42,7 +42,7 @@ pub(super) fn check(packet: &Packet, state: &BookingState) -> Outcome {
             .chain([delivery.event_id])
             .collect();
         if events.len() > causes.count(told, at) {
-            return refused("no record shows what the event reports");
+            return refused("no entry shows what the event reports");
         }
         if let Some(why) = shown
             .iter()
@@ -153,10 +153,10 @@ fn words(shown: &[&PacketDelivery], recorded: &[&Notification]) -> String {
     let events: BTreeSet<EventId> = shown.iter().map(|d| d.event_id).collect();
     let told = match (events.len(), ended) {
         (0, _) => {
-            return "The packet shows no notification, and none of its records is the end of one."
+            return "The packet shows no notification, and none of its entries is the end of one."
                 .to_owned();
         }
-        (_, 0) => "None of the packet's records is the end of a notification".to_owned(),
+        (_, 0) => "None of the packet's entries is the end of a notification".to_owned(),
         (_, n) => format!(
             "How {n} notification{} ended ({accepted} accepted) is shown exactly as the ledger records it",
             if n == 1 { "" } else { "s" }

@@ -47,7 +47,7 @@ impl Verification<'_> {
             };
             self.witness(&head);
             self.check("proof", &place(at, "proof"), Ok(format!(
-                "This record, written {}, is entry {} of the ledger {}, which then had {} entries.",
+                "This entry, written {}, is at place {} of the ledger {}, which then had {} entries.",
                 Timestamp::from_ms(link.leaf.t),
                 link.index,
                 head.origin,
@@ -56,7 +56,7 @@ impl Verification<'_> {
             let kind = committed(entry, &link);
             let told = kind.clone().map(|kind| {
                 format!(
-                    "The record is of the kind {kind}, and it is the one the ledger committed to."
+                    "The entry is of the kind {kind}, and it is the one the ledger committed to."
                 )
             });
             whole &= self.check("commitment", &place(at, "body"), told);
@@ -84,6 +84,7 @@ impl Verification<'_> {
         self.written = Timestamp::from_ms(last.leaf.t);
         self.checkpoint = chained.then_some(last.head);
         self.timeline = Some(Timeline {
+            booking: packet.booking.booking_id,
             stream: last.leaf.stream,
             entries,
             log: head,
@@ -95,17 +96,17 @@ impl Verification<'_> {
 /// Reads the leaf, beginning with its version, and proves it.
 fn prove(entry: &PacketEntry, key: &VerifierKey) -> Result<(Link, Checkpoint), String> {
     let bytes =
-        decode(&entry.leaf).ok_or("The record's leaf is not valid base64; it was changed.")?;
-    let leaf = Leaf::parse(&bytes)
-        .map_err(|e| format!("The record cannot be read as a ledger entry: {e}."))?;
+        decode(&entry.leaf).ok_or("The entry's leaf is not valid base64; it was changed.")?;
+    let leaf =
+        Leaf::parse(&bytes).map_err(|e| format!("The leaf of the entry cannot be read: {e}."))?;
     let proof = TlogProof::parse(&entry.proof)
-        .map_err(|e| format!("The record's proof cannot be read: {e}."))?;
+        .map_err(|e| format!("The entry's proof cannot be read: {e}."))?;
     if proof.extra.is_some() || proof.to_string() != entry.proof {
-        return Err("The record's proof holds more than a proof; it was changed.".to_owned());
+        return Err("The entry's proof holds more than a proof; it was changed.".to_owned());
     }
     let head = proof
         .verify(&bytes, key)
-        .map_err(|e| format!("The record is not proven to be in the ledger: {e}."))?;
+        .map_err(|e| format!("The entry is not proven to be in the ledger: {e}."))?;
     let link = Link {
         hash: leaf_hash(&bytes),
         leaf,
@@ -117,14 +118,14 @@ fn prove(entry: &PacketEntry, key: &VerifierKey) -> Result<(Link, Checkpoint), S
 
 /// Checks that the leaf commits to the body, and that the body is of a known kind.
 fn committed(entry: &PacketEntry, link: &Link) -> Result<LeafKind, String> {
-    let salt = bytes_of(&entry.salt).ok_or("The record's salt is not 32 bytes in base64url.")?;
+    let salt = bytes_of(&entry.salt).ok_or("The entry's salt is not 32 bytes in base64url.")?;
     entry
         .body
         .verify(&link.leaf, &salt)
-        .map_err(|_| "The record's content is not the one the ledger committed to.")?;
+        .map_err(|_| "The entry's content is not the one the ledger committed to.")?;
     entry.body.kind.parse().map_err(|_| {
         format!(
-            "\"{}\" is not a kind of record that this version of Bookguard knows.",
+            "\"{}\" is not a kind of entry that this version of Bookguard knows.",
             shorten(&entry.body.kind)
         )
     })
@@ -141,7 +142,7 @@ pub(super) fn of_the_log(
     let (link, _) = prove(entry, key)?;
     if link.head != checkpoint {
         return Err(format!(
-            "The entry that commits to the {what} is proven under another state of the ledger than the records."
+            "The entry that commits to the {what} is proven under another state of the ledger than the entries."
         ));
     }
     if committed(entry, &link)? != kind {
@@ -179,14 +180,14 @@ fn names_erased<'a>(
 ) -> Result<Vec<&'a str>, String> {
     let had = |name: &str| entry.body.sd.contains_key(name);
     if had(EVIDENCE_COUNT) && !had(Erasable::Evidence.word()) {
-        return Err("The record counts documents that it never named.".to_owned());
+        return Err("The entry counts documents that it never named.".to_owned());
     }
     let kind: Option<LeafKind> = entry.body.kind.parse().ok();
     let names: Vec<&str> = erased.of_entry(at as u64).collect();
     let is_wrong = |name: &&&str| !kind.is_some_and(|kind| can_go(name, kind, had));
     match names.iter().find(is_wrong) {
         Some(name) => Err(format!(
-            "The value {name} cannot have been erased: the record never had it, or must keep it."
+            "The value {name} cannot have been erased: the entry never had it, or must keep it."
         )),
         None => Ok(names),
     }
@@ -221,7 +222,7 @@ fn disclosed(packet: &Packet, entry: &PacketEntry, erased: &[&str]) -> Outcome {
     }
     if let Some(name) = names.iter().find(|name| erased.contains(name)) {
         return Err(format!(
-            "The value {name} is shown, although a later record says that it was erased."
+            "The value {name} is shown, although a later entry says that it was erased."
         ));
     }
     let committed = entry.body.sd.keys().map(String::as_str);
@@ -239,65 +240,66 @@ fn disclosed(packet: &Packet, entry: &PacketEntry, erased: &[&str]) -> Outcome {
             1 => "The one value shown is the one recorded.".to_owned(),
             shown => format!("The {shown} values shown are the ones recorded."),
         };
-        return Ok(format!(
-            "{said} Withheld or erased are: {}.",
-            hidden.join(", ")
-        ));
+        let (gone, withheld): (Vec<&str>, Vec<&str>) =
+            hidden.into_iter().partition(|name| erased.contains(name));
+        let listed = [("Withheld", withheld), ("Erased", gone)];
+        let listed = listed.iter().filter(|(_, names)| !names.is_empty());
+        return Ok(listed.fold(said, |said, (what, names)| {
+            format!("{said} {what}: {}.", names.join(", "))
+        }));
     }
     Ok(match shown {
-        1 => "The one value of the record is the one recorded.".to_owned(),
-        shown => format!("All {shown} values of the record are the ones recorded."),
+        1 => "The one value of the entry is the one recorded.".to_owned(),
+        shown => format!("All {shown} values of the entry are the ones recorded."),
     })
 }
 
 /// Checks that the entries belong to one booking, from its first on, without gap or repetition, under one head of the ledger.
 fn chain(packet: &Packet, links: &[(Link, Checkpoint)]) -> Outcome {
     let Some((first, _)) = links.first() else {
-        return Err("The packet has no records.".to_owned());
+        return Err("The packet has no entries.".to_owned());
     };
     let mut before: Option<&Link> = None;
     for (seq, (link, _)) in (0_u64..).zip(links) {
         if URL_SAFE_NO_PAD.encode(link.leaf.stream) != packet.stream {
-            return Err(format!("Record {seq} belongs to another booking."));
+            return Err(format!("Entry {seq} belongs to another booking."));
         }
         if link.leaf.seq != seq {
             return Err(format!(
-                "Record {} stands where record {seq} of the booking belongs: one is missing, repeated or moved.",
+                "Entry {} stands where entry {seq} of the booking belongs: one is missing, repeated or moved.",
                 link.leaf.seq
             ));
         }
         if link.leaf.prev != before.map_or(Hash::ZERO, |link| link.hash) {
-            return Err(format!(
-                "Record {seq} does not follow the record before it."
-            ));
+            return Err(format!("Entry {seq} does not follow the entry before it."));
         }
         if before.is_some_and(|before| before.index >= link.index) {
             return Err(format!(
-                "Record {seq} stands before its predecessor in the ledger."
+                "Entry {seq} stands before its predecessor in the ledger."
             ));
         }
         if link.head != first.head {
             return Err(format!(
-                "Record {seq} is proven under another state of the ledger than the first."
+                "Entry {seq} is proven under another state of the ledger than the first."
             ));
         }
         if before.is_some_and(|before| before.leaf.t > link.leaf.t) {
             return Err(format!(
-                "Record {seq} has an earlier time than the record before it, which never happens in the ledger."
+                "Entry {seq} has an earlier time than the entry before it, which never happens in the ledger."
             ));
         }
         if packet.created_at.ms() < link.leaf.t {
             return Err(format!(
-                "The packet claims to be older than its record {seq}."
+                "The packet claims to be older than its entry {seq}."
             ));
         }
         before = Some(link);
     }
     // The holder of the key can leave out the last record and sign the rest; no packet alone can reveal that.
     let chained = match links.len() {
-        1 => "This record is the first of the booking".to_owned(),
+        1 => "This entry is the first of the booking".to_owned(),
         n => format!(
-            "These {n} records form an unbroken chain, from the booking's first on: nothing before the last is missing, \
+            "These {n} entries form an unbroken chain, from the booking's first on: nothing before the last is missing, \
              repeated, moved or another booking's"
         ),
     };

@@ -11,11 +11,11 @@ pub(super) fn check(packet: &Packet, state: &BookingState, terms: &Terms) -> Out
     let Some((cancellation, latest)) = state.cancellation.as_ref().zip(state.resolution()) else {
         return match packet.resolution {
             Some(_) => {
-                Err("The packet shows a resolution that none of its records holds.".to_owned())
+                Err("The packet shows a resolution that none of its entries holds.".to_owned())
             }
-            None => Ok(
-                "No record in the packet is a resolution, and the packet shows none.".to_owned(),
-            ),
+            None => {
+                Ok("No entry in the packet is a resolution, and the packet shows none.".to_owned())
+            }
         };
     };
     if packet.resolution.as_ref() != Some(latest) {

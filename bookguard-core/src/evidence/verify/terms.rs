@@ -30,18 +30,18 @@ pub(super) fn same(packet: &Packet, state: &BookingState) -> Outcome {
         .any(|(former, terms)| former.previous_event_date != terms.date)
     {
         return Err(
-            "A change of date names a former date that is not the date in the terms before it."
-                .to_owned(),
+            "A move names a former date that is not the date in the terms before it.".to_owned(),
         );
     }
     if shown.iter().any(|terms| terms.adopted != first.adopted) {
         return Err(
-            "The terms after a change of date name another policy; the policy must stay the same."
-                .to_owned(),
+            "The terms after a move name another policy; the policy must stay the same.".to_owned(),
         );
     }
     let mut said = match state.reschedules.len() {
         0 => "The terms are the ones fixed when the booking was recorded".to_owned(),
+        1 => "The terms are the ones fixed when the event was moved, and the terms before the move are shown too"
+            .to_owned(),
         n => format!(
             "The terms are the ones fixed when the event was last moved, and those before each of {n} moves are shown too"
         ),
@@ -81,7 +81,7 @@ pub(super) fn schedule(
         let by_step_alone = || PastReschedule::by_step_alone(former, before, agreed_at);
         if record.former != reached && record.former != by_step_alone() {
             return Err(format!(
-                "The change of date of {} does not say what was reached before it: the terms in force gave {}.",
+                "The move of {} does not say what was reached before it: the terms in force gave {}.",
                 record.rescheduled_at,
                 reached.reached.map_or_else(
                     || "it to a person".to_owned(),
@@ -100,6 +100,9 @@ pub(super) fn schedule(
     }
     let said = match state.reschedules.len() {
         0 => "Deadlines and amounts are what the policy gives for this booking, recomputed."
+            .to_owned(),
+        1 => "Deadlines and amounts are what the policy gives for this booking before and after the move, and so is what was \
+              reached before it, recomputed."
             .to_owned(),
         n => format!(
             "Deadlines and amounts are what the policy gives for this booking before and after each of {n} moves, and so is what \

@@ -20,6 +20,7 @@ mod any_change;
 pub(crate) mod fixture;
 mod notifications;
 mod parts;
+mod places;
 mod stamps;
 mod terms_versions;
 mod vectors;

@@ -57,13 +57,13 @@ impl Verification<'_> {
         let covered = indexes.iter().filter(|index| **index < first.head.size);
         let (covered, all) = (covered.count(), indexes.len());
         if covered == 0 {
-            let why = "The time-stamp is older than every record of the packet.";
+            let why = "The time-stamp is older than every entry of the packet.";
             return Err((place(0), why.to_owned()));
         }
         let what = if covered == all {
-            format!("all {all} records")
+            format!("all {all} entries")
         } else {
-            format!("the first {covered} of {all} records")
+            format!("the first {covered} of {all} entries")
         };
         let Some(TimestampTrust { roots, at }) = self.trust else {
             self.check("timestamps", &place(0), Ok(format!(

@@ -38,8 +38,8 @@ fn the_terms_in_force_come_first_and_former_ones_are_marked() {
         headings,
         [
             "Cancellation terms of this booking",
-            "The terms before change of date 2",
-            "The terms before change of date 1",
+            "The terms before move 2",
+            "The terms before move 1",
         ]
     );
     let page = crate::page::page(MOVED, KEY, &Maker::default()).unwrap();

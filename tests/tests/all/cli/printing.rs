@@ -184,7 +184,7 @@ async fn the_demo_tells_the_whole_story_and_leaves_only_the_evidence() {
         "Link revoked",
         "The organizer's data erased",
         "Packet verified offline",
-        "The one value of the record is the one recorded.",
+        "The one value of the entry is the one recorded.",
         "One byte of the packet changed",
         "NOT VERIFIED.",
         "Evidence written for people",

@@ -313,7 +313,21 @@ async fn an_archive_holds_everything_and_is_the_same_each_time() {
         assert!(readme.contains(&format!("  {stored}")), "{readme}");
         let packet_file = folder.path().join("all/packet.json");
         let key = format!("@{}", folder.path().join("all/ledger.vkey").display());
-        bookguard(["evidence", "verify"]).arg(&packet_file).args(["--key", &key]).json().await;
+        let all = folder.path().join("all");
+        let verify = || bookguard(["evidence", "verify"]).arg(&packet_file).args(["--key", &key, "--files"]).arg(&all);
+        let verified = verify().json().await;
+        let of_files: Vec<_> = verified.list("checks").iter().filter(|check| check["name"] == "file").collect();
+        assert_eq!(of_files.len(), 2, "{verified}");
+        assert!(of_files[0].text("detail").contains("matches") && of_files[1].text("detail").contains("is missing"), "{verified}");
+        // Whoever replaces a file replaces its line in README.txt; the command there asks the packet.
+        let command: Vec<_> = readme.lines().filter(|line| line.contains("jq -r") || line.contains("sha256sum -c")).collect();
+        let sums = || std::process::Command::new("sh").args(["-c", &command.join("\n")]).current_dir(&all).output().unwrap();
+        let stated = |ran: &std::process::Output, what: &str| String::from_utf8_lossy(&ran.stdout).contains(&format!("{stored}: {what}"));
+        let has_jq = std::process::Command::new("jq").arg("--version").output().is_ok();
+        assert!(!has_jq || stated(&sums(), "OK"), "{:?}", sums());
+        std::fs::write(all.join(&stored), "replaced").unwrap();
+        assert!(!has_jq || stated(&sums(), "FAILED"), "{:?}", sums());
+        verify().run().await.ended(6, &["not every file beside it is one that it names"]);
 
         // The command line makes the same archive of the server, and one of the database itself.
         let out = folder.path().join("fetched.zip");

@@ -369,6 +369,13 @@ impl Verifier {
         for arguments in [&[][..], &[&*key], &[&*nowhere, &*key], &[&*key, &*nowhere]] {
             self.gives(2, &format!("{arguments:?}"), arguments).await;
         }
+        // A packet in the wrong place is not shown.
+        let (packet, flag) = (vectors().join("good/names.json"), "--witness-policy");
+        let policy = [&*packet, &*key, Path::new(flag), &*packet];
+        for arguments in [&[&*key, &*packet][..], &policy] {
+            let printed = self.gives(2, &format!("{arguments:?}"), arguments).await;
+            assert!(printed.len() < 1_000, "{printed}");
+        }
         self.judges_no_document_made_of_a_packet().await;
     }
 
@@ -443,7 +450,7 @@ impl Verifier {
         std::fs::write(&file, beyond.concat()).unwrap();
         let printed = self.gives(1, "U+110000", &[&file, &key]).await;
         let told = printed.contains("UTF-8") || printed.contains("form");
-        assert!(told, "{printed}");
+        assert!(told && printed.len() < 1_000, "{printed}");
         let mut packet: Value = serde_json::from_str(&genuine).unwrap();
         packet["createdAt"] = "\r\u{1b}[2K\u{202e}\u{2028}Verified: all of it.".into();
         std::fs::write(&file, packet.to_string()).unwrap();

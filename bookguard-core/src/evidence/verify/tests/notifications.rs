@@ -42,7 +42,7 @@ fn notifications_are_shown_as_recorded_and_in_the_summary() {
         assert_eq!(found, 1, "{text} in {told:#?}");
     }
     let report = verify(text(&packet, &fixture.signer).as_bytes(), &fixture.vkey());
-    // A key can sign a packet without the last record, so the report does not claim that there is no later one.
+    // A key can sign a packet without the last entry, so the report does not claim that there is no later one.
     let said = |name| {
         let mut checks = report.checks.iter();
         checks.find(|check| check.name == name).unwrap()
@@ -51,7 +51,7 @@ fn notifications_are_shown_as_recorded_and_in_the_summary() {
     assert_eq!(
         said("chain").detail,
         format!(
-            "These {n} records form an unbroken chain, from the booking's first on: nothing before the last is missing, repeated, \
+            "These {n} entries form an unbroken chain, from the booking's first on: nothing before the last is missing, repeated, \
              moved or another booking's. Whether there is a later one, the log shows: bookguard evidence verify --log URL|DIR."
         )
     );

@@ -112,7 +112,7 @@ fn wrong_amounts_are_noticed_even_when_the_service_recorded_them() {
         (Lie::Evidence, 8, "resolution", given),
         (Lie::Reached(Some(sums(1))), 10, "schedule", "does not say what was reached"),
         (Lie::Moved, 11, "schedule", "not what the policy gives"),
-        (Lie::Early, 12, "booking", "no earlier record shows what the event reports"),
+        (Lie::Early, 12, "booking", "no earlier entry shows what the event reports"),
         (Lie::Text, 10, "acceptances",
             "What talent accepted, recorded 2026-05-03T00:00:00.000Z, is not the text of the terms in force"),
     ];

@@ -164,7 +164,7 @@ fn a_stamp_covers_what_was_logged_before_it() {
     let report = verify(text(&stamped, &fixture.signer).as_bytes(), &signer_key);
     assert!(report.verified(), "{report}");
     let said = report.to_string();
-    assert!(said.contains("the first 1 of 2 records existed"), "{said}");
+    assert!(said.contains("the first 1 of 2 entries existed"), "{said}");
     // A booking that was made after it is not covered at all.
     fixture.other_work();
     let later = Packet {
@@ -174,7 +174,7 @@ fn a_stamp_covers_what_was_logged_before_it() {
     let report = verify(text(&later, &fixture.signer).as_bytes(), &signer_key);
     assert!(!report.verified(), "{report}");
     assert!(
-        report.to_string().contains("older than every record"),
+        report.to_string().contains("older than every entry"),
         "{report}"
     );
 }
