@@ -222,9 +222,8 @@ impl Server {
             )
         };
         let (service, closing) = open(settings, config.database_wait).await?;
-        // With a database file, the key lies beside it. With a database server, other nodes need a copy of the key, so say
-        // where it is.
-        if let Some(begun) = service.begun().filter(|_| config.db.file().is_none()) {
+        // A server that was started in the wrong folder looks healthy. This line says that its ledger is new, and where the key is.
+        if let Some(begun) = service.begun() {
             tracing::info!("{begun}");
         }
         let skew = watched(&service).await;
