@@ -648,7 +648,7 @@ async fn settle(service: &Arc<Service>) {
     match apart(service, erasures::settle).await {
         Ok(0) => {}
         Ok(repeated) => tracing::warn!(
-            "the database was restored from a time before {repeated} erasures; they were done again"
+            "the database was restored from a time before some erasures, which were done again: {repeated}"
         ),
         Err(error) => tracing::error!("{}", error.message),
     }
