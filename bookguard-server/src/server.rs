@@ -3,15 +3,15 @@
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::features::deliveries::reclaim_all;
 use bookguard_core::features::erasures;
 use bookguard_core::private;
-use bookguard_core::service::{self, Closing, OpenError, Service};
+use bookguard_core::service::{self, Closing, OpenError, Service, SettingInForce};
 use bookguard_core::store::backup;
 use bookguard_core::version::VERSION;
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
@@ -77,6 +77,8 @@ pub struct Server {
     app: Arc<App>,
     observer: Arc<Observer>,
     proxies: watch::Sender<Arc<TrustedProxies>>,
+    /// The configuration as last read.
+    known: Mutex<Vec<SettingInForce>>,
     serving: JoinHandle<()>,
     /// The address of the operator interface.
     operator_addr: Option<SocketAddr>,
@@ -291,6 +293,7 @@ impl Server {
             app,
             observer,
             proxies,
+            known: Mutex::new(config.in_force),
             serving,
             operator_addr,
             scraped,
@@ -337,13 +340,14 @@ impl Server {
                 self.observer.set(config.requests);
                 logging::set_level(config.log_level);
                 self.proxies.send_replace(Arc::new(config.trusted_proxies));
-                let settings = Settings::ALL.iter();
-                let applied = settings.filter(|setting| setting.is_reloaded);
-                let applied: Vec<_> = applied.map(|setting| setting.name).collect();
+                let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                let begun = &self.service.config().settings;
                 tracing::info!(
-                    "the configuration was reloaded: {} take effect now, everything else at the next start",
-                    applied.join(", ")
+                    "the configuration was reloaded. In effect from now on: {}. From the next start on: {}",
+                    differing(&known, &config.in_force, true),
+                    differing(begun, &config.in_force, false)
                 );
+                *known = config.in_force;
             }
             Err(why) => {
                 tracing::error!("the configuration was not reloaded, and nothing changed: {why}");
@@ -439,6 +443,25 @@ impl Server {
                 "the database did not close in time; whether it keeps the writes under way is not known, as after a crash"
             ),
         }
+    }
+}
+
+/// The names of the settings whose value is another now, of those that a running server applies, or of the others.
+fn differing(before: &[SettingInForce], now: &[SettingInForce], is_reloaded: bool) -> String {
+    let kind = Settings::ALL
+        .iter()
+        .filter(|setting| setting.is_reloaded == is_reloaded);
+    let value = |all: &[SettingInForce], name: &str| {
+        let known = all.iter().find(|setting| setting.name == name);
+        known.map(|setting| setting.value.clone())
+    };
+    let names = kind.map(|setting| setting.name);
+    let names: Vec<&str> = names
+        .filter(|name| value(before, name) != value(now, name))
+        .collect();
+    match names.is_empty() {
+        true => "nothing new".to_owned(),
+        false => names.join(", "),
     }
 }
 
