@@ -82,7 +82,7 @@ pub(super) async fn all(
 
 /// The finding about settings that are not valid.
 pub(super) fn invalid(failure: &Failure) -> Diagnosis {
-    let fix = "Correct the setting; docs/reference/settings.md lists all of them. Nothing else was checked.";
+    let fix = "Correct the setting; `bookguard serve --help` lists all of them. Nothing else was checked.";
     Diagnosis {
         check: "configuration",
         finding: problem(failure.reason(), fix),
