@@ -228,6 +228,10 @@ impl Server {
         if let Some(begun) = service.begun() {
             tracing::info!("{begun}");
         }
+        if let Some(folder) = service.backups().map(|folder| folder.path().to_owned()) {
+            // Nobody waits for it: a folder on a network file system may not answer.
+            tokio::task::spawn_blocking(move || tell_if_unreadable(&folder));
+        }
         let skew = watched(&service).await;
         take_over(&service, lock.is_some()).await;
         let Listeners {
@@ -585,6 +589,17 @@ impl Listeners<TcpSocket> {
             operator: self.operator.map(listen).transpose()?,
             scraper: self.scraper.map(listen).transpose()?,
         })
+    }
+}
+
+/// Warns of a folder of backups that is not there, or that this user may not read.
+fn tell_if_unreadable(folder: &Path) {
+    if let Err(why) = std::fs::read_dir(folder) {
+        tracing::warn!(
+            "the folder of backups {} cannot be read: {why}. Make it, or let this user read it (backup_folder); until then, \
+             backups count as missing",
+            folder.display()
+        );
     }
 }
 
