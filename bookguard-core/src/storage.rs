@@ -2,10 +2,11 @@
 //! operator reads its reports, also of reads that fail.
 //!
 //! The writer notes how each batch ended and how the engine's upkeep after it went; the service notes the free disk
-//! space, reads that failed, and what the head says. If nobody has written lately, `ProbeStorage` tries: it is the smallest command that writes, and takes the
-//! same path as every other. Invariants: nothing here does I/O. A state is reported once when it begins, and once, with
-//! a count, when it has been over for a while; a cause for which reads fail, once a minute; a move of the ledger, once. A write that has
-//! not failed is probed only if somebody asks for the node's health, the disk is as good as full, or the database file is not in its place.
+//! space, reads that failed, and what the head says. If nobody has written lately, `ProbeStorage` tries: it is the
+//! smallest command that writes, and takes the same path as every other. Invariants: nothing here does I/O. A state is
+//! reported once when it begins, and once, with a count, when it has been over for a while; a cause for which reads fail,
+//! once a minute; a move of the ledger, once. A write that has not failed is probed only if somebody asks for the node's
+//! health, the disk is as good as full, or the database file is not in its place.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -337,7 +338,7 @@ impl Storage {
         drop(state);
         match moved_to {
             Some(to) => tracing::error!(
-                "the database takes no writes: {}",
+                "the database was left behind: {}",
                 StoreError::Moved(to.to_owned())
             ),
             None => tracing::info!("the ledger continues in this database again: writes are taken"),
