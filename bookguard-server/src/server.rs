@@ -224,14 +224,7 @@ impl Server {
             )
         };
         let (service, closing) = open(settings, config.database_wait).await?;
-        // A server that was started in the wrong folder looks healthy. This line says that its ledger is new, and where the key is.
-        if let Some(begun) = service.begun() {
-            tracing::info!("{begun}");
-        }
-        if let Some(folder) = service.backups().map(|folder| folder.path().to_owned()) {
-            // Nobody waits for it: a folder on a network file system may not answer.
-            tokio::task::spawn_blocking(move || tell_if_unreadable(&folder));
-        }
+        tell_of_start(&service);
         let skew = watched(&service).await;
         take_over(&service, lock.is_some()).await;
         let Listeners {
@@ -589,6 +582,18 @@ impl Listeners<TcpSocket> {
             operator: self.operator.map(listen).transpose()?,
             scraper: self.scraper.map(listen).transpose()?,
         })
+    }
+}
+
+/// Tells what the operator should know of a service that has just been opened.
+fn tell_of_start(service: &Service) {
+    // A server that was started in the wrong folder looks healthy. This line says that its ledger is new, and where the key is.
+    if let Some(begun) = service.begun() {
+        tracing::info!("{begun}");
+    }
+    if let Some(folder) = service.backups().map(|folder| folder.path().to_owned()) {
+        // Nobody waits for it: a folder on a network file system may not answer.
+        tokio::task::spawn_blocking(move || tell_if_unreadable(&folder));
     }
 }
 
