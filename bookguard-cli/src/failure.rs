@@ -204,10 +204,17 @@ impl Failure {
         })
     }
 
-    /// What went wrong, as part of another sentence; empty if there is nobody to tell.
+    /// What went wrong, as part of another sentence; empty if there is nobody to tell. Only a refusal has a code there.
     pub fn reason(&self) -> String {
-        let text = self.text(Format::Table).unwrap_or_default();
-        text.trim_start_matches("error: ").to_owned()
+        if let Some((.., message)) = self.own() {
+            return plain(message).into_owned();
+        }
+        let Some(body) = self.body() else {
+            return String::new();
+        };
+        let flags = self.refusal().map(|refusal| refusal.flags.as_slice());
+        let text = for_people(&body, flags.unwrap_or_default(), None);
+        text.trim_start_matches("error: ").replace("\n  ", " ")
     }
 
     fn refusal(&self) -> Option<&ErrorAnswer> {
@@ -327,6 +334,21 @@ mod tests {
         );
         let json = failure.text(Format::Json).unwrap();
         assert!(json.contains("\"pointer\":\"?reason\""), "{json}");
+    }
+
+    #[test]
+    fn a_reason_within_a_sentence_is_one_line_without_what_the_command_would_say() {
+        let moved = Failure::from(Error::ledger_moved()).reason();
+        assert!(moved.ends_with("(ledger_moved)"), "{moved}");
+        assert_eq!(
+            Failure::Usage("x is wrong".to_owned()).reason(),
+            "x is wrong"
+        );
+        let text = refused().reason();
+        assert!(
+            text.contains("details. (invalid_request) /talent/id: is"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -163,9 +163,9 @@ impl Guard {
                     // another process.
                     let wrong = if blank { "empty" } else { "damaged" };
                     return Err(format!(
-                        "the guard file {named} is {wrong}: what was last published of the ledger cannot be read from it. Check the \
-                         database with `bookguard ledger verify --guard-file OTHER`, then remove the file: the guard starts \
-                         again with what the database holds"
+                        "the guard file {named} is {wrong}: what was last published of the ledger cannot be read from it. If there \
+                         is a copy of it, run `bookguard ledger verify --guard-file COPY`, then put the copy in its place. Without one, \
+                         remove the file: the guard starts again with what the database holds"
                     ));
                 }
             }

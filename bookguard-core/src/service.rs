@@ -400,15 +400,14 @@ impl Service {
     /// the steps done and the total.
     ///
     /// # Errors
-    /// `unavailable` if the database cannot be read at all. Any other damage is in the report.
+    /// If the engine cannot read the database, or it cannot be reached. Any other damage is in the report.
     pub fn verify_ledger(
         &self,
         backup: bool,
         mut progress: impl FnMut(u64, u64),
-    ) -> Result<LedgerReport, Error> {
+    ) -> Result<LedgerReport, StoreError> {
         let moment = (self.config.clock.now(), backup);
         fsck::verify(&self.store, &self.seal, &self.log, moment, &mut progress)
-            .map_err(|e| self.fault(&e))
     }
 
     /// The milliseconds by which this node's clock is ahead of the database machine's clock, negative if it is behind;

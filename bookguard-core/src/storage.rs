@@ -2,10 +2,11 @@
 //! operator reads its reports, also of reads that fail.
 //!
 //! The writer notes how each batch ended and how the engine's upkeep after it went; the service notes the free disk
-//! space. If nobody has written lately, `ProbeStorage` tries: it is the smallest command that writes, and takes the
-//! same path as every other. Invariants: nothing here does I/O. A state is reported once when it begins, and once, with
-//! a count, when it has been over for a second; a cause for which reads fail, once a minute. A write that has not failed is probed only if somebody asks for the
-//! node's health, the disk is as good as full, or the database file is not in its place.
+//! space, reads that failed, and what the head says. If nobody has written lately, `ProbeStorage` tries: it is the
+//! smallest command that writes, and takes the same path as every other. Invariants: nothing here does I/O. A state is
+//! reported once when it begins, and once, with a count, when it has been over for a while; a cause for which reads fail,
+//! once a minute; a move of the ledger, once. A write that has not failed is probed only if somebody asks for the node's
+//! health, the disk is as good as full, or the database file is not in its place.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,8 @@ const UPKEEP_AGAIN: Duration = Duration::from_secs(5);
 /// How long a state must be over before its end is reported. On an almost full disk, small writes succeed between large
 /// ones that fail.
 const SETTLED: Duration = Duration::from_secs(1);
+/// The same for reads. A database that has no connection left lets some in and refuses others.
+const READS_SETTLED: Duration = Duration::from_secs(5);
 /// A batch under way for longer will not end soon: the disk hangs, or another process holds the write turn.
 const STUCK: Duration = Duration::from_secs(3);
 /// How often a cause for which reads fail is reported.
@@ -54,6 +57,10 @@ struct State {
     low: bool,
     /// Reads that failed lately, by cause.
     reads: HashMap<String, FailedReads>,
+    /// The outage while the database cannot be reached, in which reads fail for whatever cause.
+    unreached: Option<Outage>,
+    /// Where the ledger was moved to, as last reported.
+    moved_to: Option<String>,
 }
 
 /// Reads that failed for one cause.
@@ -155,10 +162,10 @@ impl Outage {
         outage.filter(|o| o.over.is_none()).map(|o| o.reason)
     }
 
-    /// Takes the outage if it has been over for long enough to be reported, with its duration in seconds.
-    fn ended(outage: &mut Option<Self>, now: Instant) -> Option<(Self, u64)> {
+    /// Takes the outage if it has been over for `settled`, with its duration in seconds.
+    fn ended(outage: &mut Option<Self>, settled: Duration, now: Instant) -> Option<(Self, u64)> {
         let over = outage.as_ref()?.over?;
-        if now.saturating_duration_since(over) < SETTLED {
+        if now.saturating_duration_since(over) < settled {
             return None;
         }
         let ended = outage.take()?;
@@ -207,6 +214,10 @@ impl Storage {
         if let Some(outage) = state.writes.as_mut().filter(|_| requests > 0) {
             outage.batches += 1;
             outage.requests += requests;
+        }
+        if let StoreError::Moved(to) = error {
+            // Told once, by whoever sees it first.
+            return Self::tell_moved(state, Some(to));
         }
         drop(state);
         if let Some(news) = news {
@@ -303,10 +314,34 @@ impl Storage {
 
     /// Notes that a read failed, and reports it unless its cause was reported lately.
     pub(crate) fn read_failed(&self, error: &StoreError) {
-        let cause = error.to_string();
-        let is_news = self.state().note_read(&cause, Instant::now());
-        if is_news {
+        let news = self.state().note_read(error, Instant::now());
+        if let Some(cause) = news {
             tracing::error!("a read failed: {cause}");
+        }
+    }
+
+    /// Notes that the head was read, and reports it if the ledger was moved or reopened since. Call this about every second.
+    pub(crate) fn head_read(&self, moved_to: Option<&str>) {
+        let mut state = self.state();
+        if let Some(outage) = &mut state.unreached {
+            outage.over.get_or_insert_with(Instant::now);
+        }
+        Self::tell_moved(state, moved_to);
+    }
+
+    /// Reports where the ledger was moved to, or that it continues here again, unless that was reported.
+    fn tell_moved(mut state: MutexGuard<'_, State>, moved_to: Option<&str>) {
+        if state.moved_to.as_deref() == moved_to {
+            return;
+        }
+        state.moved_to = moved_to.map(str::to_owned);
+        drop(state);
+        match moved_to {
+            Some(to) => tracing::error!(
+                "the database was left behind: {}",
+                StoreError::Moved(to.to_owned())
+            ),
+            None => tracing::info!("the ledger continues in this database again: writes are taken"),
         }
     }
 
@@ -314,10 +349,17 @@ impl Storage {
     pub(crate) fn tell_ended(&self) {
         let now = Instant::now();
         let mut state = self.state();
-        let writes = Outage::ended(&mut state.writes, now);
-        let upkeep = Outage::ended(&mut state.upkeep, now);
+        let writes = Outage::ended(&mut state.writes, SETTLED, now);
+        let upkeep = Outage::ended(&mut state.upkeep, SETTLED, now);
+        let unreached = state.reached(now);
         let reads = state.failed_reads(now);
         drop(state);
+        if let Some((outage, lasted)) = unreached {
+            tracing::info!(
+                "reads work again after {lasted} s, in which {} failed",
+                outage.times
+            );
+        }
         for (cause, more, lasted) in reads {
             tracing::error!("a read failed again ({more} more in {lasted} s): {cause}");
         }
@@ -338,17 +380,35 @@ impl Storage {
 }
 
 impl State {
-    /// Notes that a read failed. Returns whether to report it now.
-    fn note_read(&mut self, cause: &str, now: Instant) -> bool {
-        let has_place = self.reads.len() < CAUSES || self.reads.contains_key(cause);
-        let cause = if has_place { cause } else { "other causes" };
-        if let Some(known) = self.reads.get_mut(cause) {
+    /// Notes that a read failed. Returns its cause if that is to be reported now.
+    fn note_read(&mut self, error: &StoreError, now: Instant) -> Option<String> {
+        let is_out = Outage::lasts(self.unreached.as_ref()).is_some();
+        if is_out || matches!(error, StoreError::Unreachable(_)) {
+            // Its causes are reported as those of the reads.
+            let _ = Outage::note(&mut self.unreached, "reads fail", error, now);
+        }
+        let cause = error.to_string();
+        let has_place = self.reads.len() < CAUSES || self.reads.contains_key(&cause);
+        let known_as = if has_place {
+            cause.as_str()
+        } else {
+            "other causes"
+        };
+        if let Some(known) = self.reads.get_mut(known_as) {
             known.more += 1;
-            return false;
+            return None;
         }
         let begun = FailedReads { told: now, more: 0 };
-        self.reads.insert(cause.to_owned(), begun);
-        true
+        self.reads.insert(known_as.to_owned(), begun);
+        Some(cause)
+    }
+
+    /// Takes the outage in which the database could not be reached, if it is over, with its duration in seconds. What failed in it is
+    /// told with that, and is new when it fails again.
+    fn reached(&mut self, now: Instant) -> Option<(Outage, u64)> {
+        let ended = Outage::ended(&mut self.unreached, READS_SETTLED, now)?;
+        self.reads.clear();
+        Some(ended)
     }
 
     /// The causes to report again, each with the number of reads that failed since, and the seconds. Forgets those that are over.

@@ -3,15 +3,15 @@
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::features::deliveries::reclaim_all;
 use bookguard_core::features::erasures;
 use bookguard_core::private;
-use bookguard_core::service::{self, Closing, OpenError, Service};
+use bookguard_core::service::{self, Closing, OpenError, Service, SettingInForce};
 use bookguard_core::store::backup;
 use bookguard_core::version::VERSION;
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
@@ -77,6 +77,8 @@ pub struct Server {
     app: Arc<App>,
     observer: Arc<Observer>,
     proxies: watch::Sender<Arc<TrustedProxies>>,
+    /// The configuration as last read.
+    known: Mutex<Vec<SettingInForce>>,
     serving: JoinHandle<()>,
     /// The address of the operator interface.
     operator_addr: Option<SocketAddr>,
@@ -222,11 +224,7 @@ impl Server {
             )
         };
         let (service, closing) = open(settings, config.database_wait).await?;
-        // With a database file, the key lies beside it. With a database server, other nodes need a copy of the key, so say
-        // where it is.
-        if let Some(begun) = service.begun().filter(|_| config.db.file().is_none()) {
-            tracing::info!("{begun}");
-        }
+        tell_of_start(&service);
         let skew = watched(&service).await;
         take_over(&service, lock.is_some()).await;
         let Listeners {
@@ -292,6 +290,7 @@ impl Server {
             app,
             observer,
             proxies,
+            known: Mutex::new(config.in_force),
             serving,
             operator_addr,
             scraped,
@@ -338,13 +337,14 @@ impl Server {
                 self.observer.set(config.requests);
                 logging::set_level(config.log_level);
                 self.proxies.send_replace(Arc::new(config.trusted_proxies));
-                let settings = Settings::ALL.iter();
-                let applied = settings.filter(|setting| setting.is_reloaded);
-                let applied: Vec<_> = applied.map(|setting| setting.name).collect();
+                let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                let begun = &self.service.config().settings;
                 tracing::info!(
-                    "the configuration was reloaded: {} take effect now, everything else at the next start",
-                    applied.join(", ")
+                    "the configuration was reloaded. In effect from now on: {}. From the next start on: {}",
+                    differing(&known, &config.in_force, true),
+                    differing(begun, &config.in_force, false)
                 );
+                *known = config.in_force;
             }
             Err(why) => {
                 tracing::error!("the configuration was not reloaded, and nothing changed: {why}");
@@ -440,6 +440,25 @@ impl Server {
                 "the database did not close in time; whether it keeps the writes under way is not known, as after a crash"
             ),
         }
+    }
+}
+
+/// The names of the settings whose value is another now, of those that a running server applies, or of the others.
+fn differing(before: &[SettingInForce], now: &[SettingInForce], is_reloaded: bool) -> String {
+    let kind = Settings::ALL
+        .iter()
+        .filter(|setting| setting.is_reloaded == is_reloaded);
+    let value = |all: &[SettingInForce], name: &str| {
+        let known = all.iter().find(|setting| setting.name == name);
+        known.map(|setting| setting.value.clone())
+    };
+    let names = kind.map(|setting| setting.name);
+    let names: Vec<&str> = names
+        .filter(|name| value(before, name) != value(now, name))
+        .collect();
+    match names.is_empty() {
+        true => "nothing new".to_owned(),
+        false => names.join(", "),
     }
 }
 
@@ -566,6 +585,29 @@ impl Listeners<TcpSocket> {
     }
 }
 
+/// Tells what the operator should know of a service that has just been opened.
+fn tell_of_start(service: &Service) {
+    // A server that was started in the wrong folder looks healthy. This line says that its ledger is new, and where the key is.
+    if let Some(begun) = service.begun() {
+        tracing::info!("{begun}");
+    }
+    if let Some(folder) = service.backups().map(|folder| folder.path().to_owned()) {
+        // Nobody waits for it: a folder on a network file system may not answer.
+        tokio::task::spawn_blocking(move || tell_if_unreadable(&folder));
+    }
+}
+
+/// Warns of a folder of backups that is not there, or that this user may not read.
+fn tell_if_unreadable(folder: &Path) {
+    if let Err(why) = std::fs::read_dir(folder) {
+        tracing::warn!(
+            "the folder of backups {} cannot be read: {why}. Make it, or let this user read it (backup_folder); until then, \
+             backups count as missing",
+            folder.display()
+        );
+    }
+}
+
 /// Begins to watch the clock, before anything is recorded by it.
 async fn watched(service: &Arc<Service>) -> Arc<Skew> {
     let begun = apart(service, |service| Ok(Skew::begin(service))).await;
@@ -649,7 +691,7 @@ async fn settle(service: &Arc<Service>) {
     match apart(service, erasures::settle).await {
         Ok(0) => {}
         Ok(repeated) => tracing::warn!(
-            "the database was restored from a time before {repeated} erasures; they were done again"
+            "the database was restored from a time before some erasures, which were done again: {repeated}"
         ),
         Err(error) => tracing::error!("{}", error.message),
     }

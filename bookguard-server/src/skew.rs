@@ -141,7 +141,16 @@ impl ClockSteps {
         if step.abs() < STEP_MS {
             return None;
         }
-        let way = if step > 0 { "forward" } else { "back" };
+        let seconds = step.abs() / 1_000;
+        let what = match step > 0 {
+            true => format!(
+                "went forward by {seconds} s: it was set, or the machine slept. Deadlines and records follow it from now on."
+            ),
+            false => format!(
+                "was set back by {seconds} s. Deadlines and records follow it from now on; until it has passed the last entry of the \
+                 ledger, new entries get that one's time."
+            ),
+        };
         let held = match step > LEAP_MS {
             true => {
                 self.held_until = Some(now + HOLD);
@@ -150,11 +159,7 @@ impl ClockSteps {
             false => "",
         };
         Some(format!(
-            "the clock of this machine was set {way} by {}.{:03} s, or the machine slept: deadlines and records follow it from now \
-             on, and entries of the ledger keep their order.{held} Set it by NTP; `bookguard ledger verify` warns of what no longer \
-             fits together in time",
-            step.abs() / 1_000,
-            step.abs() % 1_000
+            "the clock of this machine {what}{held} If that did not correct it, set it by NTP"
         ))
     }
 }
@@ -284,12 +289,22 @@ mod tests {
             (1_000, 5_001_000, None, false),
             // A late look, and a clock that is slewed.
             (61_000, 5_061_900, None, false),
-            (62_000, 5_066_900, Some("forward by 4.000 s"), false),
+            (
+                62_000,
+                5_066_900,
+                Some("went forward by 4 s: it was set, or the machine slept."),
+                false,
+            ),
             (63_000, 5_067_900, None, false),
-            (64_000, 1_068_900, Some("back by 4000.000 s"), false),
+            (
+                64_000,
+                1_068_900,
+                Some("was set back by 4000 s. Deadlines"),
+                false,
+            ),
             (65_000, 1_069_900, None, false),
             // Forward so far that it may be wrong.
-            (66_000, 1_370_901, Some("order. Nothing is deleted"), true),
+            (66_000, 1_370_901, Some("now on. Nothing is deleted"), true),
             (3_665_999, 4_970_900, None, true),
             (3_666_000, 4_970_901, None, false),
         ] {

@@ -125,13 +125,14 @@ async fn ask(
     asked: u32,
     of: Unstamped,
 ) -> Result<Result<(), String>, Error> {
-    let place = asked.saturating_sub(1) as usize % stamper.authorities.len();
-    let authority = &stamper.authorities[place];
-    let host = authority.host().unwrap_or_default();
+    let turn = asked.saturating_sub(1) as usize % stamper.authorities.len();
+    let authority = &stamper.authorities[turn];
+    // As it is set, without its path.
+    let place = authority.authority().map_or("", |place| place.as_str());
     let request = Request::new(of.imprint, timestamps::nonce());
     let response = match authority::ask(client, authority, request.to_der()).await {
         Ok(response) => response,
-        Err(why) => return Ok(Err(format!("{host}: {why}"))),
+        Err(why) => return Ok(Err(format!("{place}: {why}"))),
     };
     let roots = Arc::clone(&stamper.roots);
     let verified = apart(service, move |service| {
@@ -140,7 +141,7 @@ async fn ask(
     });
     let (stamp, response) = match verified.await? {
         Ok(verified) => verified,
-        Err(why) => return Ok(Err(format!("{host} sent no valid time-stamp: {why}"))),
+        Err(why) => return Ok(Err(format!("{place} sent no valid time-stamp: {why}"))),
     };
     let interval_ms = i64::try_from(stamper.interval.as_millis()).unwrap_or(i64::MAX);
     let record = timestamps::record(service, of, (&stamp, response), interval_ms);

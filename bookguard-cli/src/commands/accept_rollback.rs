@@ -69,7 +69,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     let repeated = block_in_place(|| features::erasures::settle(service))?;
     if repeated > 0 {
         say(&format!(
-            "{repeated} erasures that the database had lost were done again."
+            "Erasures that the database had lost and that were done again: {repeated}."
         ));
     }
     show(&continuation, call.screen)

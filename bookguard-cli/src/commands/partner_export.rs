@@ -37,7 +37,7 @@ use crate::args::ConsentArgs;
 use crate::failure::Failure;
 use crate::files::named;
 use crate::output::say;
-use crate::output::table::{Style, fields, record};
+use crate::output::table::{Style, fields, record, rows};
 use crate::target::Purpose;
 
 const BLOCK: usize = 512;
@@ -77,6 +77,9 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
     call.ask(&question)?;
     let mut asked: Value = serde_json::from_slice(&first.body).unwrap_or_else(|_| json!({}));
     let (mut erased, mut held, mut changes) = (0, Vec::new(), 0);
+    // A request that was refused midway, and then repeated, had counted none of those that it erased. Whether one was repeated on its
+    // way to a server is not known here.
+    let mut is_least = call.target().database().is_err();
     loop {
         let request = Request {
             path: first.path.clone(),
@@ -87,6 +90,7 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
             // A delivery was settled in between, or an item added. The page is asked for again; nothing in it is done twice.
             Err(failure) if failure.is("booking_changed") && changes < CHANGES => {
                 changes += 1;
+                is_least = true;
                 sleep(CHANGED_PAUSE).await;
                 continue;
             }
@@ -95,22 +99,33 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
         changes = 0;
         erased += page.erased;
         held.extend(page.held);
+        let counted = if is_least {
+            format!("at least {erased}")
+        } else {
+            erased.to_string()
+        };
         let Some(next) = page.next else {
             let done = page.done && held.is_empty();
             let value =
                 json!({"partnerId": page.partner_id, "erased": erased, "held": held, "done": done});
             let fields = fields! {
                 "partner" => page.partner_id,
-                // A request that was refused midway, and then repeated, had counted none of those that it erased.
-                "bookings erased" => (erased > 0).then(|| format!("at least {erased}")),
-                "bookings under a hold" => (!held.is_empty()).then_some(held.len()),
+                "bookings erased" => (erased > 0).then_some(counted),
             };
             let said = "The contract has ended: the personal data of its bookings, its name and its contact are erased. Its endpoints' addresses \
                  and descriptions, the names of its keys, its policies, its events without a booking and the audit stay, and for a while \
                  people's names in its console and answers to its last requests.";
             call.screen.said(&value, |style: Style| match done {
                 true => format!("{}\n\n{said}", record(style, &fields)),
-                false => record(style, &fields),
+                false if held.is_empty() => record(style, &fields),
+                false => {
+                    let holds = rows! { style, "holds", held, hold =>
+                        "BOOKING" => hold.booking_id,
+                        "HOLD" => hold.hold_id,
+                        "REASON" => hold.reason,
+                    };
+                    format!("{}\n\n{holds}", record(style, &fields))
+                }
             })?;
             return match done {
                 true => Ok(()),
@@ -127,7 +142,7 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
         };
         asked["after"] = json!(next);
         if erased > 0 {
-            say(&format!("at least {erased} bookings erased so far …"));
+            say(&format!("{counted} bookings erased so far …"));
         }
     }
 }

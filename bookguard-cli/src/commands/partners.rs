@@ -50,7 +50,7 @@ pub(super) fn commands() -> CliCommand {
     let about = "Suspend a partner: its keys can only read (for the operator)";
     let suspend = operation::<SuspendPartner>("suspend", about, account);
     let about = "Reinstate a suspended partner: its keys work again (for the operator)";
-    let reinstate = operation::<ReinstatePartner>("reinstate", about, account);
+    let reinstate = operation::<ReinstatePartner>("reinstate", about, reinstated);
     let about = "Choose default policies and a time zone";
     let update = operation::<UpdatePartner>("update", about, account).flags(|flags| {
         flags
@@ -107,6 +107,15 @@ fn registration(new: &Registration, style: Style) -> String {
 }
 
 /// A partner, and its use of its quota.
+fn reinstated(partner: &PartnerAccount, style: Style) -> String {
+    format!(
+        "{}\n\nIts keys work again. Those that were revoked stay revoked, as all are once `bookguard partners end` has begun: make it \
+         another with `bookguard api-keys create --partner {}`.",
+        account(partner, style),
+        partner.partner.partner_id
+    )
+}
+
 fn account(account: &PartnerAccount, style: Style) -> String {
     let PartnerAccount { partner, quota } = account;
     let used = |part: QuotaUse| match part.limit {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::declare::{Call, CliCommand, alone};
 use super::demo;
-use crate::args::{Format, SettingFlags};
+use crate::args::SettingFlags;
 use crate::failure::Failure;
 use crate::output;
 use crate::settings::{self, environment};
@@ -81,7 +81,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         }
         None => None,
     };
-    let reload = || checked().map_err(|failure| failure.text(Format::Table).unwrap_or_default());
+    let reload = || checked().map_err(|failure| failure.reason());
     bookguard_server::run(config()?, signals, reload, |server| {
         // If standard output is closed, the server runs all the same.
         let _ = output::print(&format!("listening on {}", server.url()));

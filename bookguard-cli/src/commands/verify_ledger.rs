@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use bookguard_core::features::cosignatures;
+use bookguard_core::service::OpenError;
 use bookguard_core::store::fsck::LedgerReport;
 use clap::Args;
 use serde_json::json;
@@ -43,7 +44,8 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
     } = call.args()?;
     let policy = witness_policy.as_deref().map(trust_policy).transpose()?;
     let service = call.target().database()?.service();
-    let report = Bar::during(|draw| block_in_place(|| service.verify_ledger(backup, draw)))?;
+    let report = Bar::during(|draw| block_in_place(|| service.verify_ledger(backup, draw)))
+        .map_err(|why| OpenError::of(&service.config().db, &why))?;
     let witnessed = policy.as_ref().map(|policy| {
         let head = block_in_place(|| cosignatures::witnessed(service, policy))?;
         let head = head.filter(|head| policy.check_known(&head.note).is_ok());

@@ -449,6 +449,7 @@ pub fn settle(service: &Service) -> Result<u64, Error> {
 pub fn follow(service: &Service) -> Result<(), Error> {
     let mut reader = service.reader_anyway()?;
     let head = reader.head().map_err(|e| service.fault(&e))?;
+    service.storage().head_read(head.moved_to.as_deref());
     let rollback = service.publish(&mut reader, &head);
     if let Ok(Some(lost)) = &rollback {
         note_loss(service, &head, lost);

@@ -26,6 +26,37 @@ pub struct Health {
 /// # Errors
 /// Why it cannot do its work.
 pub fn can_work(service: &Service) -> Result<(), Error> {
+    works(service).map_err(for_probes)
+}
+
+/// The same refusal for whoever asks how the service is: nothing was sent that could be kept, and an operator may read it.
+fn for_probes(error: Error) -> Error {
+    let message = match &*error.code {
+        "ledger_moved" => {
+            "The service's ledger was moved to another database: serve that one, or take the move back with `bookguard transfer \
+             --reopen`."
+        }
+        "ledger_rolled_back" => {
+            "The service's database lacks part of what its ledger has published, and takes no writes: bring back the database \
+             that holds it, or accept the loss with `bookguard ledger accept-rollback`."
+        }
+        "schema_newer" => {
+            "The service's database was upgraded for a newer version of the service than this node runs: run that one here."
+        }
+        "storage_full" => "The service's disk is full, and no writes are taken: free some space.",
+        "storage_read_only" => {
+            "The service's database is read-only at present, and takes no writes: check the permissions of the file, its folder \
+             and its file system, or the database server."
+        }
+        _ => return error,
+    };
+    Error {
+        message: message.to_owned(),
+        ..error
+    }
+}
+
+fn works(service: &Service) -> Result<(), Error> {
     service.require_writer()?;
     let mut reader = service.reader()?;
     let head = reader.head().map_err(|e| service.fault(&e))?;
@@ -72,5 +103,28 @@ impl Operation for GetHealth {
                 timestamp: session.service.clock().now(),
             })
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_is_told_the_cause_and_not_what_to_do_with_a_write() {
+        for error in [
+            Error::ledger_moved(),
+            Error::ledger_rolled_back(),
+            Error::schema_newer(),
+            Error::storage_full(),
+            Error::storage_read_only(),
+        ] {
+            let code = error.code.clone();
+            assert!(error.message.contains("Idempotency-Key"), "{code}");
+            let told = for_probes(error);
+            assert_eq!(told.code, code);
+            let is_of_a_write = told.message.contains("Idempotency-Key");
+            assert!(!is_of_a_write, "{code}: {}", told.message);
+        }
     }
 }

@@ -318,7 +318,12 @@ fn a_damaged_file_refuses_the_start_and_names_the_way_out() {
     ] {
         fs::write(place.file(), bytes).unwrap();
         let why = Guard::open(place.file()).err().unwrap();
-        for word in ["b.key.seen", wrong, "ledger verify", "remove the file"] {
+        for word in [
+            "b.key.seen",
+            wrong,
+            "put the copy in its place",
+            "remove the file",
+        ] {
             assert!(why.contains(word), "{word}: {why}");
         }
     }

@@ -104,11 +104,13 @@ impl Rollback {
 
     /// What the operator can do, in sentences.
     pub fn way_out(&self) -> String {
-        let doubt = self.doubt().map(|doubt| format!("{doubt} Otherwise: "));
+        let begin = match self.doubt() {
+            Some(doubt) => format!("{doubt} Otherwise, bring"),
+            None => "Bring".to_owned(),
+        };
         format!(
-            "{}Bring back the database that holds them; or accept the loss and continue as a new log with `bookguard ledger \
-             accept-rollback`.",
-            doubt.unwrap_or_default()
+            "{begin} back the database that holds them; or accept the loss and continue as a new log with `bookguard ledger \
+             accept-rollback`."
         )
     }
 }

@@ -88,9 +88,7 @@ impl Service {
         let (inbox, thread) = writer::start(deps).map_err(at)?;
         let head = store.head().map_err(at)?;
         let followed = AtomicU64::new(head.as_ref().map_or(0, |head| head.head.size));
-        if let Some(to) = head.and_then(|head| head.moved_to) {
-            tracing::error!("{}", at(StoreError::Moved(to)));
-        }
+        storage.head_read(head.as_ref().and_then(|head| head.moved_to.as_deref()));
         let service = Self {
             presence: Presence::new(store.registry()),
             followed,

@@ -18,15 +18,15 @@ fn an_outage_is_reported_once_per_reason_and_once_when_it_is_over() {
     assert!(failed(&mut outage, &other, began + S));
     assert!(!failed(&mut outage, &StoreError::Full, began + 2 * S));
     assert_eq!(Outage::lasts(outage.as_ref()), Some(Reason::Full));
-    assert!(Outage::ended(&mut outage, began + 9 * S).is_none());
+    assert!(Outage::ended(&mut outage, SETTLED, began + 9 * S).is_none());
     // A small write still fits; the next large one does not.
     outage.as_mut().unwrap().over = Some(began + 3 * S);
     assert_eq!(Outage::lasts(outage.as_ref()), None);
-    assert!(Outage::ended(&mut outage, began + 3 * S).is_none());
+    assert!(Outage::ended(&mut outage, SETTLED, began + 3 * S).is_none());
     assert!(!failed(&mut outage, &StoreError::Full, began + 3 * S));
-    assert!(Outage::ended(&mut outage, began + 9 * S).is_none());
+    assert!(Outage::ended(&mut outage, SETTLED, began + 9 * S).is_none());
     outage.as_mut().unwrap().over = Some(began + 12 * S);
-    let (ended, lasted) = Outage::ended(&mut outage, began + 13 * S).unwrap();
+    let (ended, lasted) = Outage::ended(&mut outage, SETTLED, began + 13 * S).unwrap();
     assert_eq!((ended.times, lasted), (5, 12));
     assert!(outage.is_none());
 }
@@ -35,24 +35,58 @@ fn an_outage_is_reported_once_per_reason_and_once_when_it_is_over() {
 fn a_cause_for_which_reads_fail_is_reported_once_a_minute_with_their_number() {
     let began = Instant::now();
     let mut state = State::default();
-    assert!(state.note_read("silent", began));
-    assert!(!state.note_read("silent", began + S));
-    assert!(state.note_read("damaged", began + S));
-    assert!(!state.note_read("silent", began + 59 * S));
+    let fails = |state: &mut State, cause: &str, now: Instant| {
+        let error = StoreError::Failed(cause.to_owned());
+        state.note_read(&error, now).is_some()
+    };
+    assert!(fails(&mut state, "silent", began));
+    assert!(!fails(&mut state, "silent", began + S));
+    assert!(fails(&mut state, "damaged", began + S));
+    assert!(!fails(&mut state, "silent", began + 59 * S));
     assert!(state.failed_reads(began + 59 * S).is_empty());
     let again = |more: u64, lasted: u64| vec![("silent".to_owned(), more, lasted)];
     assert_eq!(state.failed_reads(began + 60 * S), again(2, 60));
     // Of the other, nothing is to be told: when it comes back, it is new.
     assert!(state.failed_reads(began + 61 * S).is_empty());
-    assert!(state.note_read("damaged", began + 62 * S));
-    assert!(!state.note_read("silent", began + 62 * S));
+    assert!(fails(&mut state, "damaged", began + 62 * S));
+    assert!(!fails(&mut state, "silent", began + 62 * S));
     assert_eq!(state.failed_reads(began + 121 * S), again(1, 61));
-    let told = (0..10 * CAUSES).filter(|n| state.note_read(&n.to_string(), began + 121 * S));
+    let told = (0..10 * CAUSES).filter(|n| fails(&mut state, &n.to_string(), began + 121 * S));
     assert_eq!(
         told.count(),
         CAUSES - 1,
         "as many as there is room for, and one for all others"
     );
+}
+
+#[test]
+fn reads_work_again_once_the_database_is_reached_and_nothing_older_is_told_after_that() {
+    let began = Instant::now();
+    let mut state = State::default();
+    let refused = StoreError::Unreachable("connection refused".to_owned());
+    let lost = StoreError::Failed("the connection was lost".to_owned());
+    let works = |state: &mut State, now: Instant| {
+        state.unreached.as_mut().unwrap().over.get_or_insert(now);
+    };
+    assert!(state.note_read(&lost, began).is_some());
+    assert!(state.unreached.is_none(), "the next one may succeed");
+    assert!(state.note_read(&refused, began).is_some());
+    assert!(state.note_read(&refused, began + S).is_none());
+    assert!(state.note_read(&lost, began + 2 * S).is_none());
+    assert!(
+        state.reached(began + 9 * S).is_none(),
+        "no read has succeeded"
+    );
+    works(&mut state, began + 3 * S);
+    assert!(state.reached(began + 7 * S).is_none());
+    assert!(state.note_read(&refused, began + 7 * S).is_none());
+    works(&mut state, began + 8 * S);
+    works(&mut state, began + 9 * S);
+    let (outage, lasted) = state.reached(began + 13 * S).unwrap();
+    assert_eq!((outage.times, lasted), (4, 8));
+    assert!(state.reached(began + 14 * S).is_none());
+    assert!(state.failed_reads(began + 60 * S).is_empty());
+    assert!(state.note_read(&refused, began + 61 * S).is_some());
 }
 
 #[test]

@@ -557,7 +557,7 @@ fn ignored(variable: &str, known: &[&str]) -> Option<String> {
     }
     let way = match nearest(name, known) {
         Some(near) => format!("did you mean BOOKGUARD_{}?", near.to_uppercase()),
-        None => "docs/reference/settings.md lists all".to_owned(),
+        None => "`bookguard serve --help` lists all".to_owned(),
     };
     let variable = shorten(variable);
     Some(format!(

@@ -62,7 +62,7 @@ fn a_variable_that_no_setting_has_is_named_with_the_one_that_was_meant() {
         ("BOOKGUARD_TRUSTED_PROXY", Some("did you mean BOOKGUARD_TRUSTED_PROXIES?")),
         ("BOOKGUARD_URLS", Some("did you mean BOOKGUARD_URL?")),
         ("BOOKGUARD_trusted_proxies", Some("did you mean BOOKGUARD_TRUSTED_PROXIES?")),
-        ("BOOKGUARD_SOMETHING_ELSE", Some("docs/reference/settings.md lists all")),
+        ("BOOKGUARD_SOMETHING_ELSE", Some("`bookguard serve --help` lists all")),
         ("BOOKGUARD_API_KEY", None),
         ("BOOKGUARD_PASSWORD", None),
         ("BOOKGUARD_PORT_8080_TCP_ADDR", None),

@@ -2,13 +2,13 @@
 //!
 //! A question ends after [`PATIENCE`], and its answer at [`MAX_RESPONSE`] bytes. An answer proves itself, so http will do.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use bookguard_time::MAX_RESPONSE;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{StatusCode, Uri};
 
+use crate::causes::in_words;
 use crate::tls::questions::{AnswerUnread, QuestionClient, read};
 
 /// How long a question may take altogether.
@@ -38,10 +38,7 @@ async fn exchange(
 ) -> Result<Vec<u8>, String> {
     let headers = HeaderMap::from_iter([(CONTENT_TYPE, QUERY), (ACCEPT, REPLY)]);
     let response = client.post(authority.clone(), headers, query).await;
-    let response = response.map_err(|error| {
-        let cause = error.source().map(ToString::to_string);
-        cause.unwrap_or_else(|| error.to_string())
-    })?;
+    let response = response.map_err(|e| format!("it cannot be reached: {}", in_words(&e)))?;
     let status = response.status();
     if status != StatusCode::OK {
         return Err(format!("it answered with status {}", status.as_u16()));
@@ -53,7 +50,7 @@ async fn exchange(
     }
     let answer = read(response.into_body(), MAX_RESPONSE).await;
     answer.map_err(|why| match why {
-        AnswerUnread::BrokeOff(error) => format!("its answer broke off: {error}"),
+        AnswerUnread::BrokeOff(error) => format!("its answer broke off: {}", in_words(&error)),
         AnswerUnread::TooLong => format!("its answer is longer than {MAX_RESPONSE} bytes"),
     })
 }

@@ -82,7 +82,7 @@ pub(super) async fn all(
 
 /// The finding about settings that are not valid.
 pub(super) fn invalid(failure: &Failure) -> Diagnosis {
-    let fix = "Correct the setting; docs/reference/settings.md lists all of them. Nothing else was checked.";
+    let fix = "Correct the setting; `bookguard serve --help` lists all of them. Nothing else was checked.";
     Diagnosis {
         check: "configuration",
         finding: problem(failure.reason(), fix),
@@ -140,7 +140,19 @@ fn database(config: &Config) -> (Finding, Option<(Store, StoredHead)>) {
             return alone(format!("{db} has no ledger yet"), fix);
         }
         Err(why) => {
-            let fix = "Check the address (db) and that this user may read it; if there is no database yet, `bookguard serve` makes one.";
+            let fix = match why {
+                StoreError::Older { .. } => {
+                    "Run `bookguard migrate`, or start the server, which does the same."
+                }
+                StoreError::Newer { .. } => "Install the newer bookguard, also for this command.",
+                StoreError::Unreadable(_) | StoreError::Corrupt(_) => {
+                    "Look at the disk first. Then restore a backup: `bookguard restore`."
+                }
+                StoreError::Foreign => "Name the database of this service (db).",
+                _ => {
+                    "Check the address (db) and that this user may read it; if there is no database yet, `bookguard serve` makes one."
+                }
+            };
             return alone(format!("{db}: {why}"), fix);
         }
     };

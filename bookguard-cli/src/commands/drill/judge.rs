@@ -109,7 +109,7 @@ pub(super) async fn verify(copy: &DrillCopy) -> Result<Option<String>, Failure> 
     local.close().await;
     Ok(match report {
         Ok(report) => report.findings.first().map(ToString::to_string),
-        Err(error) => Some(error.message),
+        Err(error) => Some(error.to_string()),
     })
 }
 

@@ -137,7 +137,8 @@ pub(super) async fn recorded(files: &Files, folder: &Path) -> Result<(Scene, Out
     let mut witness = DrillWitness::new()?;
     let (outbox, leased) = Outbox::new();
     let opening = ServiceConfig {
-        create: true,
+        // A copy that is there has no guard, and nobody is to be warned of that.
+        create: !files.db.exists(),
         outbox: Some(Arc::new(outbox)),
         ..opening(files, Some(Arc::clone(&witness.policy)))
     };

@@ -112,7 +112,7 @@ impl Operation for RotateEndpointSecret {
 #[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
 pub struct RotatedSecret {
-    /// The new secret. Shown once.
+    /// The new secret; a registration calls it `signingSecret`. Shown once.
     pub secret: String,
     /// Until then, the old secret makes `x-service-signature`, and `webhook-signature` lists one signature of each secret;
     /// from then on, only the new secret signs.

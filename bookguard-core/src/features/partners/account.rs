@@ -136,7 +136,8 @@ impl Operation for ReinstatePartner {
         refusals: &[404, 409],
         tag: "Partners",
         summary: "Reinstate a suspended partner",
-        description: "For the operator. Its keys work again within five seconds on every node.",
+        description: "For the operator. Its keys work again within five seconds on every node. Those that were revoked stay revoked, as all are \
+                      once the end of its contract has begun.",
         ..Route::POST
     };
     type Output = PartnerAccount;

@@ -302,3 +302,15 @@ async fn postgresql_makes_its_own_backups_and_the_way_out_is_said() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_server_warns_of_a_folder_that_is_not_there() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let nowhere = database.folder().join("nowhere");
+    let shown = nowhere.display().to_string();
+    let server = Serving::start(&database, &["--backup-folder", &shown]).await;
+    server
+        .until_said(&format!("the folder of backups {shown} cannot be read"))
+        .await;
+    server.stop().await;
+}

@@ -363,6 +363,34 @@ async fn each_fault_is_found_alone() {
 }
 
 #[tokio::test]
+async fn each_way_not_to_read_a_database_has_its_own_way_out() {
+    let sound = Installed::soundly().await;
+    let newer = "INSERT INTO schema_version (version) VALUES (99)";
+    let text =
+        |it: &Installed| fs::write(it.database.file(), "a shopping list".repeat(300)).unwrap();
+    let gone = |it: &Installed| fs::remove_file(it.database.file()).unwrap();
+    let ways: [(&str, &dyn Fn(&Installed)); 3] = [
+        ("Install the newer bookguard", &|it| {
+            it.database.tamper(newer)
+        }),
+        ("restore a backup: `bookguard restore`", &text),
+        ("Check the address (db)", &gone),
+    ];
+    for (fix, spoil) in ways {
+        let installed = sound.copied();
+        spoil(&installed);
+        let ran = installed.doctor().run().await;
+        let told = ran.printed();
+        let database = told
+            .list("checks")
+            .iter()
+            .find(|it| it["check"] == "database");
+        let told = database.unwrap().text("fix");
+        assert!(told.contains(fix), "{fix}: {ran:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_does_not_answer_is_found() {
     let installed = Installed::soundly().await;
     let lock = fs::File::open(installed.beside("db.lock")).unwrap();

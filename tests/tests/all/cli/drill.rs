@@ -110,8 +110,10 @@ async fn a_database_is_only_read_and_nothing_is_left_behind() {
             line.env("TMPDIR", scratch.path()).patiently()
         };
         let line = drill("--way entry-signed --way left-out --way unseen");
-        let ways = line.run().await.json();
+        let ran = line.run().await;
+        let ways = ran.json();
         assert_eq!(ways.list("data").len(), 3, "{ways:#}");
+        assert!(!ran.stderr.contains("no guard file"), "{ran:?}");
         if engine == Engine::Sqlite {
             let is_same = files(database.folder()) == before;
             assert!(is_same, "the database's folder changed");

@@ -70,12 +70,22 @@ async fn sighup_reloads_the_rate_limits_and_a_bad_file_keeps_them() {
     configure("registrations_per_minute = 0\nrate_limit_per_second = 5\nrate_limit_burst = 50\n");
     server.signal("HUP").await;
     server
-        .until_said("registrations_per_minute, trusted_proxies")
+        .until_said(
+            "In effect from now on: rate_limit_per_second, rate_limit_burst, registrations_per_minute. \
+             From the next start on: nothing new",
+        )
         .await;
     for _ in 0..3 {
         assert_eq!(register(&server, "").await, 201);
     }
     assert_eq!(policy().await.as_deref(), Some("\"partner\";q=50;w=10"));
+    configure(
+        "registrations_per_minute = 0\nrate_limit_per_second = 5\nrate_limit_burst = 50\nretention_days = 7\n",
+    );
+    server.signal("HUP").await;
+    server
+        .until_said("In effect from now on: nothing new. From the next start on: retention_days")
+        .await;
     for (text, why) in [
         ("rate_limit_burst = 0\n", "rate_limit_burst is 0"),
         ("registrations_per_minute = -1\n", "line 1"),
@@ -92,7 +102,10 @@ async fn sighup_reloads_the_rate_limits_and_a_bad_file_keeps_them() {
         assert_eq!(policy().await.as_deref(), Some("\"partner\";q=50;w=10"));
         assert_eq!(register(&server, "").await, 201);
     }
-    server.stop().await;
+    let log = server.stop().await;
+    for of_a_command in ["error: ", "(usage)"] {
+        assert!(!log.contains(of_a_command), "{of_a_command} in {log}");
+    }
 }
 
 #[tokio::test]

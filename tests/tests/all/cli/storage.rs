@@ -191,6 +191,26 @@ async fn a_read_that_the_disk_fails_is_not_called_damage() {
 }
 
 #[tokio::test]
+async fn a_check_of_a_damaged_file_ends_with_the_damage_and_is_not_to_be_tried_again() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::of(serve(&database)).await;
+    server.partner("Acme").await.book().await;
+    server.stop().await;
+    let reader = rusqlite::Connection::open(database.file()).unwrap();
+    let number = |sql: &str| -> u32 { reader.query_row(sql, [], |row| row.get(0)).unwrap() };
+    let size = number("PRAGMA page_size") as usize;
+    let page = number("SELECT rootpage FROM sqlite_schema WHERE name = 'booking'") as usize;
+    drop(reader);
+    let mut bytes = std::fs::read(database.file()).unwrap();
+    bytes[(page - 1) * size..page * size].fill(0xa5);
+    std::fs::write(database.file(), bytes).unwrap();
+    let ran = database.command("ledger verify").run().await;
+    let words = ["bookguard.db", "is malformed", "restore a backup"];
+    ran.refused(1, &words);
+    assert!(!ran.stderr.contains("ry again"), "{ran:?}");
+}
+
+#[tokio::test]
 async fn stopping_on_a_full_disk_is_prompt_and_pending_deliveries_go_out_later() {
     let Some(disk) = DiskFaults::new() else {
         return;

@@ -506,13 +506,27 @@ async fn a_contract_ends_page_by_page_and_what_is_held_stays() {
             .json()
             .await;
         assert!(shown.to_string().contains(CANARY));
+        let listed = end().arg("--output=table").run().await;
+        listed.ended(5, &["has not ended"]);
+        for words in [held.as_str(), hold.text("holdId"), "Court"] {
+            assert!(listed.stdout.contains(words), "{words} in {listed:?}");
+        }
+        let back = |word: &str| {
+            let line = server.database().command(["partners", word, &acme.id]);
+            line.arg("--output=table").run()
+        };
+        let reinstated = back("reinstate").await;
+        reinstated.ended(0, &[]);
+        assert!(reinstated.stdout.contains("stay revoked"), "{reinstated:?}");
+        back("suspend").await.ended(0, &[]);
         let released = server
             .database()
             .command(["bookings", "holds", "release", held]);
         released.arg(hold.text("holdId")).run().await.ended(0, &[]);
         let told = end().arg("--output=table").run().await;
         told.ended(0, &[]);
-        assert!(told.stdout.contains("at least 1"), "{told:?}");
+        assert!(told.stdout.contains("bookings erased"), "{told:?}");
+        assert!(!told.stdout.contains("at least"), "{told:?}");
         // Not even beside the database, while a server has it open and nobody comes.
         assert_eq!(in_files(server.folder()), Vec::<String>::new());
         end()

@@ -348,6 +348,9 @@ async fn passed_over(engine: Engine, answer: Answer, says: &str) {
     })
     .await;
     assert!(trouble.contains(says), "{trouble}");
+    let (_, place) = bad_url.split_once("://").unwrap();
+    let place = place.split('/').next().unwrap();
+    assert!(trouble.starts_with(place), "{trouble}");
     assert_eq!(good.asked(), 0);
     server.advance(30 * SECOND);
     stamped_packet(&acme, &booking, 1).await;

@@ -53,6 +53,8 @@ async fn a_crash_of_the_server_under_load_loses_nothing_that_was_answered() {
         // The operator is told, without any password.
         node.until_said("writes fail: ").await;
     }
+    // The one whose reads were asked for.
+    nodes[0].until_said("reads work again after ").await;
     mirror.chains();
     for node in nodes {
         node.stop().await;
