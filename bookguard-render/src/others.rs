@@ -1,4 +1,4 @@
-//! What parties other than the service say about a packet, in sentences: by when authorities say that its records
+//! What parties other than the service say about a packet, in sentences: by when authorities say that its entries
 //! existed, and who has seen that the ledger only grew.
 //!
 //! The page and the PDFs say the same. Nothing here is taken for granted: each sentence says whose statement it is, and whether
@@ -46,7 +46,7 @@ impl Others {
                 limits.push("Since when they existed. A time-stamp shows by when.");
             }
             None => limits.push(
-                "When the records were made, to whoever does not trust the service: they are not yet time-stamped.",
+                "When the entries were made, to whoever does not trust the service: they are not yet time-stamped.",
             ),
         }
         let unchecked = match cosigned.is_empty() {
@@ -98,7 +98,7 @@ fn stamped(
 ) -> Vec<String> {
     let Some((first, renewals)) = stamps.split_first() else {
         return vec![match packet.timestamps.is_empty() {
-            true => "Not yet time-stamped. No authority has stated yet when these records existed; only the service says when it \
+            true => "Not yet time-stamped. No authority has stated yet when these entries existed; only the service says when it \
                      recorded them."
                 .to_owned(),
             false => "The packet holds a time-stamp that cannot be read. It shows nothing.".to_owned(),
@@ -154,14 +154,14 @@ fn witnesses(count: usize, size: Option<u64>) -> String {
     let size = size.map_or_else(String::new, |size| format!(" ({})", entries(size)));
     match count {
         0 => format!(
-            "No witness has cosigned the state of the ledger{size} that proves these records. Nobody but the service says here that it \
+            "No witness has cosigned the state of the ledger{size} that proves these entries. Nobody but the service says here that it \
              shows everybody the same ledger."
         ),
         1 => format!(
-            "A witness states that it has seen the ledger only grow, up to the state{size} that proves these records:"
+            "A witness states that it has seen the ledger only grow, up to the state{size} that proves these entries:"
         ),
         count => format!(
-            "{count} witnesses state that they have seen the ledger only grow, up to the state{size} that proves these records:"
+            "{count} witnesses state that they have seen the ledger only grow, up to the state{size} that proves these entries:"
         ),
     }
 }
@@ -188,11 +188,11 @@ fn listed(cosigned: &[CosignatureClaim]) -> Vec<String> {
 /// Such as `all 3 records`.
 fn records(covered: usize, all: usize) -> String {
     match (covered, all) {
-        (1, 1) => "the one record of this packet".to_owned(),
-        (2, 2) => "both records of this packet".to_owned(),
-        (covered, all) if covered == all => format!("all {all} records of this packet"),
-        (1, all) => format!("the first of the {all} records of this packet"),
-        (covered, all) => format!("the first {covered} of the {all} records of this packet"),
+        (1, 1) => "the one entry of this packet".to_owned(),
+        (2, 2) => "both entries of this packet".to_owned(),
+        (covered, all) if covered == all => format!("all {all} entries of this packet"),
+        (1, all) => format!("the first of the {all} entries of this packet"),
+        (covered, all) => format!("the first {covered} of the {all} entries of this packet"),
     }
 }
 

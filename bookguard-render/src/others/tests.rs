@@ -42,10 +42,10 @@ fn a_time_stamp_names_its_authority_and_who_has_checked_it() {
     let said = others(STAMPED, None);
     has(
         &said.stamps,
-        " on Monday 1 June 2026, 12:00 UTC. So both records of this packet existed by then.",
+        " on Monday 1 June 2026, 12:00 UTC. So both entries of this packet existed by then.",
     );
     has(&said.stamps, "was not checked here");
-    has(&said.proves, "By when both records of this packet existed");
+    has(&said.proves, "By when both entries of this packet existed");
     has(
         &others(STAMPED, Some(ROOTS)).stamps,
         "has checked that an authority whom they trust made this time-stamp",

@@ -365,18 +365,20 @@ async fn each_fault_is_found_alone() {
 #[tokio::test]
 async fn each_way_not_to_read_a_database_has_its_own_way_out() {
     let sound = Installed::soundly().await;
-    let newer = "INSERT INTO schema_version (version) VALUES (99)";
-    let text =
-        |it: &Installed| fs::write(it.database.file(), "a shopping list".repeat(300)).unwrap();
-    let gone = |it: &Installed| fs::remove_file(it.database.file()).unwrap();
-    let ways: [(&str, &dyn Fn(&Installed)); 3] = [
-        ("Install the newer bookguard", &|it| {
-            it.database.tamper(newer)
-        }),
-        ("restore a backup: `bookguard restore`", &text),
-        ("Check the address (db)", &gone),
+    let ways: [fn(&Installed); 3] = [
+        |it| {
+            it.database
+                .tamper("INSERT INTO schema_version (version) VALUES (99)")
+        },
+        |it| fs::write(it.database.file(), "a shopping list".repeat(300)).unwrap(),
+        |it| fs::remove_file(it.database.file()).unwrap(),
     ];
-    for (fix, spoil) in ways {
+    let fixes = [
+        "Install the newer bookguard",
+        "restore a backup: `bookguard restore`",
+        "Check the address (db)",
+    ];
+    for (spoil, fix) in ways.into_iter().zip(fixes) {
         let installed = sound.copied();
         spoil(&installed);
         let ran = installed.doctor().run().await;
