@@ -232,7 +232,7 @@ impl Failure {
 }
 
 const NO_KEY: &str = "A server needs an API key, and none was given. Set BOOKGUARD_API_KEY in the environment, name a file \
-                      that holds the key with --api-key-file, or note server and key once with `bookguard login`.";
+                      that holds the key with --api-key-file, or save the server and its key once with `bookguard login`.";
 
 fn for_people(body: &ErrorBody, flags: &[Option<String>], retry_after_s: Option<u32>) -> String {
     // A 401 of the HTTP interface has no code.
@@ -350,7 +350,8 @@ mod tests {
             (Failure::Unreachable("m".to_owned()), Exit::Unreachable, "error: m (unreachable)"),
             (Failure::BadAnswer("m".to_owned()), Exit::Server, "error: m (bad_answer)"),
             (Failure::Unexpected("m".to_owned()), Exit::Unexpected, "error: m (unexpected)"),
-            (Error::not_found("booking").into(), Exit::NotFound, "error: No such booking."),
+            (Error::not_found("booking").into(), Exit::NotFound, "error: No such booking. Check the id, and that"),
+            (Error::not_found("partner").into(), Exit::NotFound, "error: No such partner. Check the id. (not_found)"),
             (Error::busy().into(), Exit::Server, "error: The service has more writes waiting"),
             (Error::invalid("partner_required", "Name one.").into(), Exit::Refused, "error: Name one. (partner_required)"),
         ];

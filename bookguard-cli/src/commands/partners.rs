@@ -85,7 +85,11 @@ fn number(typed: &str) -> Result<String, String> {
 fn size(typed: &str) -> Result<String, String> {
     match typed {
         "default" => number(typed),
-        size => Ok(size.parse::<Bytes>()?.0.to_string()),
+        size => {
+            let bytes = size.parse::<Bytes>();
+            let bytes = bytes.map_err(|why| format!("cannot be read: {why}"))?;
+            Ok(bytes.0.to_string())
+        }
     }
 }
 
