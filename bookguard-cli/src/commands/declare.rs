@@ -320,13 +320,36 @@ impl<'a> Call<'a> {
         self.matches.get_one::<String>(flag).cloned()
     }
 
-    /// Asks before the command goes on, unless `--yes` was typed or nothing is sent anyway (`--curl`). The command needs [`ConsentArgs`].
+    /// Whether the command asks before it goes on: unless `--yes` was typed, or nothing is sent anyway (`--curl`). The command needs
+    /// [`ConsentArgs`].
+    ///
+    /// # Errors
+    /// As [`Self::args`].
+    pub(super) fn asks(&self) -> Result<bool, Failure> {
+        let ConsentArgs { yes } = self.args()?;
+        Ok(!yes && !self.place.curl)
+    }
+
+    /// Asks before the command goes on, if it [asks](Self::asks).
     ///
     /// # Errors
     /// As [`consent::ask`].
     pub(super) fn ask(&self, what: &str) -> Result<(), Failure> {
-        let ConsentArgs { yes } = self.args()?;
-        consent::ask(what, yes || self.place.curl)
+        consent::ask(what, !self.asks()?)
+    }
+
+    /// Reads what a question is about. `None` if the caller's key may not: somebody who may delete a thing need not be able to see it.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub(super) async fn look<O: Operation>(
+        &self,
+        request: Request,
+    ) -> Result<Option<O::Output>, Failure> {
+        match self.target().call::<O>(request).await {
+            Err(failure) if failure.is("insufficient_scope") => Ok(None),
+            answer => Ok(Some(answer?.output)),
+        }
     }
 
     /// Calls the operation and returns its answer.

@@ -21,9 +21,11 @@ use bookguard_core::features::holds::ListHolds;
 use bookguard_core::features::items::ListEvidenceItems;
 use bookguard_core::features::items::files::GetItemFile;
 use bookguard_core::features::partners::GetPartner;
+use bookguard_core::features::partners::account::GetPartnerAccount;
 use bookguard_core::features::policies::{GetPolicy, ListPolicies, ListPolicyVersions};
 use bookguard_core::features::shares::ListShares;
 use bookguard_core::input::shorten;
+use bookguard_core::model::PartnerAccount;
 use bookguard_core::operation::{Operation, Request};
 use bookguard_core::policy::is_policy_id;
 use clap::Args;
@@ -36,8 +38,9 @@ use super::draft::{Draft, exists, unless_told_to_end};
 use crate::args::ConsentArgs;
 use crate::failure::Failure;
 use crate::output::say;
-use crate::output::table::{Style, fields, record};
+use crate::output::table::{Style, counted, fields, record};
 use crate::target::Purpose;
+use crate::text::plain;
 
 const BLOCK: usize = 512;
 
@@ -66,14 +69,26 @@ pub(super) fn end_command() -> CliCommand {
         .with::<ConsentArgs>()
 }
 
+/// What is asked before the contract ends.
+async fn question(call: Call<'_>, partner_id: &str) -> Result<String, Failure> {
+    let target = call.target();
+    let PartnerAccount { partner, quota } = target
+        .ask::<GetPartnerAccount>(&[partner_id], Value::Null)
+        .await?;
+    Ok(format!(
+        "The contract of {} ({partner_id}) will end: its keys will be revoked, its endpoints deleted, and the personal data of its {} erased. \
+         None of this can be undone. Export it first: bookguard partners export --partner {partner_id}",
+        plain(&partner.name),
+        counted(quota.bookings.used, "booking"),
+    ))
+}
+
 async fn end(call: Call<'_>) -> Result<(), Failure> {
     let first = call.request()?;
     let partner_id = first.path.first().cloned().unwrap_or_default();
-    let question = format!(
-        "Its keys are revoked, its endpoints deleted, and the personal data of all bookings of {partner_id} erased. None of this \
-         can be undone. Export it first: bookguard partners export."
-    );
-    call.ask(&question)?;
+    if call.asks()? {
+        call.ask(&question(call, &partner_id).await?)?;
+    }
     let mut asked: Value = serde_json::from_slice(&first.body).unwrap_or_else(|_| json!({}));
     let (mut erased, mut held, mut changes) = (0, Vec::new(), 0);
     loop {

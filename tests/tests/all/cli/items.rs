@@ -44,7 +44,10 @@ async fn story(command: impl Fn(&str) -> CommandLine, booking: &str) {
 
     let delete = format!("evidence items delete-file {booking} {item}");
     let unasked = command(&delete).run().await;
-    unasked.refused(2, &["a copy", "--yes"]);
+    unasked.refused(2, &["(\"Contract\") will be deleted", "a copy", "--yes"]);
+    let unknown = format!("evidence items delete-file {booking} itm_1");
+    let unknown = command(&unknown).run().await;
+    unknown.refused(3, &["(not_found)"]);
     command(&fetch).arg("--out").arg(&out).run().await.json();
     let delete = format!("{delete} --yes");
     for _ in 0..2 {
