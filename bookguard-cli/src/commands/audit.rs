@@ -19,11 +19,17 @@ use crate::target::local::Local;
 pub(super) fn commands() -> CliCommand {
     let about = "List what changed keys, secrets, endpoints and policies, and what the operator did, newest first";
     let list = operation::<ListAudit>("list", about, records).flags(|flags| {
-        flags.read("since", SINCE, ago).read(
-            "until",
-            "Only records made before this time, in the same form",
-            ago,
-        );
+        flags
+            .says(
+                "action",
+                "Only records of this action, such as createApiKey",
+            )
+            .read("since", SINCE, ago)
+            .read(
+                "until",
+                "Only records made before this time, in the same form",
+                ago,
+            );
     });
     let about = "Delete records that are too old (on the database only)";
     let prune = special("prune", about, prune).with::<PruneArgs>();

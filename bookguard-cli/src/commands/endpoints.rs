@@ -25,8 +25,7 @@ pub(super) fn commands() -> CliCommand {
             .name("events", "event")
             .name("rateLimitPerSecond", "rate-limit");
     });
-    let about =
-        "List endpoints, newest first; those of all partners on the database without --partner";
+    let about = "List endpoints, newest first; those of all partners if an operator names none with --partner";
     let list = listing::<ListEndpoints>("list", about, endpoints, of_all);
     let about = "Change an endpoint; what is not given stays as it is";
     let update = operation::<UpdateEndpoint>("update", about, kept).flags(|flags| {

@@ -67,7 +67,13 @@ pub(super) fn end_command() -> CliCommand {
     carried::<EndContract>("end", about, end)
         .purpose(Purpose::Many)
         .with::<ConsentArgs>()
+        .flags(|flags| {
+            flags.says("after", AFTER);
+        })
 }
+
+const AFTER: &str = "Begin after this page, the `next` of an answer of the interface; without it, the command begins with the first, and goes \
+                     through them all";
 
 /// What is asked before the contract ends.
 async fn question(call: Call<'_>, partner_id: &str) -> Result<String, Failure> {

@@ -55,7 +55,8 @@ pub(super) fn commands() -> CliCommand {
     let update = operation::<UpdatePartner>("update", about, account).flags(|flags| {
         flags
             .name("defaultPolicies", "default-policy")
-            .says("defaultPolicies", DEFAULT_POLICY);
+            .says("defaultPolicies", DEFAULT_POLICY)
+            .opposite("defaultPolicies", "no-default-policy", NO_DEFAULT);
     });
     let (export, end) = (
         partner_export::export_command(),
@@ -70,6 +71,9 @@ pub(super) fn commands() -> CliCommand {
 }
 
 const DEFAULT_POLICY: &str = "The policy for an event type, such as concert=house; * is every other type; may be given several times";
+
+const NO_DEFAULT: &str =
+    "The event type whose default policy to remove; may be given several times";
 
 /// One part of a quota.
 fn number(typed: &str) -> Result<String, String> {

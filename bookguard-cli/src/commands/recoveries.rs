@@ -32,6 +32,7 @@ pub(super) fn command() -> CliCommand {
                 "Events up to this time, in the same form [default: now]",
                 ago,
             )
+            .says("dryRun", "Count only, and deliver nothing")
             .name("statuses", "status")
             .name("endpointId", "endpoint");
     })

@@ -75,7 +75,7 @@ impl Flags {
         self
     }
 
-    /// Names the flag that sets the field to null or false.
+    /// Names the flag that sets the field, or one of its pairs, to null or false.
     pub(in crate::commands) fn opposite(
         &mut self,
         name: &str,
@@ -85,6 +85,7 @@ impl Flags {
         let at = self.without_opposite(name);
         let form = match self.fields[at].form {
             FlagForm::Says(_) => FlagForm::Says("false"),
+            FlagForm::Pairs => FlagForm::Nulls,
             _ => FlagForm::Says("null"),
         };
         let field = Field::new(RequestPart::Body, name, about, form).called(flag);
