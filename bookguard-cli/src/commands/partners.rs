@@ -15,7 +15,7 @@ use super::api_keys::overlap;
 use super::declare::{CliCommand, group, operation};
 use super::endpoints::rotated_secret;
 use super::partner_export;
-use crate::output::table::{Style, fields, joined, page_fn, record};
+use crate::output::table::{self, Style, fields, grouped, joined, page_fn, record};
 use crate::target::Purpose;
 
 pub(super) fn commands() -> CliCommand {
@@ -117,10 +117,11 @@ fn registration(new: &Registration, style: Style) -> String {
 /// A partner, and its use of its quota.
 fn account(account: &PartnerAccount, style: Style) -> String {
     let PartnerAccount { partner, quota } = account;
-    let used = |part: QuotaUse| match part.limit {
-        Some(limit) => format!("{} of {limit}", part.used),
-        None => format!("{}, without a limit", part.used),
+    let shown = |part: QuotaUse, show: fn(u64) -> String| match part.limit {
+        Some(limit) => format!("{} of {}", show(part.used), show(limit)),
+        None => format!("{}, without a limit", show(part.used)),
     };
+    let used = |part| shown(part, grouped);
     let defaults = partner.settings.default_policies.iter();
     let defaults = defaults.map(|(event_type, policy)| format!("{event_type}={policy}"));
     let fields = fields! {
@@ -133,10 +134,10 @@ fn account(account: &PartnerAccount, style: Style) -> String {
         "time zone" => partner.settings.time_zone,
         "default policies" => joined(defaults, ", "),
         "bookings" => used(quota.bookings),
-        "bytes of bookings" => used(quota.bytes),
+        "bytes of bookings" => shown(quota.bytes, table::size),
         "events today (UTC)" => used(quota.events_per_day),
         "endpoints" => used(quota.endpoints),
-        "bytes of files" => used(quota.file_bytes),
+        "bytes of files" => shown(quota.file_bytes, table::size),
         "since" => partner.created_at,
     };
     record(style, &fields)
