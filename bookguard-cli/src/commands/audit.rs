@@ -37,7 +37,7 @@ pub(super) fn commands() -> CliCommand {
     group("audit", about, [list, prune])
 }
 
-const SINCE: &str = "Only records made at this time or later: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z";
+const SINCE: &str = "Only records made at this time or later: how long ago, such as 30m, 2h, 7d or 1w, an instant such as 2031-06-01T09:00:00Z, or a day in UTC such as 2031-06-01";
 
 page_fn! { fn records(record: &AuditRecord), "audit records" =>
     "AT" => record.at,

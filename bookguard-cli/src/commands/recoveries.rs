@@ -53,7 +53,7 @@ struct WaitArgs {
     wait: bool,
 }
 
-const SINCE: &str = "Events from this time on: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z";
+const SINCE: &str = "Events from this time on: how long ago, such as 30m, 2h, 7d or 1w, an instant such as 2031-06-01T09:00:00Z, or a day in UTC such as 2031-06-01";
 
 /// Begins a recovery, and waits for its end if asked to.
 async fn recover(call: Call<'_>) -> Result<(), Failure> {

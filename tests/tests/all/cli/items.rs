@@ -100,9 +100,12 @@ async fn mistakes(command: impl Fn(&str) -> CommandLine, booking: &str) {
         let ran = command(&archive).arg("--out").arg(&out).run().await;
         ran.refused(1, &[&format!("{} cannot be written", out.display()), words]);
     }
-    let share = format!("evidence share {booking} --expires-in 2w");
-    let refused = command(&share).run().await;
-    refused.refused(5, &["--expires-in: \"2w\""]);
+    let share = format!("evidence share {booking} --expires-in ");
+    let refused = command(&format!("{share}P1Y")).run().await;
+    refused.refused(5, &["--expires-in: \"P1Y\""]);
+    let refused = command(&format!("{share}90s")).run().await;
+    refused.refused(2, &["--expires-in is \"90s\"", "30d", "P30D"]);
+    command(&format!("{share}2w")).run().await.json();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -134,7 +134,12 @@ fn limited(about: &str, schema: &Json, named: &[(String, Json)]) -> String {
         about.push_str("; may be given several times");
     }
     match schema.get("default") {
-        Some(default) => format!("{about} [default: {default}]"),
+        Some(default) => {
+            let typed = default
+                .as_str()
+                .map_or_else(|| default.to_string(), str::to_owned);
+            format!("{about} [default: {typed}]")
+        }
         None => about,
     }
 }
