@@ -105,7 +105,6 @@ async fn mistakes(command: impl Fn(&str) -> CommandLine, booking: &str) {
     refused.refused(5, &["--expires-in: \"P1Y\""]);
     let refused = command(&format!("{share}90s")).run().await;
     refused.refused(2, &["--expires-in is \"90s\"", "30d", "P30D"]);
-    command(&format!("{share}2w")).run().await.json();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
