@@ -158,11 +158,39 @@ pub enum Format {
     Csv,
 }
 
-/// A period such as `90s`, `30m`, `2h` or `7d`, in milliseconds.
+/// A period such as `90s`, `30m`, `2h`, `7d` or `2w`, or an ISO 8601 duration such as `P30D` or `PT1H`, in milliseconds.
 pub(crate) fn period_ms(text: &str) -> Option<i64> {
-    const UNITS: [(char, i64); 4] = [('s', 1_000), ('m', 60_000), ('h', HOUR_MS), ('d', DAY_MS)];
+    const WEEK_MS: i64 = 7 * DAY_MS;
+    const UNITS: [(char, i64); 5] = [
+        ('s', 1_000),
+        ('m', 60_000),
+        ('h', HOUR_MS),
+        ('d', DAY_MS),
+        ('w', WEEK_MS),
+    ];
+    const DAYS: [(char, i64); 2] = [('W', WEEK_MS), ('D', DAY_MS)];
+    const TIMES: [(char, i64); 3] = [('H', HOUR_MS), ('M', 60_000), ('S', 1_000)];
+    let Some(iso) = text.strip_prefix('P') else {
+        return part_ms(text, &UNITS);
+    };
+    if iso.is_empty() || iso.ends_with('T') {
+        return None;
+    }
+    let (days, time) = iso.split_once('T').unwrap_or((iso, ""));
+    let days = parts(days).map(|part| part_ms(part, &DAYS));
+    let mut all = days.chain(parts(time).map(|part| part_ms(part, &TIMES)));
+    all.try_fold(0_i64, |sum, part| sum.checked_add(part?))
+}
+
+/// The numbers of an ISO 8601 duration, each with its unit.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(|c: char| !c.is_ascii_digit())
+}
+
+/// A number with one of these units, in milliseconds.
+fn part_ms(text: &str, units: &[(char, i64)]) -> Option<i64> {
     let unit = text.chars().last()?;
-    let (_, ms) = UNITS.iter().find(|(known, _)| *known == unit)?;
+    let (_, ms) = units.iter().find(|(known, _)| *known == unit)?;
     let digits = &text[..text.len() - 1];
     // What parses may begin with a sign.
     let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -170,24 +198,39 @@ pub(crate) fn period_ms(text: &str) -> Option<i64> {
     number.checked_mul(*ms)
 }
 
-/// The instant that was typed, as JSON: a period from now on, or before now if `sign` is -1, or an instant as it stands. `period` says
-/// how to write the first.
-pub(crate) fn instant(typed: &str, sign: i64, period: &str) -> Result<String, String> {
-    let at = period_ms(typed).map(|ms| Clock::System.now().plus_ms(sign * ms));
+/// The instant that was typed, as JSON: a period from now on, or before now if `sign` is -1, an instant as it stands, or the begin of a
+/// day in UTC. `period` says how to write the first.
+fn instant(typed: &str, sign: i64, period: &str) -> Result<String, String> {
+    let at = period_ms(typed).map(|ms| Clock::System.now().plus_ms(sign.saturating_mul(ms)));
     let at = at.or_else(|| Timestamp::parse(typed));
+    let at = at.or_else(|| Timestamp::parse(&format!("{typed}T00:00:00Z")));
     at.map(|at| quoted(&at.to_string())).ok_or_else(|| {
-        format!("is \"{typed}\"; write {period}, or an instant such as 2031-06-01T09:00:00Z")
+        format!(
+            "is \"{typed}\"; write {period}, an instant such as 2031-06-01T09:00:00Z, or a day in UTC such as 2031-06-01"
+        )
     })
+}
+
+/// The instant that was typed as how long from now it is, or as it stands.
+pub(crate) fn ahead(typed: &str) -> Result<String, String> {
+    instant(typed, 1, "how long from now, such as 12h, 90d or 2w")
 }
 
 /// The instant that was typed as how long ago it was, or as it stands.
 pub(crate) fn ago(typed: &str) -> Result<String, String> {
-    instant(typed, -1, "how long ago, such as 90s, 30m, 2h or 7d")
+    instant(typed, -1, "how long ago, such as 30m, 2h, 7d or 1w")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_day_is_the_instant_at_which_it_begins() {
+        let day = ahead("2031-06-01").unwrap();
+        assert_eq!(day, "\"2031-06-01T00:00:00.000Z\"");
+        assert!(ahead("2031-06").unwrap_err().contains("or a day in UTC"));
+    }
 
     #[test]
     fn a_period_has_a_unit() {
@@ -202,7 +245,20 @@ mod tests {
             ("-2h", None),
             ("+2h", None),
             ("2.5h", None),
-            ("2w", None),
+            ("2w", Some(1_209_600_000)),
+            ("P30D", Some(2_592_000_000)),
+            ("P1W", Some(604_800_000)),
+            ("PT90S", Some(90_000)),
+            ("P1DT2H30M", Some(95_400_000)),
+            ("P", None),
+            ("P1DT", None),
+            ("PT1D", None),
+            ("P1Y", None),
+            ("P1", None),
+            ("P-1D", None),
+            ("PD", None),
+            ("P99999999999999999D", None),
+            ("2W", None),
             ("2ü", None),
             ("99999999999999999d", None),
             ("", None),

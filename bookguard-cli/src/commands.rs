@@ -52,6 +52,7 @@ mod verify_ledger;
 mod witness;
 
 use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
 
 use bookguard_core::features::health::{GetHealth, Health};
 use bookguard_core::version::VERSION;
@@ -144,6 +145,11 @@ fn shape_of(declared: &[CliCommand], typed: &dyn Fn(&str) -> bool) -> clap::Comm
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(declared.iter().map(|command| command.shape(typed)));
+    // Programs that read help search it for whole sentences.
+    let command = match io::stdout().is_terminal() {
+        true => command,
+        false => command.term_width(0),
+    };
     // Otherwise clap takes the arguments' doc comment as the program's.
     GlobalArgs::augment_args(command).about("Evidence and protection for bookings")
 }

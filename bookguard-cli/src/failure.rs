@@ -59,6 +59,18 @@ pub struct ErrorAnswer {
     pub retry_after_s: Option<u32>,
     /// The flag that each of the body's details is about, if one was typed for it.
     pub flags: Vec<Option<String>>,
+    /// The body in the words of the command that was typed, for people.
+    pub worded: Option<Box<ErrorBody>>,
+}
+
+/// How a command says what the interface says in words of its own.
+pub trait Wording {
+    /// The flag of what a pointer names in the request.
+    fn flag(&self, pointer: &str) -> Option<String>;
+    /// What is wrong, of an error or a fault with this code.
+    fn said(&self, text: &str, code: &str) -> String;
+    /// What to do about it.
+    fn fix(&self, text: &str, code: &str) -> String;
 }
 
 impl From<Error> for Failure {
@@ -67,6 +79,7 @@ impl From<Error> for Failure {
             kind: error.kind,
             retry_after_s: error.retry_after_s,
             flags: Vec::new(),
+            worded: None,
             body: error.into(),
         }))
     }
@@ -154,11 +167,18 @@ impl Failure {
         }
     }
 
-    /// Lets people read the flag instead of the pointer to what it became in the request.
-    pub fn in_flags(mut self, flag: impl Fn(&str) -> Option<String>) -> Self {
+    /// Lets people read the words of the command instead of those of the interface.
+    pub fn in_words_of(mut self, words: &impl Wording) -> Self {
         if let Self::Refused(answer) = &mut self {
             let details = answer.body.details.iter();
-            answer.flags = details.map(|detail| flag(&detail.pointer)).collect();
+            answer.flags = details.map(|detail| words.flag(&detail.pointer)).collect();
+            let mut body = answer.body.clone();
+            body.message = words.said(&body.message, &body.code);
+            for detail in &mut body.details {
+                detail.message = words.said(&detail.message, &detail.code);
+                detail.fix = words.fix(&detail.fix, &detail.code);
+            }
+            answer.worded = Some(Box::new(body));
         }
         self
     }
@@ -198,8 +218,11 @@ impl Failure {
                 escaped(&json).into_owned()
             }
             Format::Table | Format::Csv => {
-                let flags = self.refusal().map(|refusal| refusal.flags.as_slice());
-                for_people(&body, flags.unwrap_or_default(), self.retry_after_s())
+                let refusal = self.refusal();
+                let flags = refusal.map(|refusal| refusal.flags.as_slice());
+                let worded = refusal.and_then(|refusal| refusal.worded.as_deref());
+                let body = worded.unwrap_or(&body);
+                for_people(body, flags.unwrap_or_default(), self.retry_after_s())
             }
         })
     }
@@ -247,7 +270,7 @@ impl Failure {
 }
 
 const NO_KEY: &str = "A server needs an API key, and none was given. Set BOOKGUARD_API_KEY in the environment, name a file \
-                      that holds the key with --api-key-file, or note server and key once with `bookguard login`.";
+                      that holds the key with --api-key-file, or save the server and its key once with `bookguard login`.";
 
 fn for_people(body: &ErrorBody, flags: &[Option<String>], retry_after_s: Option<u32>) -> String {
     // A 401 of the HTTP interface has no code.
@@ -321,19 +344,35 @@ mod tests {
         );
     }
 
+    /// Says each parameter as a flag, and nothing in capitals.
+    struct Small;
+
+    impl Wording for Small {
+        fn flag(&self, pointer: &str) -> Option<String> {
+            Some(format!("--{}", pointer.strip_prefix('?')?))
+        }
+
+        fn said(&self, text: &str, _: &str) -> String {
+            text.to_lowercase()
+        }
+
+        fn fix(&self, text: &str, code: &str) -> String {
+            self.said(text, code)
+        }
+    }
+
     #[test]
-    fn people_read_the_flag_that_they_typed_and_programs_the_pointer() {
-        let fault = Error::fault("?reason", "not_allowed", "is not allowed", "Send another.");
-        let failure = Failure::from(fault).in_flags(|pointer| match pointer {
-            "?reason" => Some("--reason".to_owned()),
-            _ => None,
-        });
+    fn people_read_the_words_of_the_command_and_programs_those_of_the_interface() {
+        let fault = Error::fault("?reason", "not_allowed", "is NOT allowed", "Send ANOTHER.");
+        let failure = Failure::from(fault).in_words_of(&Small);
         assert_eq!(
             failure.text(Format::Table).unwrap(),
-            "error: --reason: is not allowed (not_allowed)\n  Send another."
+            "error: --reason: is not allowed (not_allowed)\n  send another."
         );
         let json = failure.text(Format::Json).unwrap();
-        assert!(json.contains("\"pointer\":\"?reason\""), "{json}");
+        for word in ["\"pointer\":\"?reason\"", "is NOT allowed", "Send ANOTHER."] {
+            assert!(json.contains(word), "{json}");
+        }
     }
 
     #[test]
@@ -381,7 +420,8 @@ mod tests {
             (Failure::Unreachable("m".to_owned()), Exit::Unreachable, "error: m (unreachable)"),
             (Failure::BadAnswer("m".to_owned()), Exit::Server, "error: m (bad_answer)"),
             (Failure::Unexpected("m".to_owned()), Exit::Unexpected, "error: m (unexpected)"),
-            (Error::not_found("booking").into(), Exit::NotFound, "error: No such booking."),
+            (Error::not_found("booking").into(), Exit::NotFound, "error: No such booking. Check the id, and that"),
+            (Error::not_found("partner").into(), Exit::NotFound, "error: No such partner. Check the id. (not_found)"),
             (Error::busy().into(), Exit::Server, "error: The service has more writes waiting"),
             (Error::invalid("partner_required", "Name one.").into(), Exit::Refused, "error: Name one. (partner_required)"),
         ];

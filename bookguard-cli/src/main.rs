@@ -16,6 +16,7 @@ mod target;
 mod text;
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
@@ -69,9 +70,23 @@ fn main() -> ExitCode {
 /// Ends the process with what is wrong with the command line, or with the help that was asked for. Programs read an error as JSON here
 /// too, although the flag that says so is in the line that could not be read.
 fn misread(error: &clap::Error, words: &[OsString]) -> ! {
+    if !error.use_stderr() {
+        // Help and the version are an answer, which may not arrive.
+        let shown = error.print().and_then(|()| io::stdout().flush());
+        let exit = match shown.map_err(Failure::from) {
+            Ok(()) => Exit::Ok,
+            Err(failure) => {
+                if let Some(text) = failure.text(Format::Table) {
+                    output::say(&text);
+                }
+                failure.exit()
+            }
+        };
+        std::process::exit(exit as i32);
+    }
     let asks = |two: &[OsString]| two[0] == "--output" && two[1] == "json";
     let wants_json = words.windows(2).any(asks) || words.iter().any(|it| it == "--output=json");
-    if !(wants_json && error.use_stderr()) {
+    if !wants_json {
         error.exit();
     }
     let text = error.to_string();

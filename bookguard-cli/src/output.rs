@@ -54,6 +54,8 @@ pub struct Screen {
     fields: Vec<String>,
     /// The member of an answer that holds its rows, if it is a list.
     rows: &'static str,
+    /// Whether the next page is asked for with the query of a path, not with a flag.
+    is_of_path: bool,
     terminal: bool,
 }
 
@@ -72,7 +74,16 @@ impl Screen {
             },
             fields: place.fields.clone(),
             rows: ROWS,
+            is_of_path: false,
             terminal,
+        }
+    }
+
+    /// The same screen, for the answer to a request whose path was typed.
+    pub fn of_path(&self) -> Self {
+        Self {
+            is_of_path: true,
+            ..self.clone()
         }
     }
 
@@ -144,7 +155,10 @@ impl Screen {
         if self.fields.is_empty() && self.format != Format::Csv {
             return self.laid_out(json);
         }
-        let rows = AnswerRows::of(json, self.rows, &self.fields)?;
+        let mut rows = AnswerRows::of(json, self.rows, &self.fields)?;
+        if self.is_of_path {
+            rows.next = rows.next.map(|next| next.map(|flag| in_query(&flag)));
+        }
         if !rows.missing.is_empty() {
             say(&format!(
                 "No row has the field {}.",
@@ -223,6 +237,12 @@ impl Lines<'_> {
         }
         screen.verbatim(&row.csv(!mem::replace(&mut self.is_headed, true)))
     }
+}
+
+/// The flag that asks for the next page, as the parameter of a query.
+fn in_query(flag: &str) -> String {
+    let parameter = flag.trim_start_matches('-').replacen(' ', "=", 1);
+    format!("{parameter} in the path's query")
 }
 
 /// What became of the only answer of a command. If nobody reads it, what the command found stands all the same, and so does its
@@ -328,8 +348,17 @@ mod tests {
             style: Style::default(),
             fields,
             rows: ROWS,
+            is_of_path: false,
             terminal,
         }
+    }
+
+    #[test]
+    fn the_next_page_of_a_path_is_asked_for_with_its_query() {
+        assert_eq!(
+            in_query("--cursor bkg_1"),
+            "cursor=bkg_1 in the path's query"
+        );
     }
 
     #[test]

@@ -158,13 +158,13 @@ impl Error {
     /// An id unknown to this caller; `noun` is the resource ("booking"). It says nothing about the id itself, so that an
     /// unknown id and another partner's id get the same bytes.
     pub fn not_found(noun: &str) -> Self {
-        Self::new(
-            Kind::NotFound,
-            "not_found",
-            format!(
-                "No such {noun}. Check the id, and that the request is for the partner that owns it."
-            ),
-        )
+        let way = match noun {
+            // No partner owns these.
+            "partner" | "operator key" => "Check the id.",
+            _ => "Check the id, and that the request is for the partner that owns it.",
+        };
+        let message = format!("No such {noun}. {way}");
+        Self::new(Kind::NotFound, "not_found", message)
     }
 
     /// A fault of ours. `message` goes to the log, never to a client.

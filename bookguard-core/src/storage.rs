@@ -262,7 +262,7 @@ impl Storage {
         let mib = |bytes: u64| bytes / (1024 * 1024);
         if low {
             tracing::warn!(
-                "{} MiB of the database's disk are free, less than the {} of min_free_disk: nothing new is accepted; existing \
+                "{} MiB of the database's disk are free, less than the {} MiB of min_free_disk: nothing new is accepted; existing \
                  bookings are protected, rescheduled, canceled and delivered as before",
                 mib(free.unwrap_or(0)),
                 mib(self.min_free)

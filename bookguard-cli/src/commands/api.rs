@@ -71,7 +71,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     let answer = String::from_utf8(answer)
         .map_err(|_| Failure::BadAnswer(format!("{path} did not answer with text")))?;
     match serde_json::from_str::<serde::de::IgnoredAny>(&answer) {
-        Ok(_) => call.screen.json(&answer),
+        Ok(_) => call.screen.of_path().json(&answer),
         Err(_) if answer.is_empty() => Ok(()),
         Err(_) => call.screen.verbatim(&answer),
     }

@@ -6,7 +6,7 @@ use bookguard_core::model::ApiKey;
 
 use super::declare::{Call, CliCommand, Flags, carried, group, operation};
 use super::partner_export::pages;
-use crate::args::{self, ConsentArgs, period_ms};
+use crate::args::{ConsentArgs, ahead, period_ms};
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, or_dash, page_fn, record, record_fn};
 use crate::target::Target;
@@ -21,7 +21,7 @@ pub(super) fn commands() -> CliCommand {
     let create = create.flags(|flags| {
         flags
             .name("scopes", "scope")
-            .read("expiresAt", EXPIRES, instant);
+            .read("expiresAt", EXPIRES, ahead);
     });
     let about = "Replace a key; the new one is shown only once, and both work for a while";
     let rotate = operation::<RotateApiKey>("rotate", about, rotated).flags(overlap);
@@ -61,10 +61,6 @@ async fn is_in_use(call: Call<'_>) -> Result<bool, Failure> {
 
 const EXPIRES: &str = "When it stops working: how long from now, such as 12h or 90d, or an instant such as 2031-06-01T09:00:00Z";
 
-fn instant(typed: &str) -> Result<String, String> {
-    args::instant(typed, 1, "how long from now, such as 12h or 90d")
-}
-
 /// How long a key or secret is used beside the one that replaces it.
 pub(super) fn overlap(flags: &mut Flags) {
     let about =
@@ -77,8 +73,9 @@ pub(super) fn overlap(flags: &mut Flags) {
 
 /// The period that was typed, in seconds.
 fn seconds(typed: &str) -> Result<String, String> {
-    let period = period_ms(typed)
-        .ok_or_else(|| format!("is \"{typed}\"; write a period such as 0s, 30m, 1h or 7d"))?;
+    let period = period_ms(typed).ok_or_else(|| {
+        format!("is \"{typed}\"; write a period such as 0s, 30m, 1h or 7d, or PT1H")
+    })?;
     Ok((period / 1000).to_string())
 }
 

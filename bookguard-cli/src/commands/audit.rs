@@ -19,11 +19,17 @@ use crate::target::local::Local;
 pub(super) fn commands() -> CliCommand {
     let about = "List what changed keys, secrets, endpoints and policies, and what the operator did, newest first";
     let list = operation::<ListAudit>("list", about, records).flags(|flags| {
-        flags.read("since", SINCE, ago).read(
-            "until",
-            "Only records made before this time, in the same form",
-            ago,
-        );
+        flags
+            .says(
+                "action",
+                "Only records of this action, such as createApiKey",
+            )
+            .read("since", SINCE, ago)
+            .read(
+                "until",
+                "Only records made before this time, in the same form",
+                ago,
+            );
     });
     let about = "Delete records that are too old (on the database only)";
     let prune = special("prune", about, prune).with::<PruneArgs>();
@@ -31,7 +37,7 @@ pub(super) fn commands() -> CliCommand {
     group("audit", about, [list, prune])
 }
 
-const SINCE: &str = "Only records made at this time or later: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z";
+const SINCE: &str = "Only records made at this time or later: how long ago, such as 30m, 2h, 7d or 1w, an instant such as 2031-06-01T09:00:00Z, or a day in UTC such as 2031-06-01";
 
 page_fn! { fn records(record: &AuditRecord), "audit records" =>
     "AT" => record.at,

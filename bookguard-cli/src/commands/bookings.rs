@@ -12,6 +12,7 @@ use bookguard_core::model::Booking;
 
 use super::declare::{CliCommand, group, listing, operation};
 use super::{cancellations, evaluations};
+use crate::args::ahead;
 use crate::output::table::{Style, fields, joined, leaf, money, pages, record, record_fn};
 
 pub(super) fn commands() -> CliCommand {
@@ -26,7 +27,11 @@ pub(super) fn commands() -> CliCommand {
             .or_json();
     });
     let about = "List bookings, newest first";
-    let list = listing::<ListBookings>("list", about, bookings, of_all);
+    let list = listing::<ListBookings>("list", about, bookings, of_all).flags(|flags| {
+        flags
+            .read("eventFrom", EVENT_FROM, ahead)
+            .read("eventTo", EVENT_TO, ahead);
+    });
     let protect =
         operation::<ProtectBooking>("protect", "Lock a booking into the ledger", protected);
     let get = operation::<GetBooking>("get", "Show a booking", booking);
@@ -47,6 +52,10 @@ pub(super) fn commands() -> CliCommand {
     ];
     group("bookings", about, commands)
 }
+
+const EVENT_FROM: &str = "Only events that start at this time or later: how long from now, such as 12h, 7d or 2w, an instant such as \
+                          2031-06-01T09:00:00Z, or a day in UTC such as 2031-06-01";
+const EVENT_TO: &str = "Only events that start before this time, in the same form";
 
 record_fn! { fn created(new: &BookingCreated) =>
     "booking" => new.booking_id,

@@ -4,11 +4,12 @@
 //! needs a name, a sentence, and a function that shows its answer. Any other command has its own arguments and code.
 
 mod flags;
+mod wording;
 
 use std::pin::Pin;
 
 use bookguard_core::input::JsonObject;
-use bookguard_core::operation::{Operation, Request};
+use bookguard_core::operation::{Method, Operation, Request};
 use bookguard_server::config::Config;
 use clap::{ArgMatches, Args};
 
@@ -21,6 +22,7 @@ use crate::settings::{self, Where, environment};
 use crate::target::{Purpose, Target, only_here};
 pub(super) use flags::Flags;
 pub(super) use flags::add;
+use wording::CommandWords;
 
 /// A command, or several under one name.
 pub struct CliCommand {
@@ -37,6 +39,8 @@ pub struct CliCommand {
     purpose: Purpose,
     /// Whether it needs no target, given these arguments.
     is_alone: fn(&GlobalArgs) -> bool,
+    /// The method and the path of its operation.
+    route: Option<(Method, &'static str)>,
     work: Work,
 }
 
@@ -90,6 +94,7 @@ pub(super) fn carried<O: Operation>(
 ) -> CliCommand {
     CliCommand {
         flags: Box::new(|| Flags::of(&O::ROUTE)),
+        route: Some((O::ROUTE.method, O::ROUTE.path)),
         ..special(name, about, work)
     }
 }
@@ -110,6 +115,7 @@ pub(super) fn special(
         rows: ROWS,
         purpose: Purpose::Work,
         is_alone: |_| false,
+        route: None,
         work: boxed(move |call| Box::pin(async move { work(call).await })),
     }
 }
@@ -194,6 +200,7 @@ impl CliCommand {
         place: &GlobalArgs,
         screen: &Screen,
         matches: &ArgMatches,
+        all: &[Self],
     ) -> Result<(), Failure> {
         let screen = &screen.with_rows(self.rows);
         let call = Call {
@@ -219,8 +226,12 @@ impl CliCommand {
         };
         done.map_err(|failure| {
             let flags = (self.flags)();
-            let failure = failure.of_command(path);
-            failure.in_flags(|pointer| flags.typed_at(pointer, matches))
+            let words = CommandWords {
+                all,
+                flags: &flags,
+                matches,
+            };
+            failure.of_command(path).in_words_of(&words)
         })
     }
 }
@@ -235,14 +246,17 @@ pub async fn run(
     screen: &Screen,
     mut matches: &ArgMatches,
 ) -> Result<(), Failure> {
-    let mut path = Vec::new();
+    let (all, mut path) = (declared, Vec::new());
     while let Some((name, within)) = matches.subcommand() {
         path.push(name);
         match declared.iter().find(|command| command.name == name) {
             Some(group) if !group.within.is_empty() => {
                 (declared, matches) = (&group.within, within);
             }
-            Some(command) => return command.run(&path.join(" "), place, screen, within).await,
+            Some(command) => {
+                let path = path.join(" ");
+                return command.run(&path, place, screen, within, all).await;
+            }
             None => break,
         }
     }
@@ -320,13 +334,36 @@ impl<'a> Call<'a> {
         self.matches.get_one::<String>(flag).cloned()
     }
 
-    /// Asks before the command goes on, unless `--yes` was typed or nothing is sent anyway (`--curl`). The command needs [`ConsentArgs`].
+    /// Whether the command asks before it goes on: unless `--yes` was typed, or nothing is sent anyway (`--curl`). The command needs
+    /// [`ConsentArgs`].
+    ///
+    /// # Errors
+    /// As [`Self::args`].
+    pub(super) fn asks(&self) -> Result<bool, Failure> {
+        let ConsentArgs { yes } = self.args()?;
+        Ok(!yes && !self.place.curl)
+    }
+
+    /// Asks before the command goes on, if it [asks](Self::asks).
     ///
     /// # Errors
     /// As [`consent::ask`].
     pub(super) fn ask(&self, what: &str) -> Result<(), Failure> {
-        let ConsentArgs { yes } = self.args()?;
-        consent::ask(what, yes || self.place.curl)
+        consent::ask(what, !self.asks()?)
+    }
+
+    /// Reads what a question is about. `None` if the caller's key may not: somebody who may delete a thing need not be able to see it.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub(super) async fn look<O: Operation>(
+        &self,
+        request: Request,
+    ) -> Result<Option<O::Output>, Failure> {
+        match self.target().call::<O>(request).await {
+            Err(failure) if failure.is("insufficient_scope") => Ok(None),
+            answer => Ok(Some(answer?.output)),
+        }
     }
 
     /// Calls the operation and returns its answer.

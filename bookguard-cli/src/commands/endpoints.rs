@@ -15,6 +15,7 @@ use crate::args::ConsentArgs;
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, joined, page_fn, record, record_fn};
 use crate::target::Purpose;
+use crate::text::plain;
 
 pub(super) fn commands() -> CliCommand {
     let create = operation::<CreateEndpoint>("create", "Add an endpoint", kept).flags(|flags| {
@@ -24,8 +25,7 @@ pub(super) fn commands() -> CliCommand {
             .name("events", "event")
             .name("rateLimitPerSecond", "rate-limit");
     });
-    let about =
-        "List endpoints, newest first; those of all partners on the database without --partner";
+    let about = "List endpoints, newest first; those of all partners if an operator names none with --partner";
     let list = listing::<ListEndpoints>("list", about, endpoints, of_all);
     let about = "Change an endpoint; what is not given stays as it is";
     let update = operation::<UpdateEndpoint>("update", about, kept).flags(|flags| {
@@ -83,11 +83,16 @@ async fn test(call: Call<'_>) -> Result<(), Failure> {
 }
 
 async fn delete(call: Call<'_>) -> Result<(), Failure> {
-    let id = call.path()?.path.concat();
-    call.ask(&format!(
-        "Webhook endpoint {id} is deleted for good, and so is its own signing secret if it has one. Deliveries that wait for it \
-         are not sent. To stop it for a while: bookguard webhook-endpoints disable {id}"
-    ))?;
+    if call.asks()? {
+        let path = call.path()?;
+        let id = path.path.concat();
+        let found = call.look::<GetEndpoint>(path).await?;
+        let address = found.map_or_else(String::new, |it| format!(" ({})", plain(&it.url)));
+        call.ask(&format!(
+            "Webhook endpoint {id}{address} will be deleted for good, and so will its own signing secret if it has one. Deliveries that wait \
+             for it are not sent. To stop it for a while: bookguard webhook-endpoints disable {id}"
+        ))?;
+    }
     let answer = call.answer::<DeleteEndpoint>().await?;
     call.screen.show(&answer, endpoint)
 }

@@ -13,12 +13,16 @@ const HERE: &str = "->";
 /// What stands for an amount that a person decides.
 const TO_DECIDE: &str = "to be decided";
 
+const EFFECTIVE_AT: &str = "Evaluate a cancellation that is received now and takes effect at this RFC 3339 instant, as `bookings cancel` \
+                            would record it. Not together with --as-of or --matrix";
+
 pub(super) fn command() -> CliCommand {
     let about = "Show what a cancellation would cost under the booking's policy, or what it cost";
     let command = operation::<EvaluatePolicy>("evaluate", about, policy_evaluation);
     command.alias("policy").flags(|flags| {
         let agreed = "The refund that both sides would agree on (with --canceled-by mutual)";
         flags
+            .says("effectiveAt", EFFECTIVE_AT)
             .says("agreedRefund", agreed)
             .says("matrix", "Show every actor side by side");
     })

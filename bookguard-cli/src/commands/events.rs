@@ -15,7 +15,7 @@ use crate::output::table::{Style, fields, more, or_dash, page_fn, record, record
 use crate::target::Purpose;
 
 pub(super) fn commands() -> CliCommand {
-    let about = "List the partner's events, oldest first, or newest first with --before; those of all partners, newest first, on the database without --partner";
+    let about = "List the partner's events, oldest first, or newest first with --before; those of all partners, newest first, if an operator names none with --partner";
     let list = of_log("list", about, list).with::<CursorArgs>();
     let about = "Show events as they happen, until stopped; waits for a server that is away";
     let tail = of_log("tail", about, tail::run).flags(|flags| {

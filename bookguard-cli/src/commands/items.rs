@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bookguard_core::Error;
 use bookguard_core::evidence::EvidenceItem;
 use bookguard_core::features::items::files::{
     DeleteItemFile, GetItemFile, ItemWithoutFile, PutItemFile, digest_of,
@@ -24,6 +25,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::output::say;
 use crate::output::table::{Style, fields, joined, leaf, record, rows};
+use crate::text::plain;
 
 /// Files from this size on take long enough to say that they are under way.
 const LARGE: usize = 1024 * 1024;
@@ -142,14 +144,32 @@ async fn fetch(call: Call<'_>) -> Result<(), Failure> {
 }
 
 async fn delete(call: Call<'_>) -> Result<(), Failure> {
-    let path = call.path()?.path;
-    let item = path.last().map_or("", String::as_str);
-    call.ask(&format!(
-        "The stored file of item {item} is deleted, also for every other item that names the same SHA-256, in whatever booking. \
-         Only somebody who has a copy can send it again."
-    ))?;
+    if call.asks()? {
+        let item = named(call).await?;
+        call.ask(&format!(
+            "The stored file of item {item} will be deleted, also for every other item that names the same SHA-256, in whatever booking. \
+             Only somebody who has a copy can send it again."
+        ))?;
+    }
     let answer = call.answer::<DeleteItemFile>().await?;
     call.screen.show(&answer, deleted)
+}
+
+/// The item to ask about: its id, and its title if the caller's key may read that.
+///
+/// # Errors
+/// [`Failure::Refused`] if there is no such item; those of the call.
+async fn named(call: Call<'_>) -> Result<String, Failure> {
+    let mut request = call.path()?;
+    let id = request.path.pop().unwrap_or_default();
+    let Some(found) = call.look::<ListEvidenceItems>(request).await? else {
+        return Ok(id);
+    };
+    let mut items = found.items.iter().map(|listed| &listed.item);
+    match items.find(|item| item.item_id.to_string() == id) {
+        Some(item) => Ok(format!("{id} (\"{}\")", plain(&item.title))),
+        None => Err(Error::not_found("evidence item").into()),
+    }
 }
 
 fn deleted(answer: &ItemWithoutFile, style: Style) -> String {

@@ -21,9 +21,11 @@ use bookguard_core::features::holds::ListHolds;
 use bookguard_core::features::items::ListEvidenceItems;
 use bookguard_core::features::items::files::GetItemFile;
 use bookguard_core::features::partners::GetPartner;
+use bookguard_core::features::partners::account::GetPartnerAccount;
 use bookguard_core::features::policies::{GetPolicy, ListPolicies, ListPolicyVersions};
 use bookguard_core::features::shares::ListShares;
 use bookguard_core::input::shorten;
+use bookguard_core::model::PartnerAccount;
 use bookguard_core::operation::{Operation, Request};
 use bookguard_core::policy::is_policy_id;
 use clap::Args;
@@ -37,8 +39,9 @@ use crate::args::ConsentArgs;
 use crate::failure::Failure;
 use crate::files::named;
 use crate::output::say;
-use crate::output::table::{Style, fields, record, rows};
+use crate::output::table::{Style, counted, fields, record, rows};
 use crate::target::Purpose;
+use crate::text::plain;
 
 const BLOCK: usize = 512;
 
@@ -65,16 +68,34 @@ pub(super) fn end_command() -> CliCommand {
     carried::<EndContract>("end", about, end)
         .purpose(Purpose::Many)
         .with::<ConsentArgs>()
+        .flags(|flags| {
+            flags.says("after", AFTER);
+        })
+}
+
+const AFTER: &str = "Begin after this page, the `next` of an answer of the interface; without it, the command begins with the first, and goes \
+                     through them all";
+
+/// What is asked before the contract ends.
+async fn question(call: Call<'_>, partner_id: &str) -> Result<String, Failure> {
+    let target = call.target();
+    let PartnerAccount { partner, quota } = target
+        .ask::<GetPartnerAccount>(&[partner_id], Value::Null)
+        .await?;
+    Ok(format!(
+        "The contract of {} ({partner_id}) will end: its keys will be revoked, its endpoints deleted, and the personal data of its {} erased. \
+         None of this can be undone. Export it first: bookguard partners export --partner {partner_id}",
+        plain(&partner.name),
+        counted(quota.bookings.used, "booking"),
+    ))
 }
 
 async fn end(call: Call<'_>) -> Result<(), Failure> {
     let first = call.request()?;
     let partner_id = first.path.first().cloned().unwrap_or_default();
-    let question = format!(
-        "Its keys are revoked, its endpoints deleted, and the personal data of all bookings of {partner_id} erased. None of this \
-         can be undone. Export it first: bookguard partners export."
-    );
-    call.ask(&question)?;
+    if call.asks()? {
+        call.ask(&question(call, &partner_id).await?)?;
+    }
     let mut asked: Value = serde_json::from_slice(&first.body).unwrap_or_else(|_| json!({}));
     let (mut erased, mut held, mut changes) = (0, Vec::new(), 0);
     // A request that was refused midway, and then repeated, had counted none of those that it erased. Whether one was repeated on its

@@ -15,7 +15,7 @@ use super::api_keys::overlap;
 use super::declare::{CliCommand, group, operation};
 use super::endpoints::rotated_secret;
 use super::partner_export;
-use crate::output::table::{Style, fields, joined, page_fn, record};
+use crate::output::table::{self, Style, fields, grouped, joined, page_fn, record};
 use crate::target::Purpose;
 
 pub(super) fn commands() -> CliCommand {
@@ -55,7 +55,8 @@ pub(super) fn commands() -> CliCommand {
     let update = operation::<UpdatePartner>("update", about, account).flags(|flags| {
         flags
             .name("defaultPolicies", "default-policy")
-            .says("defaultPolicies", DEFAULT_POLICY);
+            .says("defaultPolicies", DEFAULT_POLICY)
+            .opposite("defaultPolicies", "no-default-policy", NO_DEFAULT);
     });
     let (export, end) = (
         partner_export::export_command(),
@@ -71,6 +72,9 @@ pub(super) fn commands() -> CliCommand {
 
 const DEFAULT_POLICY: &str = "The policy for an event type, such as concert=house; * is every other type; may be given several times";
 
+const NO_DEFAULT: &str =
+    "The event type whose default policy to remove; may be given several times";
+
 /// One part of a quota.
 fn number(typed: &str) -> Result<String, String> {
     match (typed, typed.parse::<u64>()) {
@@ -85,7 +89,11 @@ fn number(typed: &str) -> Result<String, String> {
 fn size(typed: &str) -> Result<String, String> {
     match typed {
         "default" => number(typed),
-        size => Ok(size.parse::<Bytes>()?.0.to_string()),
+        size => {
+            let bytes = size.parse::<Bytes>();
+            let bytes = bytes.map_err(|why| format!("cannot be read: {why}"))?;
+            Ok(bytes.0.to_string())
+        }
     }
 }
 
@@ -118,10 +126,11 @@ fn reinstated(partner: &PartnerAccount, style: Style) -> String {
 
 fn account(account: &PartnerAccount, style: Style) -> String {
     let PartnerAccount { partner, quota } = account;
-    let used = |part: QuotaUse| match part.limit {
-        Some(limit) => format!("{} of {limit}", part.used),
-        None => format!("{}, without a limit", part.used),
+    let shown = |part: QuotaUse, show: fn(u64) -> String| match part.limit {
+        Some(limit) => format!("{} of {}", show(part.used), show(limit)),
+        None => format!("{}, without a limit", show(part.used)),
     };
+    let used = |part| shown(part, grouped);
     let defaults = partner.settings.default_policies.iter();
     let defaults = defaults.map(|(event_type, policy)| format!("{event_type}={policy}"));
     let fields = fields! {
@@ -134,10 +143,10 @@ fn account(account: &PartnerAccount, style: Style) -> String {
         "time zone" => partner.settings.time_zone,
         "default policies" => joined(defaults, ", "),
         "bookings" => used(quota.bookings),
-        "bytes of bookings" => used(quota.bytes),
+        "bytes of bookings" => shown(quota.bytes, table::size),
         "events today (UTC)" => used(quota.events_per_day),
         "endpoints" => used(quota.endpoints),
-        "bytes of files" => used(quota.file_bytes),
+        "bytes of files" => shown(quota.file_bytes, table::size),
         "since" => partner.created_at,
     };
     record(style, &fields)

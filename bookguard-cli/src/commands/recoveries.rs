@@ -14,7 +14,7 @@ use super::declare::{Call, CliCommand, carried, group, operation};
 use crate::args::ago;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
-use crate::output::table::{Style, fields, grouped, joined, page_fn, record, word};
+use crate::output::table::{Style, counted, fields, grouped, joined, page_fn, record, word};
 use crate::output::{self, Answer};
 use crate::target::{Target, request};
 
@@ -32,6 +32,7 @@ pub(super) fn command() -> CliCommand {
                 "Events up to this time, in the same form [default: now]",
                 ago,
             )
+            .says("dryRun", "Count only, and deliver nothing")
             .name("statuses", "status")
             .name("endpointId", "endpoint");
     })
@@ -52,7 +53,7 @@ struct WaitArgs {
     wait: bool,
 }
 
-const SINCE: &str = "Events from this time on: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z";
+const SINCE: &str = "Events from this time on: how long ago, such as 30m, 2h, 7d or 1w, an instant such as 2031-06-01T09:00:00Z, or a day in UTC such as 2031-06-01";
 
 /// Begins a recovery, and waits for its end if asked to.
 async fn recover(call: Call<'_>) -> Result<(), Failure> {
@@ -115,9 +116,9 @@ async fn end(target: &Target, begun: Answer<Recovery>) -> Result<Answer<Recovery
 /// One recovery.
 fn recovery(recovery: &Recovery, style: Style) -> String {
     let deliveries = format!(
-        "{} to {} endpoints together",
-        grouped(recovery.recovered),
-        grouped(recovery.deliveries)
+        "{}, {}",
+        counted(recovery.recovered, "event"),
+        counted(recovery.deliveries, "delivery")
     );
     let recovered = match recovery.dry_run {
         true => "would be recovered",
@@ -133,7 +134,7 @@ fn recovery(recovery: &Recovery, style: Style) -> String {
         "examined" => grouped(recovery.examined),
         recovered => deliveries,
         "no endpoint takes" => grouped(recovery.no_endpoints),
-        "too old" => grouped(recovery.expired),
+        "payload deleted" => grouped(recovery.expired),
         "begun" => recovery.created_at,
         "finished" => recovery.finished_at,
     };
@@ -170,9 +171,41 @@ page_fn! { fn recoveries(recovery: &Recovery), "recoveries" =>
 #[cfg(test)]
 mod tests {
     use bookguard_core::clock::Clock;
-    use bookguard_core::model::Timestamp;
+    use bookguard_core::model::{RecoveryId, Timestamp, Unreceived};
 
     use super::*;
+
+    #[test]
+    fn a_recovery_says_what_it_counts() {
+        let at = Timestamp::from_ms(1_900_000_000_000);
+        let counts = Recovery {
+            recovery_id: RecoveryId::new(at, [7; 10]),
+            status: RecoveryStatus::Finished,
+            dry_run: true,
+            since: at,
+            until: at,
+            statuses: vec![Unreceived::Failed],
+            endpoint_id: None,
+            after_seq: 0,
+            through_seq: 7,
+            reached_seq: 7,
+            examined: 7,
+            recovered: 5,
+            deliveries: 1,
+            no_endpoints: 0,
+            expired: 1,
+            created_at: at,
+            finished_at: Some(at),
+        };
+        let text = recovery(&counts, Style::default());
+        for (name, value) in [
+            ("would be recovered", "5 events, 1 delivery"),
+            ("payload deleted", "1"),
+        ] {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            assert_eq!(line.map(str::trim), Some(value), "{text}");
+        }
+    }
 
     #[test]
     fn a_time_is_how_long_ago_or_an_instant() {

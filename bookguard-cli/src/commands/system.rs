@@ -5,7 +5,7 @@ use bookguard_core::model::Timestamp;
 use bookguard_core::service::SettingInForce;
 
 use super::declare::{CliCommand, operation};
-use crate::output::table::{Style, fields, record, rows};
+use crate::output::table::{Style, fields, record, rows, size};
 
 pub(super) fn command() -> CliCommand {
     let about = "Show the service itself: nodes, log, witnesses, disk, backups and settings (for the operator)";
@@ -38,8 +38,8 @@ fn system(system: &System, style: Style) -> String {
         "its authority" => system.timestamps.authority.clone(),
         "entries stamped" => system.timestamps.stamped_at.map(|_| system.timestamps.size),
         "no time-stamp, because" => system.timestamps.trouble.clone(),
-        "bytes free" => system.disk.as_ref().map(|disk| disk.free_bytes),
-        "bytes that must be free" => system.disk.as_ref().map(|disk| disk.min_free_bytes),
+        "disk free" => system.disk.as_ref().map(|disk| size(disk.free_bytes)),
+        "must be free" => system.disk.as_ref().map(|disk| size(disk.min_free_bytes)),
         "backups in" => system.backups.as_ref().map(|backups| backups.folder.clone()),
         "newest backup" => system.backups.as_ref().and_then(|backups| backups.newest_at),
     };

@@ -312,6 +312,21 @@ pub fn grouped(number: u64) -> String {
     thousands(&number.to_string())
 }
 
+/// A size: `512 bytes`, `3.5 KiB`, `128 GiB`. It is rounded down, so that there is never less room than it says.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let unit = UNITS.iter().find(|(_, bits)| bytes >> bits > 0);
+    let Some((unit, bits)) = unit else {
+        return counted(bytes, "byte");
+    };
+    let whole = bytes >> bits;
+    let tenths = ((bytes - (whole << bits)) * 10) >> bits;
+    match tenths {
+        0 => format!("{} {unit}", grouped(whole)),
+        _ => format!("{}.{tenths} {unit}", grouped(whole)),
+    }
+}
+
 /// A number of things: `1 entry`, `1,234 entries`.
 pub fn counted(number: u64, thing: &str) -> String {
     let plural = match (number, thing.strip_suffix('y')) {
@@ -349,6 +364,23 @@ pub fn leaf(receipt: &Receipt) -> String {
 mod tests {
     use super::*;
     use bookguard_core::model::Currency;
+
+    #[test]
+    fn a_size_is_said_in_the_unit_that_suits_it() {
+        for (bytes, said) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1_023, "1,023 bytes"),
+            (1_024, "1 KiB"),
+            (3_643, "3.5 KiB"),
+            ((10 << 20) - 1, "9.9 MiB"),
+            (67_786_190_848, "63.1 GiB"),
+            (128 << 30, "128 GiB"),
+            (u64::MAX, "16,777,215.9 TiB"),
+        ] {
+            assert_eq!(size(bytes), said);
+        }
+    }
 
     #[test]
     fn one_of_a_thing_is_told_from_several() {

@@ -529,6 +529,7 @@ fn refusal(base: &Url, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
                 body,
                 retry_after_s,
                 flags: Vec::new(),
+                worded: None,
             }))
         }
         // A proxy answers in a server's place while that is away.

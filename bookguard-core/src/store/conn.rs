@@ -519,7 +519,7 @@ impl fmt::Display for StoreError {
             ),
             Self::Moved(to) => write!(
                 f,
-                "its ledger was moved to {to}. This database can still be read, but takes no writes; serve that database. If the \
+                "the database's ledger was moved to {to}. This database can still be read, but takes no writes; serve that database. If the \
                  ledger did not arrive there, begin no other one there: run the same `bookguard transfer` again, or undo the \
                  move with `bookguard transfer --reopen`"
             ),

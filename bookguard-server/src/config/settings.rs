@@ -179,12 +179,24 @@ impl Setting {
     }
 }
 
+/// The sentence, with the flag or the variable in place of the setting that it begins with, if one of them set it.
+fn as_written(written: &[(&'static str, String)], about: &[&str], why: String) -> String {
+    let named = about.iter().find_map(|name| {
+        let rest = why.strip_prefix(*name)?;
+        let (_, place) = written.iter().find(|(known, _)| known == name)?;
+        rest.starts_with(' ').then(|| format!("{place}{rest}"))
+    });
+    named.unwrap_or(why)
+}
+
 /// What is wrong with settings: all of it, so that nobody has to try again for each fault.
 #[derive(Debug, Default)]
 pub struct Faults {
     told: Vec<String>,
     /// The settings that a source has, and that could not be read.
     unread: Vec<&'static str>,
+    /// The settings that flags and variables set, each beside the flag or the variable, the strongest first.
+    written: Vec<(&'static str, String)>,
 }
 
 impl Faults {
@@ -194,7 +206,7 @@ impl Faults {
         let is_known = about.iter().any(|name| self.unread.contains(name));
         let note = |why| {
             if !is_known {
-                self.told.push(why);
+                self.told.push(as_written(&self.written, about, why));
             }
         };
         value.map_err(note).ok()
@@ -279,6 +291,7 @@ macro_rules! settings {
                 let mut next = || all.next().and_then(|setting| Some((text(setting)?, setting)));
                 Self {
                     $($name: next().and_then(|(text, setting)| {
+                        faults.written.push((setting.name, setting.place(source)));
                         faults.read(Some(setting), Value::read(text, &setting.place(source), source))
                     }),)*
                 }
@@ -651,7 +664,7 @@ values! {
     }, const IS_SWITCH: bool = true;;
     Bytes: |text, at, source| {
         let size = String::read(text, at, source)?;
-        size.parse().map_err(|why| format!("{at} is {why}"))
+        size.parse().map_err(|why| format!("{at}: {why}"))
     }, fn shown(&self) -> String { self.to_string() }, fn number(&self) -> Option<u64> { Some(self.0) };
     u32: |text, at, source| whole(String::read(text, at, source)?, at),
         fn number(&self) -> Option<u64> { Some((*self).into()) };

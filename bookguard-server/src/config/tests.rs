@@ -271,7 +271,7 @@ fn a_number_that_is_none_or_too_large_is_told_from_one_out_of_range() {
         ("abc", "--map-interval-seconds is \"abc\"; it must be a whole number, in digits alone"),
         ("-1", "--map-interval-seconds is \"-1\"; it must be a whole number, in digits alone"),
         ("4294967296", "--map-interval-seconds is \"4294967296\", which is too large"),
-        ("0", "map_interval_seconds is 0; it must be at least 1"),
+        ("0", "--map-interval-seconds is 0; it must be at least 1"),
     ];
     for (value, told) in cases {
         let mut faults = Faults::default();
@@ -280,6 +280,21 @@ fn a_number_that_is_none_or_too_large_is_told_from_one_out_of_range() {
         });
         let why = read.checked(faults).unwrap_err();
         assert_eq!(why, told);
+    }
+}
+
+#[test]
+fn a_fault_names_the_flag_or_the_variable_that_was_written() {
+    for (source, place) in [
+        (settings::Source::Flag, "--log-level"),
+        (settings::Source::Variable, "BOOKGUARD_LOG_LEVEL"),
+    ] {
+        let mut faults = Faults::default();
+        let read = Settings::read(source, &mut faults, |setting| {
+            (setting.name == "log_level").then(|| "loud".into())
+        });
+        let why = read.checked(faults).unwrap_err();
+        assert!(why.starts_with(&format!("{place} is \"loud\"; ")), "{why}");
     }
 }
 

@@ -11,7 +11,10 @@ use crate::text::plain;
 
 pub(super) fn accept() -> CliCommand {
     let about = "Record that a party accepted a booking's terms, exactly as they were shown";
-    operation::<AcceptTerms>("accept", about, accepted)
+    operation::<AcceptTerms>("accept", about, accepted).flags(|flags| {
+        let hash = "The hash of the text that was shown; `bookings disclosure` shows it";
+        flags.says("disclosureHash", hash);
+    })
 }
 
 pub(super) fn disclosure() -> CliCommand {

@@ -1,6 +1,7 @@
 //! `bookings reschedule`: moves an event to another date.
 
 use bookguard_core::features::reschedules::{RescheduleBooking, Rescheduled};
+use bookguard_core::model::Timestamp;
 
 use crate::commands::declare::{CliCommand, operation};
 use crate::commands::evaluations::{decided, steps};
@@ -22,7 +23,7 @@ fn rescheduled(moved: &Rescheduled, style: Style) -> String {
         "booking" => moved.booking_id,
         "event date" => moved.event_date,
         "time zone" => moved.time_zone,
-        "before" => moved.previous_event_date,
+        "before" => given(&moved.previous_event_date),
         "agreed by" => joined(&moved.agreed_by, ", "),
         "agreed at" => moved.at,
         "reached" => decided(moved.reached),
@@ -37,4 +38,26 @@ fn rescheduled(moved: &Rescheduled, style: Style) -> String {
         text.push_str(&steps(&moved.schedule, moved.at, style));
     }
     text
+}
+
+/// A date as it was given, in the form of other times: as an instant if it is one, and else in the booking's zone.
+fn given(date: &str) -> String {
+    let local = || format!("{} local time", date.replacen('T', " ", 1));
+    Timestamp::parse(date).map_or_else(local, time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_has_the_form_of_other_times() {
+        for (date, shown) in [
+            ("2031-06-20T19:00:00-04:00", "2031-06-20 23:00:00 UTC"),
+            ("2031-06-20T19:00:00", "2031-06-20 19:00:00 local time"),
+            ("2031-06-20", "2031-06-20 local time"),
+        ] {
+            assert_eq!(given(date), shown);
+        }
+    }
 }

@@ -12,6 +12,7 @@ use bookguard_core::input::JsonObject;
 use bookguard_core::operation::{Method, Request, Route};
 use bookguard_core::session::Access;
 use clap::{Arg, ArgGroup, ArgMatches, value_parser};
+use serde_json::Value;
 
 use self::field::{Field, FlagForm, ReadFlag, RequestPart};
 use crate::failure::Failure;
@@ -75,7 +76,7 @@ impl Flags {
         self
     }
 
-    /// Names the flag that sets the field to null or false.
+    /// Names the flag that sets the field, or one of its pairs, to null or false.
     pub(in crate::commands) fn opposite(
         &mut self,
         name: &str,
@@ -85,6 +86,7 @@ impl Flags {
         let at = self.without_opposite(name);
         let form = match self.fields[at].form {
             FlagForm::Says(_) => FlagForm::Says("false"),
+            FlagForm::Pairs => FlagForm::Nulls,
             _ => FlagForm::Says("null"),
         };
         let field = Field::new(RequestPart::Body, name, about, form).called(flag);
@@ -265,6 +267,40 @@ impl Flags {
                 Some(within) => Some(format!("{} {}", field.shown(), field.part(within))),
             }
         })
+    }
+
+    /// Whether the command takes an idempotency key.
+    pub(super) fn takes_once(&self) -> bool {
+        self.others.iter().any(|arg| arg.get_id() == ONCE)
+    }
+
+    /// What to type for these ids of the path, which may be placeholders, and this body. `None` if it cannot be typed.
+    pub(super) fn typed_for(&self, ids: &[&str], body: Option<&Value>) -> Option<Vec<String>> {
+        let fields = self.fields.iter();
+        let places = fields.filter(|field| field.place == RequestPart::Path);
+        let mut typed: Vec<String> = ids
+            .iter()
+            .zip(places)
+            .map(|(id, place)| match id.starts_with('{') {
+                true => place.shown(),
+                false => (*id).to_owned(),
+            })
+            .collect();
+        let always: Option<Value> = self.body.and_then(|body| serde_json::from_str(body).ok());
+        match (body, &always) {
+            (None, None) => {}
+            (Some(body), Some(always)) if body == always => {}
+            (Some(body), None) => {
+                for (name, value) in body.as_object()? {
+                    let value = value.to_string();
+                    let mut fields = self.of_body().filter(|field| field.name == *name);
+                    let says = |field: &&Field| matches!(field.form, FlagForm::Says(word) if word == value);
+                    typed.push(fields.find(says)?.shown());
+                }
+            }
+            _ => return None,
+        }
+        Some(typed)
     }
 
     /// Builds the body from what was typed.

@@ -208,8 +208,8 @@ impl Command for TestEndpoint {
             return Err(Error::conflict(
                 "endpoint_disabled",
                 format!(
-                    "Webhook endpoint {endpoint_id} is disabled and has not accepted a delivery yet. Enable it: PATCH it with \
-                     {{\"enabled\": true}}. Then test it."
+                    "Webhook endpoint {endpoint_id} is disabled and has not accepted a delivery yet. Enable it: \
+                     PATCH /v1/webhook-endpoints/{endpoint_id} with {{\"enabled\": true}}. Then test it."
                 ),
             ));
         }
@@ -344,7 +344,8 @@ fn secret_owner(
             "no_own_secret",
             format!(
                 "Webhook endpoint {endpoint_id} has no secret of its own; its deliveries are signed with the partner's. Rotate that \
-                 with POST /v1/partners/me/rotate-secret, or give the endpoint its own: PATCH it with {{\"ownSecret\": true}}."
+                 with POST /v1/partners/me/rotate-secret, or give the endpoint its own: PATCH /v1/webhook-endpoints/{endpoint_id} with \
+                 {{\"ownSecret\": true}}."
             ),
         ));
     }

@@ -158,13 +158,13 @@ impl Retry<'_> {
         let disabled: Vec<String> = disabled.map(|e| e.endpoint_id.to_string()).collect();
         let message = match disabled.is_empty() {
             true => format!(
-                "No webhook endpoint takes events of type {}. Add one with POST /v1/webhook-endpoints, or let one take them: PATCH \
-                 its \"events\". Then retry.",
+                "No webhook endpoint takes events of type {}. Add one with POST /v1/webhook-endpoints, or let one take them: its \
+                 \"events\", with PATCH /v1/webhook-endpoints/{{endpointId}}. Then retry.",
                 event.event_type.word()
             ),
             false => format!(
-                "Every webhook endpoint that lacks event {event_id} is disabled or gone: {}. Bring one back: PATCH it with \
-                 {{\"enabled\": true}}. Or add another with POST /v1/webhook-endpoints. Then retry.",
+                "Every webhook endpoint that lacks event {event_id} is disabled or gone: {}. Bring one back: \
+                 PATCH /v1/webhook-endpoints/{{endpointId}} with {{\"enabled\": true}}. Or add another with POST /v1/webhook-endpoints. Then retry.",
                 disabled.join(", ")
             ),
         };

@@ -63,7 +63,8 @@ fn refuse_endpoint(partner: &PartnerState, endpoint_id: &EndpointId) -> Result<(
         Some(_) => Err(Error::conflict(
             "endpoint_disabled",
             format!(
-                "Webhook endpoint {endpoint_id} is disabled. Bring it back: PATCH it with {{\"enabled\": true}}. Then recover."
+                "Webhook endpoint {endpoint_id} is disabled. Bring it back: \
+                 PATCH /v1/webhook-endpoints/{endpoint_id} with {{\"enabled\": true}}. Then recover."
             ),
         )),
         None => Err(endpoint_unknown()),

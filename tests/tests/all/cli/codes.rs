@@ -237,3 +237,14 @@ async fn a_command_of_many_requests_waits_for_its_turn() {
     })
     .await;
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut line = std::process::Command::new(bookguard_tests::program::program());
+    let ran = line.arg("--help").stdout(full.unwrap()).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    assert!(said.contains("standard output cannot be written"), "{said}");
+}

@@ -44,7 +44,10 @@ async fn story(command: impl Fn(&str) -> CommandLine, booking: &str) {
 
     let delete = format!("evidence items delete-file {booking} {item}");
     let unasked = command(&delete).run().await;
-    unasked.refused(2, &["a copy", "--yes"]);
+    unasked.refused(2, &["(\"Contract\") will be deleted", "a copy", "--yes"]);
+    let unknown = format!("evidence items delete-file {booking} itm_1");
+    let unknown = command(&unknown).run().await;
+    unknown.refused(3, &["(not_found)"]);
     command(&fetch).arg("--out").arg(&out).run().await.json();
     let delete = format!("{delete} --yes");
     for _ in 0..2 {
@@ -103,9 +106,11 @@ async fn mistakes(command: impl Fn(&str) -> CommandLine, booking: &str) {
     let out = folder.join("all.zip");
     let ran = command(&archive).arg("--out").arg(&out).run().await;
     ran.refused(2, &["all.zip.bookguard-part is a folder"]);
-    let share = format!("evidence share {booking} --expires-in 2w");
-    let refused = command(&share).run().await;
-    refused.refused(5, &["--expires-in: \"2w\""]);
+    let share = format!("evidence share {booking} --expires-in ");
+    let refused = command(&format!("{share}P1Y")).run().await;
+    refused.refused(5, &["--expires-in: \"P1Y\""]);
+    let refused = command(&format!("{share}90s")).run().await;
+    refused.refused(2, &["--expires-in is \"90s\"", "30d", "P30D"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -122,7 +122,7 @@ async fn pruning_by_hand_needs_the_database_and_an_age() {
         ),
         ("--older-than 0", "90", "1 to 36500"),
         ("", "0", "retention_days is 0"),
-        ("", "36501", "retention_days is 36501"),
+        ("", "36501", "BOOKGUARD_RETENTION_DAYS is 36501"),
     ] {
         let line = database.command("webhook-events prune").args(flags);
         let line = line.env("BOOKGUARD_RETENTION_DAYS", days);

@@ -279,9 +279,9 @@ async fn below_the_minimum_of_free_disk_only_existing_bookings_are_served() {
     // Health stays ok: a load balancer that removed the server would also stop the operations that still work.
     health(&open, "ok").await;
     let said = server.stop().await;
-    assert_eq!(count(&said, "of min_free_disk"), 1, "{said}");
+    assert_eq!(count(&said, "MiB of min_free_disk"), 1, "{said}");
     let ran = database.command("serve --min-free-disk lots").run().await;
-    ran.ended(2, &["\"lots\" is not a size"]);
+    ran.ended(2, &["--min-free-disk: \"lots\" is not a size"]);
     database.verify(3).await;
 }
 

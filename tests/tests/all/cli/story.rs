@@ -313,7 +313,20 @@ async fn on_a_database_alone_what_is_due_is_left_to_the_server_that_starts() {
         server.terminate().await;
         let delete = format!("webhook-endpoints delete {endpoint}");
         let unasked = target.run(&delete).await;
-        unasked.refused(2, &["for good", "not sent", "--yes"]);
+        let address = receiver.url();
+        unasked.refused(
+            2,
+            &["will be deleted for good", &address, "not sent", "--yes"],
+        );
+        let unknown = target.run("webhook-endpoints delete end_1").await;
+        unknown.refused(3, &["(not_found)"]);
+        let partner = target.json("partners me").await;
+        let (name, partner) = (partner.text("name"), partner.text("partnerId"));
+        let unasked = target.run(format!("partners end {partner}")).await;
+        unasked.refused(
+            2,
+            &[name, "its keys will be revoked", "its 1 booking", "--yes"],
+        );
         let get = format!("webhook-endpoints get {endpoint}");
         let kept = target.json(get).await;
         assert_eq!(kept["enabled"], true, "nothing was deleted");

@@ -38,7 +38,7 @@ pub(super) fn fields(route: &Route) -> Vec<Field> {
 }
 
 fn of_path(name: &'static str) -> Field {
-    let noun = kebab(name.trim_end_matches("Id")).replace('-', " ");
+    let noun = words_of(name.trim_end_matches("Id"));
     let field = Field::new(
         RequestPart::Path,
         name,
@@ -81,14 +81,22 @@ fn members(
         let field = Field::new(RequestPart::Body, &path, &about, form);
         fields.push(field.map(|arg| arg.required(is_required)));
         fields.extend(opposite(schema).map(|form| {
-            let field = Field::new(
-                RequestPart::Body,
-                &path,
-                null.trim_start_matches("for "),
-                form,
-            );
+            let about = match null.strip_prefix("for ") {
+                Some(value) => value.to_owned(),
+                None => format!("Remove the {}", words_of(&path)),
+            };
+            let field = Field::new(RequestPart::Body, &path, &about, form);
             field.called(&format!("no-{}", kebab(&path)))
         }));
+    }
+}
+
+/// A member's name in words: `apiKey` is `API key`.
+fn words_of(name: &str) -> String {
+    let words = kebab(name).replace('-', " ");
+    match words.strip_prefix("api ") {
+        Some(rest) => format!("API {rest}"),
+        None => words,
     }
 }
 
@@ -126,7 +134,12 @@ fn limited(about: &str, schema: &Json, named: &[(String, Json)]) -> String {
         about.push_str("; may be given several times");
     }
     match schema.get("default") {
-        Some(default) => format!("{about} [default: {default}]"),
+        Some(default) => {
+            let typed = default
+                .as_str()
+                .map_or_else(|| default.to_string(), str::to_owned);
+            format!("{about} [default: {typed}]")
+        }
         None => about,
     }
 }

@@ -1,3 +1,4 @@
+use bookguard_core::features::api_keys::RotateApiKey;
 use bookguard_core::features::bookings::{CreateBooking, GetBooking, ListBookings};
 use bookguard_core::features::endpoints::update::UpdateEndpoint;
 use bookguard_core::features::erasures::EraseValues;
@@ -111,6 +112,28 @@ fn what_is_taken_away_is_null() {
         String::from_utf8(request.body).unwrap(),
         r#"{"events":["a","b","c"],"description":null,"rateLimitPerSecond":5,"ownSecret":false}"#
     );
+}
+
+/// The help of a flag, or of a positional argument.
+fn help_of(flags: &Flags, name: &str) -> String {
+    let command = flags.shape(clap::Command::new("x"));
+    let mut args = command.get_arguments();
+    let arg = args.find(|arg| arg.get_id() == name).unwrap();
+    arg.get_help().unwrap().to_string()
+}
+
+#[test]
+fn help_says_what_is_removed_and_whose_id_is_meant() {
+    let partner = Flags::of(&UpdatePartner::ROUTE);
+    assert_eq!(help_of(&partner, "no-time-zone"), "Remove the time zone");
+    let endpoint = Flags::of(&UpdateEndpoint::ROUTE);
+    assert_eq!(
+        help_of(&endpoint, "no-description"),
+        "Remove the description"
+    );
+    assert_eq!(help_of(&endpoint, "no-rate-limit-per-second"), "No limit");
+    let key = Flags::of(&RotateApiKey::ROUTE);
+    assert_eq!(help_of(&key, "api-key-id"), "The API key's id");
 }
 
 #[test]
