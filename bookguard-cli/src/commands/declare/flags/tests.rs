@@ -1,4 +1,4 @@
-use bookguard_core::features::api_keys::RotateApiKey;
+use bookguard_core::features::api_keys::rotation::RotateApiKey;
 use bookguard_core::features::bookings::{CreateBooking, GetBooking, ListBookings};
 use bookguard_core::features::endpoints::update::UpdateEndpoint;
 use bookguard_core::features::erasures::EraseValues;
