@@ -338,7 +338,7 @@ impl Storage {
         drop(state);
         match moved_to {
             Some(to) => tracing::error!(
-                "the database was left behind: {}",
+                "nothing can be written any more: {}",
                 StoreError::Moved(to.to_owned())
             ),
             None => tracing::info!("the ledger continues in this database again: writes are taken"),

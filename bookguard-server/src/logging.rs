@@ -140,6 +140,11 @@ pub fn hush() {
     IS_HUSHED.store(true, Ordering::Relaxed);
 }
 
+/// Drops every line that is no warning from now on, for a command that tells its own story.
+pub fn only_warnings() {
+    set_level(Level::WARN);
+}
+
 fn write(mut line: Line) {
     if IS_HUSHED.load(Ordering::Relaxed) {
         return;

@@ -30,9 +30,9 @@ use bookguard_core::operation::{Operation, Request};
 use bookguard_core::policy::{Evaluation, Reason};
 use bookguard_core::webhook::Secret;
 use bookguard_render::{Maker, PdfForm, page};
-use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
+use bookguard_server::{Server, logging};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -134,6 +134,7 @@ async fn steps(
 }
 
 async fn start(folder: &Path) -> Result<Server, Failure> {
+    logging::only_warnings();
     let config = Config {
         listen: "127.0.0.1:0".to_owned(),
         webhooks: AddressRules::dev(),

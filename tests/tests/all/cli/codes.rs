@@ -77,7 +77,7 @@ async fn on_a_database() {
             assert_eq!(!line.list("data").is_empty(), is_found, "{line}");
         }
         let vague = refused(as_partner("audit list --since yesterday"), 2, "usage").await;
-        vague.ended(2, &["--since is \"yesterday\"", "2h or 7d"]);
+        vague.ended(2, &["--since is \"yesterday\"", "2h, 7d or 1w"]);
         refused(on("api-keys list"), 5, "partner_required").await;
         refused(on("policies list"), 5, "partner_required").await;
         refused(on("api-keys list --partner x"), 2, "usage").await;

@@ -63,7 +63,7 @@ impl PutBack {
     /// Accepts the loss, which erases the values again.
     async fn is_accepted(&self) {
         let line = self.database.command("ledger accept-rollback --yes");
-        line.run().await.ended(0, &["1 erasures"]);
+        line.run().await.ended(0, &["were done again: 1."]);
     }
 
     /// Requires that the canary is gone, and everything else there.

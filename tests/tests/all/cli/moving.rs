@@ -297,13 +297,15 @@ async fn a_server_that_nobody_asks_tells_of_the_move_and_of_its_end() {
         let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
         let (server, _) = Serving::with_partner(&from, &[]).await;
         transfer(&from, &to).run().await.json();
-        let said = server.until_said("its ledger was moved to ").await;
+        let said = server
+            .until_said("the database's ledger was moved to ")
+            .await;
         assert!(!said.contains("continues in this database"), "{said}");
         reopen(&from, &to).arg("--yes").run().await.json();
         let again = "the ledger continues in this database again";
         server.until_said(again).await;
         let said = server.stop().await;
-        for line in ["its ledger was moved to ", again] {
+        for line in ["the database's ledger was moved to ", again] {
             assert_eq!(said.matches(line).count(), 1, "{said}");
         }
     })

@@ -97,7 +97,7 @@ async fn every_command_has_a_manual_page() {
         assert!(page(&format!("bookguard-{command}.1")).contains(".SH SYNOPSIS"));
     }
     assert!(page("bookguard-serve.1").contains("BOOKGUARD_LISTEN"));
-    assert!(page("bookguard.1").contains("Exit codes: 0 ok"));
+    assert!(page("bookguard.1").contains(".SH \"EXIT STATUS\"\n0 ok, "));
     let in_the_way = format!("{}/bookguard.1/x", pages.display());
     let refused = bookguard("man").arg(&in_the_way).run().await;
     refused.refused(1, &[&in_the_way]);

@@ -49,7 +49,7 @@ async fn a_recovery_is_counted_begun_waited_for_and_shown() {
         let list = list.run().await.json();
         list["data"][0].holds(json!({"recoveryId": id, "recovered": EVENTS}));
         let table = there.command(&get).args("--output table").run().await;
-        table.said(&["finished", &format!("{EVENTS} to {EVENTS}")]);
+        table.said(&["finished", &format!("{EVENTS} events, {EVENTS} deliveries")]);
         server.stop().await;
 
         let again = local(recover).args("--wait --dry-run").run().await.json();

@@ -224,7 +224,11 @@ async fn by_default_requests_that_are_fine_or_wait_for_news_have_no_line() {
     assert!(nothing_new.list("data").is_empty());
     let log = server.stop().await;
     let ends: Vec<_> = log.lines().map(|line| line.split(' ').nth(3)).collect();
-    assert_eq!(ends, [Some("started"), Some("stopped")], "{log}");
+    assert_eq!(
+        ends,
+        [Some("began"), Some("started"), Some("stopped")],
+        "{log}"
+    );
 }
 
 #[tokio::test]

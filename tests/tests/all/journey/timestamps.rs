@@ -172,7 +172,7 @@ async fn what_is_logged_is_stamped_and_packets_show_it() {
         let (report, _) = verify_with(&packet, &vkey, trust(&trusted));
         assert!(report.verified(), "{report}");
         assert!(
-            report.to_string().contains("the first 1 of 2 records"),
+            report.to_string().contains("the first 1 of 2 entries"),
             "{report}"
         );
         verifies(&server).await;
