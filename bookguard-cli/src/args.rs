@@ -198,8 +198,8 @@ fn part_ms(text: &str, units: &[(char, i64)]) -> Option<i64> {
     number.checked_mul(*ms)
 }
 
-/// The instant that was typed, as JSON: a period from now on, or before now if `sign` is -1, an instant as it stands, or the begin of a
-/// day in UTC. `period` says how to write the first.
+/// The instant that was typed, as JSON: a period from now on, or before now if `sign` is -1, an instant as it stands, or the
+/// beginning of a day in UTC. `period` says how to write the first.
 fn instant(typed: &str, sign: i64, period: &str) -> Result<String, String> {
     let at = period_ms(typed).map(|ms| Clock::System.now().plus_ms(sign.saturating_mul(ms)));
     let at = at.or_else(|| Timestamp::parse(typed));

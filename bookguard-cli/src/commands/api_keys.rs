@@ -59,7 +59,8 @@ async fn is_in_use(call: Call<'_>) -> Result<bool, Failure> {
     Ok(end.is_some_and(|end| own.ends_with(end)))
 }
 
-const EXPIRES: &str = "When it stops working: how long from now, such as 12h or 90d, or an instant such as 2031-06-01T09:00:00Z";
+const EXPIRES: &str = "When it stops working: how long from now, such as 12h, 90d or 2w, an instant such as 2031-06-01T09:00:00Z, or a day in UTC such \
+                       as 2031-06-01";
 
 /// How long a key or secret is used beside the one that replaces it.
 pub(super) fn overlap(flags: &mut Flags) {

@@ -225,7 +225,10 @@ pub(super) fn exists(path: &Path) -> Failure {
 /// The failure for a file that cannot be written: a wrong name is a wrong command line, and the rest this machine's fault.
 pub(super) fn unwritten(path: &Path, error: &io::Error) -> Failure {
     let kind: fn(String) -> Failure = match error.kind() {
-        ErrorKind::NotFound | ErrorKind::IsADirectory | ErrorKind::AlreadyExists => Failure::Usage,
+        ErrorKind::NotFound
+        | ErrorKind::NotADirectory
+        | ErrorKind::IsADirectory
+        | ErrorKind::AlreadyExists => Failure::Usage,
         _ => Failure::Unexpected,
     };
     kind(why_unwritten(path, error))
@@ -235,7 +238,9 @@ pub(super) fn unwritten(path: &Path, error: &io::Error) -> Failure {
 pub(super) fn why_unwritten(path: &Path, error: &io::Error) -> String {
     let other = error.to_string();
     let why = match error.kind() {
-        ErrorKind::NotFound => "its folder does not exist. Make it, or name another",
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            "its folder does not exist. Make it, or name another"
+        }
         ErrorKind::PermissionDenied => "you may not write to its folder. Name another",
         ErrorKind::IsADirectory => "it is a folder. Name a file in it",
         _ => other.as_str(),

@@ -114,7 +114,7 @@ fn registration(new: &Registration, style: Style) -> String {
     record(style, &fields) + after
 }
 
-/// A partner, and its use of its quota.
+/// A partner that was suspended, and which of its keys work.
 fn reinstated(partner: &PartnerAccount, style: Style) -> String {
     format!(
         "{}\n\nIts keys work again. Those that were revoked stay revoked, as all are once `bookguard partners end` has begun: make it \
@@ -124,6 +124,7 @@ fn reinstated(partner: &PartnerAccount, style: Style) -> String {
     )
 }
 
+/// A partner, and its use of its quota.
 fn account(account: &PartnerAccount, style: Style) -> String {
     let PartnerAccount { partner, quota } = account;
     let shown = |part: QuotaUse, show: fn(u64) -> String| match part.limit {

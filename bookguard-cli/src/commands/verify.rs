@@ -82,9 +82,9 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
         !report.checks.is_empty() && (report.failures()).all(|check| check.name == "witnesses");
     let (mut found, mut against) = (None, None);
     if let Some(folder) = folder.filter(|_| genuine) {
-        let packet: evidence::Packet = serde_json::from_slice(&bytes)
+        let read: evidence::Packet = serde_json::from_slice(&bytes)
             .map_err(|e| Failure::Unexpected(format!("the packet cannot be read again: {e}")))?;
-        let compared = beside::compare(&packet, &folder)?;
+        let compared = beside::compare(&read, &packet, &folder)?;
         if compared.iter().any(|check| !check.passed) {
             against = Some(
                 "The packet is genuine, but not every file beside it is one that it names: rely only on those that match.",

@@ -11,11 +11,12 @@ use crate::failure::Failure;
 use crate::files;
 
 /// Compares the files in a folder, or in its folder `files`, with the digests that the items of a genuine packet name. A file
-/// is named by its item; what follows the first dot does not matter.
+/// is named by its item; what follows the first dot does not matter. `place` is the packet's own file: what else is in its folder
+/// is an archive's that has no files of items, and is not judged.
 ///
 /// # Errors
 /// [`Failure::Usage`] for a folder or a file that cannot be read.
-pub(super) fn compare(packet: &Packet, folder: &Path) -> Result<Vec<Check>, Failure> {
+pub(super) fn compare(packet: &Packet, place: &Path, folder: &Path) -> Result<Vec<Check>, Failure> {
     let within = folder.join("files");
     let folder = match within.is_dir() {
         true => within.as_path(),
@@ -29,6 +30,9 @@ pub(super) fn compare(packet: &Packet, folder: &Path) -> Result<Vec<Check>, Fail
         let (own, others): (Vec<_>, Vec<_>) = there.into_iter().partition(|file| is_of(file, item));
         there = others;
         checks.extend(of_item(at, item, digest, own)?);
+    }
+    if is_in(place, folder) {
+        there.clear();
     }
     checks.extend(there.iter().map(|file| Check {
         name: NAME,
@@ -44,6 +48,12 @@ pub(super) fn compare(packet: &Packet, folder: &Path) -> Result<Vec<Check>, Fail
 
 /// The name of these checks.
 const NAME: &str = "file";
+
+/// Whether a file is in this folder itself.
+fn is_in(file: &Path, folder: &Path) -> bool {
+    let (file, folder) = (file.canonicalize(), folder.canonicalize());
+    file.is_ok_and(|file| folder.is_ok_and(|folder| file.parent() == Some(folder.as_path())))
+}
 
 /// What is in a folder, sorted.
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
@@ -115,8 +125,9 @@ mod tests {
         let item = packet.items[0].item_id;
         packet.items[0].sha256 = Some(digest_of(b"the contract"));
         let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("packet.json");
         let found = |folder: &Path| {
-            let checks = compare(&packet, folder).unwrap();
+            let checks = compare(&packet, &place, folder).unwrap();
             let said = |check: Check| (check.passed, check.place, check.detail);
             checks.into_iter().map(said).collect::<Vec<_>>()
         };
@@ -125,10 +136,15 @@ mod tests {
             assert_eq!((*passed, &**place), (expected.0, expected.1), "{detail}");
             assert!(detail.contains(expected.2), "{detail}");
         };
-        let place = "/items/0/sha256";
+        let item_place = "/items/0/sha256";
         let missing = found(folder.path());
         assert_eq!(missing.len(), 1);
-        is(&missing[0], (true, place, "is missing"));
+        is(&missing[0], (true, item_place, "is missing"));
+        // An archive that has no file of an item has other parts.
+        for part in ["packet.json", "evidence.html"] {
+            fs::write(folder.path().join(part), PACKET).unwrap();
+        }
+        assert_eq!(found(folder.path()), missing);
         let files = folder.path().join("files");
         fs::create_dir(&files).unwrap();
         let file = files.join(format!("{item}.pdf"));
@@ -137,14 +153,14 @@ mod tests {
         for folder in [folder.path(), files.as_path()] {
             let matching = found(folder);
             assert_eq!(matching.len(), 1);
-            is(&matching[0], (true, place, "matches"));
+            is(&matching[0], (true, item_place, "matches"));
         }
         fs::write(&file, "the contracts").unwrap();
         fs::write(files.join("itm_other.pdf"), "the contract").unwrap();
         let wrong = found(&files);
         assert_eq!(wrong.len(), 2);
-        is(&wrong[0], (false, place, "differs"));
+        is(&wrong[0], (false, item_place, "differs"));
         is(&wrong[1], (false, "", "is not in the packet"));
-        assert!(compare(&packet, &file).is_err());
+        assert!(compare(&packet, &place, &file).is_err());
     }
 }

@@ -96,6 +96,7 @@ async fn mistakes(command: impl Fn(&str) -> CommandLine, booking: &str) {
     let folder = folder.path();
     for (out, words) in [
         (folder.join("none/all.zip"), "folder does not exist"),
+        (folder.join("empty/all.zip"), "folder does not exist"),
         (folder.to_owned(), "is a folder"),
     ] {
         let ran = command(&archive).arg("--out").arg(&out).run().await;
