@@ -101,10 +101,9 @@ def security():
     command += ["--security-languages", "en,de"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
         try:
-            line = server.stdout.readline()
-            found = re.search(r"http://127\.0\.0\.1:\d+", line)
-            demand(found, f"the second server said {line!r}")
-            text = get("/.well-known/security.txt", base=found.group()).content
+            found = next(filter(None, (re.search(r"listening on (http://127\.0\.0\.1:\d+)", line) for line in server.stdout)), None)
+            demand(found, "the second server ended before it listened")
+            text = get("/.well-known/security.txt", base=found.group(1)).content
         finally:
             server.terminate()
     judged = Parser(text, urls=PUBLIC + "/.well-known/security.txt")
