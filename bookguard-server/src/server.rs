@@ -340,7 +340,8 @@ impl Server {
                 let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
                 let begun = &self.service.config().settings;
                 tracing::info!(
-                    "the configuration was reloaded. In effect from now on: {}. From the next start on: {}",
+                    "the configuration was reloaded. Changed from now on: {}. Changed from the next start on: {}. Secrets and the contents of files \
+                     are not compared",
                     differing(&known, &config.in_force, true),
                     differing(begun, &config.in_force, false)
                 );
@@ -457,7 +458,7 @@ fn differing(before: &[SettingInForce], now: &[SettingInForce], is_reloaded: boo
         .filter(|name| value(before, name) != value(now, name))
         .collect();
     match names.is_empty() {
-        true => "nothing new".to_owned(),
+        true => "no setting".to_owned(),
         false => names.join(", "),
     }
 }

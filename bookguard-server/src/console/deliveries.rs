@@ -53,7 +53,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     };
     let shown = [failed.as_ref(), log.as_ref()].into_iter().flatten();
     let shown = shown.flat_map(|log| &log.data);
-    let recover = recover::address(text("status"), shown);
+    let recover = recover::address(text("status"), shown, asked.now);
     let main = html! {
         div.title {
             h1 { "Deliveries" }

@@ -93,7 +93,7 @@ async fn page(user: &User, asked: &Asked, tested: Option<Markup>) -> Result<Answ
             }
             p {
                 a href=(user.link("/deliveries?status=failed")) { "Failed deliveries" }
-                @if endpoint.enabled && user.may(Scope::WebhooksWrite) { " · " a href=(user.link(&recover::of_endpoint(&endpoint))) { "Send it what it missed" } }
+                @if endpoint.enabled && user.may(Scope::WebhooksWrite) { " · " a href=(user.link(&recover::of_endpoint(&endpoint, asked.now))) { "Send it what it missed" } }
             }
         }
         (snippet(user))

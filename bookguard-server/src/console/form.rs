@@ -79,6 +79,11 @@ pub(super) fn as_typed(error: &mut Error) {
                 "does not fit: nobody can have missed an event that had not begun",
                 "Choose another reason, or a time from the start of the event on.",
             ),
+            // The field for the date takes no offset.
+            ("time_zone_required", _) => (
+                "is missing, and the date is a local time",
+                "Name the one that it is meant in, such as Europe/Berlin.",
+            ),
             ("event_date_passed", _) => ("has passed", "Choose a later date."),
             ("effective_at_in_future" | "effective_at_before_booking", _) => (
                 "is not between the booking's creation and now",

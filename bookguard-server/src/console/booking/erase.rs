@@ -53,7 +53,10 @@ async fn page(user: &User, asked: &Asked, would: Option<&ErasureReport>) -> Resu
     let draft = asked.draft();
     let places = match would {
         Some(would) if !would.values.is_empty() && user.may(Scope::EvidenceRead) => {
-            places(&packet(user, id).await?)
+            // Without the packet, entries are numbered as the booking has them.
+            packet(user, id)
+                .await
+                .map_or_else(|_| Vec::new(), |packet| places(&packet))
         }
         _ => Vec::new(),
     };

@@ -20,25 +20,12 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 
 /// Shows what a new date comes to when asked for that, and moves the event when asked to move it.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let sent = user.send::<RescheduleBooking>(asked).await;
-    let moved = sent.map_err(as_typed)?;
+    let moved = user.send::<RescheduleBooking>(asked).await?;
     if moved.dry_run {
         return page(user, asked, Some(&moved)).await;
     }
     let told = "The event has another date now; the earlier one stays in the ledger.";
     Ok(done(asked, told))
-}
-
-/// A refusal for somebody whose field for the date takes no offset.
-fn as_typed(mut error: Error) -> Error {
-    for detail in &mut error.details {
-        if detail.code == "time_zone_required" {
-            detail.message = "is missing, and the booking has none yet".to_owned();
-            detail.fix =
-                "Name the one that the date is meant in, such as Europe/Berlin.".to_owned();
-        }
-    }
-    error
 }
 
 async fn page(user: &User, asked: &Asked, would: Option<&Rescheduled>) -> Result<Answer, Error> {

@@ -20,30 +20,35 @@ const PATH: &str = "/deliveries/recover";
 
 /// The page's address. It preselects the events of this state if they can be sent again, otherwise all that can, from the oldest
 /// of these on that can.
-pub(super) fn address<'e>(status: &str, shown: impl Iterator<Item = &'e Event>) -> String {
+pub(super) fn address<'e>(
+    status: &str,
+    shown: impl Iterator<Item = &'e Event>,
+    now: Timestamp,
+) -> String {
     let mut names = Unreceived::WORDS.iter().map(|(word, _)| *word);
     let status = names.find(|word| *word == status);
     let can_be_sent = shown.filter(|event| Unreceived::of(event.status).is_some());
     let since = can_be_sent.map(|event| event.timestamp).min();
-    preselecting([
-        status.map(|word| ("statuses", word.to_owned())),
-        since.map(|since| ("since", typed(since))),
-    ])
+    preselecting(status.map(|word| ("statuses", word.to_owned())), since, now)
 }
 
 /// The page's address, which preselects one endpoint, and the time for which it has failed. An event happens before the attempt
 /// that failed, so the time begins earlier.
-pub(in crate::console) fn of_endpoint(endpoint: &Endpoint) -> String {
+pub(in crate::console) fn of_endpoint(endpoint: &Endpoint, now: Timestamp) -> String {
     let since = endpoint.failing_since.map(|since| since.plus_ms(-HOUR_MS));
-    preselecting([
-        Some(("endpointId", endpoint.endpoint_id.to_string())),
-        since.map(|since| ("since", typed(since))),
-    ])
+    let chosen = ("endpointId", endpoint.endpoint_id.to_string());
+    preselecting(Some(chosen), since, now)
 }
 
-/// The page's address with these fields, whose texts need no escape.
-fn preselecting(fields: [Option<(&str, String)>; 2]) -> String {
-    let fields = fields.into_iter().flatten();
+/// The page's address with this field, and with a time to begin from that is earlier than the page's own. The texts need no escape.
+fn preselecting(
+    chosen: Option<(&str, String)>,
+    since: Option<Timestamp>,
+    now: Timestamp,
+) -> String {
+    let since = since.filter(|since| *since < day_before(now));
+    let since = since.map(|since| ("since", typed(since)));
+    let fields = chosen.into_iter().chain(since);
     let pairs: Vec<_> = fields
         .map(|(name, text)| format!("%2F{name}={text}"))
         .collect();
@@ -51,6 +56,11 @@ fn preselecting(fields: [Option<(&str, String)>; 2]) -> String {
         true => PATH.to_owned(),
         false => format!("{PATH}?{}", pairs.join("&")),
     }
+}
+
+/// The time from which the page looks unless another is chosen.
+fn day_before(now: Timestamp) -> Timestamp {
+    now.plus_ms(-DAY_MS)
 }
 
 /// An instant as a field holds it, to the minute before it.
@@ -96,7 +106,7 @@ async fn page(user: &User, asked: &Asked, counted: Option<&Recovery>) -> Result<
     // What is sent next holds the instants that this page was asked for.
     let asked = asked.with(asked.fields.in_utc(&TIMES));
     let draft = asked.draft();
-    let day_ago = typed(asked.now.plus_ms(-DAY_MS));
+    let day_ago = typed(day_before(asked.now));
     endpoints.retain(|endpoint| endpoint.enabled);
     let ids = endpoints.iter().map(|to| to.endpoint_id.to_string());
     let ids: Vec<String> = ids.collect();

@@ -71,8 +71,8 @@ async fn sighup_reloads_the_rate_limits_and_a_bad_file_keeps_them() {
     server.signal("HUP").await;
     server
         .until_said(
-            "In effect from now on: rate_limit_per_second, rate_limit_burst, registrations_per_minute. \
-             From the next start on: nothing new",
+            "Changed from now on: rate_limit_per_second, rate_limit_burst, registrations_per_minute. \
+             Changed from the next start on: no setting",
         )
         .await;
     for _ in 0..3 {
@@ -84,7 +84,9 @@ async fn sighup_reloads_the_rate_limits_and_a_bad_file_keeps_them() {
     );
     server.signal("HUP").await;
     server
-        .until_said("In effect from now on: nothing new. From the next start on: retention_days")
+        .until_said(
+            "Changed from now on: no setting. Changed from the next start on: retention_days",
+        )
         .await;
     for (text, why) in [
         ("rate_limit_burst = 0\n", "rate_limit_burst is 0"),
