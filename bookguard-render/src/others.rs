@@ -39,9 +39,9 @@ impl Others {
         let mut limits = Vec::new();
         match stamps.first() {
             Some(first) => {
-                let records = records(first.records, packet.entries.len());
+                let covered = covered_entries(first.records, packet.entries.len());
                 proves.push(format!(
-                    "By when {records} existed, to whoever trusts the authority of the time-stamp."
+                    "By when {covered} existed, to whoever trusts the authority of the time-stamp."
                 ));
                 limits.push("Since when they existed. A time-stamp shows by when.");
             }
@@ -110,7 +110,7 @@ fn stamped(
         capital(&named(&first.authority)),
         entries(first.size),
         utc_in_words(first.at),
-        records(first.records, packet.entries.len()),
+        covered_entries(first.records, packet.entries.len()),
         match rest {
             0 => String::new(),
             rest => format!(
@@ -185,8 +185,8 @@ fn listed(cosigned: &[CosignatureClaim]) -> Vec<String> {
     lines
 }
 
-/// Such as `all 3 records`.
-fn records(covered: usize, all: usize) -> String {
+/// Such as `all 3 entries of this packet`.
+fn covered_entries(covered: usize, all: usize) -> String {
     match (covered, all) {
         (1, 1) => "the one entry of this packet".to_owned(),
         (2, 2) => "both entries of this packet".to_owned(),

@@ -1012,7 +1012,7 @@
     causes(state).filter(([cause, at]) => cause === type && Date.parse(at) === idMadeAt(eventId).getTime()).length;
   const delivered = (notification) => notification.outcome === "delivered";
 
-  /** Adds the record of how a delivery ended. */
+  /** Adds the entry of how a delivery ended. */
   function settle(state, next) {
     const told = `The entry of how the delivery of event ${short(next.eventId)} ended contradicts itself`;
     must(next.attempts > 0 && next.seq > 0, `${told}: it counts from nothing.`);

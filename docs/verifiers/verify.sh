@@ -669,7 +669,7 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
 | need($packet.policyHash == $packet.terms.adopted and $packet.policyHash == hashes("policy")[0]; "policy: it has another hash")
 | ($packet.formerTerms + [$packet.terms]) as $shown
 | need(all($shown[]; (.source == null) == ($packet.policy == null)); "policy: the terms name the source of a policy but the packet shows no policy, or the reverse")
-| need(.dates == ($shown[:-1] | map(.date)); "terms: a change of date names a former date that is not the date in the terms before it")
+| need(.dates == ($shown[:-1] | map(.date)); "terms: a move names a former date that is not the date in the terms before it")
 | need(.terms_hash == hashes("shown")[0] and (.terms as $terms | $shown[1:] | same($terms)) and all($shown[]; .adopted == $packet.policyHash);
     "terms: they are not those recorded")
 | need(($packet.termsDisclosures | map(.disclosureHash)) == hashes("texts") and (hashes("texts") | length) == ($shown | length)

@@ -86,7 +86,7 @@
         "verified",
         "Verified: the packet in this page.",
         `It was signed by the key with the fingerprint below, and the ledger ${report.ledger.origin} held its ${report.entries} ` +
-          `${report.entries === 1 ? "record" : "records"} when it had ${report.ledger.treeSize} entries. Nothing in the packet was changed since it was made. Your browser checked that, without asking anybody. ` +
+          `${report.entries === 1 ? "entry" : "entries"} when it had ${report.ledger.treeSize} entries. Nothing in the packet was changed since it was made. Your browser checked that, without asking anybody. ` +
           "It holds if the key is the service's own: compare the fingerprint with what the service publishes.",
         "The words around the packet are only as good as the place you got this file from. The headline, account, timeline, terms, names and ids were compared with " +
           "the packet. That notices a translation or a slip, but a forged page could say the same. In doubt, drop this file at /verify of the service, which shows " +

@@ -1,4 +1,4 @@
-//! Checks the readable contents of a packet: they must be what the proven records hold, or follow from them.
+//! Checks the readable contents of a packet: they must be what the proven entries hold, or follow from them.
 
 use serde_json::{Map, Value};
 

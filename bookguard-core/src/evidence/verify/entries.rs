@@ -131,7 +131,7 @@ fn committed(entry: &PacketEntry, link: &Link) -> Result<LeafKind, String> {
     })
 }
 
-/// Checks an entry of the log's own, which commits to the `what` beside it: it is proven under the records' checkpoint, of its
+/// Checks an entry of the log's own, which commits to the `what` beside it: it is proven under the packet's checkpoint, of its
 /// kind, and hides nothing.
 pub(super) fn of_the_log(
     packet: &Packet,
@@ -295,7 +295,7 @@ fn chain(packet: &Packet, links: &[(Link, Checkpoint)]) -> Outcome {
         }
         before = Some(link);
     }
-    // The holder of the key can leave out the last record and sign the rest; no packet alone can reveal that.
+    // The holder of the key can leave out the last entry and sign the rest; no packet alone can reveal that.
     let chained = match links.len() {
         1 => "This entry is the first of the booking".to_owned(),
         n => format!(
