@@ -298,21 +298,16 @@ pub(crate) fn decimal<'a>(v: &mut Value<'a, '_>) -> Option<&'a str> {
 /// Reads an amount. If its currency is not known, the currency's own fault stands for all but the sign.
 fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
     let digits = decimal(v)?;
-    match (
-        Amount::parse(digits, currency.unwrap_or(Currency::USD)),
-        currency,
-    ) {
-        (Ok(amount), Some(_)) => Some(amount),
-        (Err(e), Some(currency)) => {
-            let message = format!("{} {e}", input::shorten(digits));
-            v.fault(e.code(), message, e.fix(currency))
-        }
-        (Err(e @ AmountError::Negative), None) => {
-            let message = format!("{} {e}", input::shorten(digits));
-            v.fault(e.code(), message, "Send a number from 0.")
-        }
-        (_, None) => None,
-    }
+    let why = match Amount::parse(digits, currency.unwrap_or(Currency::USD)) {
+        Ok(amount) => return currency.map(|_| amount),
+        Err(why) => why,
+    };
+    let fix = match currency {
+        Some(currency) => why.fix(currency),
+        None if why == AmountError::Negative => "Send a number from 0.".to_owned(),
+        None => return None,
+    };
+    v.fault(why.code(), format!("{} {why}", input::shorten(digits)), fix)
 }
 
 fn named_policy(v: &mut Value<'_, '_>, policy_set: &PolicySet) -> Option<Policy> {
