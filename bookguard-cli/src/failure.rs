@@ -67,7 +67,7 @@ pub struct ErrorAnswer {
 pub trait Wording {
     /// The flag of what a pointer names in the request.
     fn flag(&self, pointer: &str) -> Option<String>;
-    /// What is wrong, of an error or a fault with this code.
+    /// The message of an error, or of a fault, with this code.
     fn said(&self, text: &str, code: &str) -> String;
     /// What to do about it.
     fn fix(&self, text: &str, code: &str) -> String;

@@ -155,7 +155,12 @@ impl Screen {
         if self.fields.is_empty() && self.format != Format::Csv {
             return self.laid_out(json);
         }
-        let mut rows = AnswerRows::of(json, self.rows, &self.fields)?;
+        let read = AnswerRows::of(json, self.rows, &self.fields);
+        if read.is_err() && !self.fields.is_empty() {
+            // What was done stands, and an answer may hold a secret that is shown only once.
+            self.laid_out(json)?;
+        }
+        let mut rows = read?;
         if self.is_of_path {
             rows.next = rows.next.map(|next| next.map(|flag| in_query(&flag)));
         }

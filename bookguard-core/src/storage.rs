@@ -341,7 +341,7 @@ impl Storage {
                 "nothing can be written any more: {}",
                 StoreError::Moved(to.to_owned())
             ),
-            None => tracing::info!("the ledger continues in this database again: writes are taken"),
+            None => tracing::info!("the ledger continues in this database again"),
         }
     }
 

@@ -30,7 +30,7 @@ pub(super) fn commands() -> CliCommand {
 }
 
 /// # Errors
-/// [`Failure::Usage`] if nobody can be asked; those of the call.
+/// [`Failure::Usage`] if nobody can be asked; otherwise, those of the call.
 async fn revoke(call: Call<'_>) -> Result<(), Failure> {
     let ConsentArgs { yes } = call.args()?;
     if !yes && is_in_use(call).await? {

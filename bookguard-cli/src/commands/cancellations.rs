@@ -94,7 +94,7 @@ pub(super) fn resolutions() -> CliCommand {
 /// Cancels a booking, after the user has seen the result and agreed.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a file that cannot be read and if nobody can be asked; those of the call.
+/// [`Failure::Usage`] for a file that cannot be read and if nobody can be asked; otherwise, those of the call.
 async fn cancel(call: Call<'_>) -> Result<(), Failure> {
     let (args, screen) = (call.args::<CancelArgs>()?, call.screen);
     let evidence = args.evidence.iter().map(|text| item(text));

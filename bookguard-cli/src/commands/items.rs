@@ -158,7 +158,7 @@ async fn delete(call: Call<'_>) -> Result<(), Failure> {
 /// The item to ask about: its id, and its title if the caller's key may read that.
 ///
 /// # Errors
-/// [`Failure::Refused`] if there is no such item; those of the call.
+/// [`Failure::Refused`] if there is no such item; otherwise, those of the call.
 async fn named(call: Call<'_>) -> Result<String, Failure> {
     let mut request = call.path()?;
     let id = request.path.pop().unwrap_or_default();

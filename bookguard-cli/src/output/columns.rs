@@ -121,7 +121,7 @@ impl AnswerRows {
         let is_nothing = !missing.is_empty() && missing.len() == chosen.len();
         if is_nothing && !missing.iter().any(|path| is_member(path)) {
             return Err(Failure::Usage(format!(
-                "--fields names nothing that the answer has: {}. It has {}. The command itself was carried out",
+                "--fields names nothing that the answer has: {}. It has {}. The command was carried out, and its whole answer stands on standard output",
                 missing.join(", "),
                 all.join(", ")
             )));
@@ -318,7 +318,7 @@ mod tests {
             };
             let words = "has: bookingID, talant.id. It has bookingId, talent.id.";
             assert!(why.contains(words), "{why}");
-            // What only this booking lacks is no mistake, nor is a slip beside what is right.
+            // A field that only this booking lacks is not a mistake. Neither is a wrong name beside a right one.
             for (chosen, missing) in [
                 (&["canceledAt"][..], "canceledAt"),
                 (&["bookingID", "bookingId"], "bookingID"),

@@ -32,7 +32,7 @@ pub struct BatchState {
     pub partners: HashMap<PartnerId, PartnerState>,
     /// The bookings that commands name.
     pub bookings: HashMap<BookingId, Arc<LoadedBooking>>,
-    /// What was erased of those bookings' acceptances: the index of the log entry, and the value.
+    /// The erased values of those bookings' acceptances: the index of the log entry, and which value.
     pub erased_of_acceptances: HashSet<(u64, Erasable)>,
     /// The ends of the chains that commands may extend: those of `bookings`, and those of bookings with a settled
     /// delivery.

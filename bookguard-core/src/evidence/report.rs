@@ -68,6 +68,9 @@ pub struct CompleteAsOf {
 }
 
 /// The outcome of verifying a packet.
+///
+/// Details and places of checks may quote the packet, and a forged packet may hold anything: before a terminal shows them, replace
+/// what controls it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]

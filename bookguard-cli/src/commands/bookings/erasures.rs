@@ -32,7 +32,7 @@ pub(super) fn erase() -> CliCommand {
 }
 
 /// # Errors
-/// [`Failure::Usage`] if nobody can be asked; those of the call.
+/// [`Failure::Usage`] if nobody can be asked; otherwise, those of the call.
 async fn ask_and_erase(call: Call<'_>) -> Result<(), Failure> {
     let ConsentArgs { yes } = call.args()?;
     let mut request = call.request()?;

@@ -55,7 +55,7 @@ fn is_in(file: &Path, folder: &Path) -> bool {
     file.is_ok_and(|file| folder.is_ok_and(|folder| file.parent() == Some(folder.as_path())))
 }
 
-/// What is in a folder, sorted.
+/// The contents of a folder, sorted.
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let entries = fs::read_dir(folder).and_then(|entries| {
         entries
