@@ -33,8 +33,8 @@ pub enum Wording {
     First,
     /// `bookguard-summary-2`. It shows no erased words as the platform's own. It tells apart what was sent and what was not, what a
     /// server answered and why that was not enough, and another step of the terms and none. It says which time of day was assumed, and that
-    /// somebody did not come instead of that they canceled. The date of an acceptance does not read as that of a move, and dates before a
-    /// move have the zone of their time.
+    /// somebody did not come instead of that they canceled. The date of an acceptance reads neither as that of a disclosure nor as that of a
+    /// move, and dates before a move have the zone of their time.
     Second,
 }
 

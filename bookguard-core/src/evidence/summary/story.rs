@@ -16,9 +16,6 @@ use crate::text::quoted;
 /// Evidence items that the story names; the timeline names all.
 const ITEMS_TOLD: usize = 5;
 
-/// What was accepted before a move.
-const FORMER_TERMS: &str = "the terms that applied before the event was moved";
-
 impl Writer<'_> {
     pub(super) fn headline(&mut self) -> String {
         let booking = self.m.booking;
@@ -232,7 +229,7 @@ impl Writer<'_> {
         let moved = moves.map(|(entry, _)| entry).last();
         let told = latest.into_iter().map(|(entry, acceptance)| {
             let terms = match moved > Some(entry) {
-                true => FORMER_TERMS,
+                true => "the terms that applied before the event was moved",
                 false => "these terms, as they were disclosed",
             };
             self.acceptance(entry, acceptance, terms)
@@ -250,8 +247,8 @@ impl Writer<'_> {
         let (partner, side) = (self.partner(), self.side(acceptance.party));
         let means = "means that were erased";
         let means = self.written(entry, Erasable::Method, &acceptance.method, means);
-        // Behind these words, the date of the acceptance would seem to be that of the move.
-        if terms == FORMER_TERMS && self.m.wording >= Wording::Second {
+        // Behind the terms, the date would seem to be that of their disclosure, or of the move.
+        if self.m.wording >= Wording::Second {
             return format!("{partner} states that on {at}, {side} accepted {terms}, by {means}.");
         }
         format!("{partner} states that {side} accepted {terms} on {at}, by {means}.")

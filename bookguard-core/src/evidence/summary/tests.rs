@@ -17,7 +17,7 @@ use crate::text::outside_quotations;
 const GOLDEN: &str = "src/evidence/summary/golden.txt";
 
 /// Test vectors, whose summaries the verifiers check too. Two are in currencies with no decimals and with three.
-const VECTORS: [(&str, &str); 8] = [
+const VECTORS: [(&str, &str); 9] = [
     ("in yen", "yen"),
     ("in dinars", "dinar"),
     ("canceled by agreement", "canceled-by-agreement"),
@@ -25,6 +25,7 @@ const VECTORS: [(&str, &str); 8] = [
     ("rationale erased", "erased-words"),
     ("words erased, in the second wording", "worded-2-erased"),
     ("canceled too late", "worded-2-late"),
+    ("accepted before, between and after two moves", "worded-2-moved"),
     ("without a time, and not told", "worded-2-unsent"),
 ];
 

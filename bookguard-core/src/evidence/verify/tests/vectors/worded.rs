@@ -10,8 +10,9 @@ use crate::evidence::{Erasable, LegalBasis, Packet};
 use crate::model::{Amount, Currency, RecordedEventType};
 use crate::policy::{Actor, Reason};
 
-/// The packets of three bookings: one with erased words, one canceled too late, and one that named only a day.
-pub fn packets() -> [(&'static str, Packet); 3] {
+/// The packets of four bookings: one with erased words, one canceled too late, one that named only a day, and one whose terms were
+/// accepted before, between and after two moves.
+pub fn packets() -> [(&'static str, Packet); 4] {
     let mut fixture = Fixture::new();
     fixture.wording = Wording::Second;
     fixture.with_items(13, 50);
@@ -34,9 +35,30 @@ pub fn packets() -> [(&'static str, Packet); 3] {
     fixture.stall(15, RecordedEventType::BookingCreated);
     fixture.settle(15);
     fixture.queue(15, RecordedEventType::BookingProtected);
+
+    fixture.record(
+        53,
+        Some("firm"),
+        "2026-06-20T19:00:00-04:00",
+        zone,
+        usd,
+        |_| {},
+    );
+    let address = Some("2001:db8::7");
+    fixture.accept(16, "2026-02-01T10:00:00Z", Actor::Organizer, address);
+    fixture.reschedule(16, "2026-03-01T00:00:00Z", "2026-09-20T19:00", None);
+    fixture.accept(16, "2026-03-02T10:00:00Z", Actor::Talent, None);
+    fixture.reschedule(
+        16,
+        "2026-04-01T00:00:00Z",
+        "2026-11-21T20:30",
+        Some("Europe/Paris"),
+    );
+    fixture.accept(16, "2026-04-02T10:00:00Z", Actor::Talent, None);
     [
         ("worded-2-erased", fixture.packet_at(13)),
         ("worded-2-late", fixture.packet_at(14)),
+        ("worded-2-moved", fixture.packet_at(16)),
         ("worded-2-unsent", fixture.packet_at(15)),
     ]
 }
