@@ -4,7 +4,7 @@
 //! table as OpenAPI. Invariant: an operation is served and documented if and only if it is in the table.
 
 pub(crate) mod call;
-mod describe;
+pub(crate) mod describe;
 pub(crate) mod download;
 pub(crate) mod endpoint;
 pub(crate) mod forms;
