@@ -12,6 +12,8 @@ use bookguard_core::model::{
 use bookguard_core::policy::{
     Actor, EvaluationStatus, EvidenceGrade, Reason, ResolutionPath, ResolutionStatus, Rule, Zone,
 };
+use bookguard_core::text;
+pub use bookguard_core::text::counted;
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 
 use super::columns::AnswerRows;
@@ -302,14 +304,12 @@ pub fn time(at: Timestamp) -> String {
 
 /// An amount: `USD 12,500.00`.
 pub fn money(amount: Amount) -> String {
-    let text = amount.decimal();
-    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    format!("{} {}{fraction}", amount.currency(), thousands(whole))
+    text::grouped(&amount.to_string())
 }
 
 /// A number with thousands separators: `1,234,567`.
 pub fn grouped(number: u64) -> String {
-    thousands(&number.to_string())
+    text::grouped(&number.to_string())
 }
 
 /// A size: `512 bytes`, `3.5 KiB`, `128 GiB`. It is rounded down, so that there is never less room than it says.
@@ -325,27 +325,6 @@ pub fn size(bytes: u64) -> String {
         0 => format!("{} {unit}", grouped(whole)),
         _ => format!("{}.{tenths} {unit}", grouped(whole)),
     }
-}
-
-/// A number of things: `1 entry`, `1,234 entries`.
-pub fn counted(number: u64, thing: &str) -> String {
-    let plural = match (number, thing.strip_suffix('y')) {
-        (1, _) => thing.to_owned(),
-        (_, Some(stem)) => format!("{stem}ies"),
-        (_, None) => format!("{thing}s"),
-    };
-    format!("{} {plural}", grouped(number))
-}
-
-fn thousands(digits: &str) -> String {
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 fn empty() -> Table {
