@@ -294,18 +294,11 @@ async fn deliver(
         for delivery in deliveries {
             let at = service.clock().now();
             let accepted = Attempt {
-                started_at: at.ms(),
                 duration_ms: 1,
                 phase: Phase::Body,
-                class: None,
-                detail: None,
                 status_code: Some(204),
-                response_head: String::new(),
-                response_len: 0,
                 response_sha256: Some(NOTHING.to_owned()),
-                retry_after_ms: None,
-                uncharged: false,
-                url: None,
+                ..Attempt::begun(at.ms())
             };
             let settle = SettleDelivery::of(&delivery, accepted, at)?;
             local.carry_out(service.envelope(settle)).await?;
