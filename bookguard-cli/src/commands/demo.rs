@@ -9,7 +9,6 @@ pub(super) mod receiver;
 mod sharing;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bookguard_core::clock::Clock;
@@ -26,7 +25,7 @@ use bookguard_core::features::partners::RegisterPartner;
 use bookguard_core::features::partners::Registration;
 use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::{Amount, BookingId, DeliveryStatus, Event, EventType};
-use bookguard_core::operation::{Operation, Request};
+use bookguard_core::operation::Operation;
 use bookguard_core::policy::{Evaluation, Reason};
 use bookguard_core::webhook::Secret;
 use bookguard_render::{Maker, PdfForm, page};
@@ -43,7 +42,7 @@ use crate::failure::Failure;
 use crate::output::table::{Style, leaf, money, time};
 use crate::output::{print, say};
 use crate::target::remote::Remote;
-use crate::target::{curl, request};
+use crate::target::{curl, request, sending};
 use receiver::DemoReceiver;
 
 /// How long a webhook may take to arrive and to be recorded.
@@ -319,11 +318,8 @@ async fn add_contract(
     });
     let booking_id = booking_id.to_string();
     let added = call::<AddEvidenceItem>(remote, &[&booking_id], body).await?;
-    let request = Request {
-        path: vec![booking_id, added.item.item_id.to_string()],
-        file: Arc::new(file.as_bytes().into()),
-        ..Request::default()
-    };
+    let path = vec![booking_id, added.item.item_id.to_string()];
+    let request = sending(path, file.as_bytes());
     let sent = remote.call::<PutItemFile>(request.clone()).await?.output;
     let stored = sent.file.as_ref().map(|file| file.bytes);
     let fetched = remote.file::<GetItemFile>(request).await?;
