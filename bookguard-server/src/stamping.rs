@@ -46,7 +46,7 @@ pub(crate) fn start(
 ) -> Result<JoinHandle<()>, String> {
     let trust = tls::system_trust()
         .map_err(|why| format!("time-stamps cannot be asked for: TLS cannot be set up: {why}"))?;
-    let stamping = Stamping {
+    let stamping = StampTask {
         service: Arc::clone(service),
         stamper,
         // Questions are minutes apart.
@@ -56,14 +56,14 @@ pub(crate) fn start(
     Ok(tokio::spawn(stamping.run()))
 }
 
-struct Stamping {
+struct StampTask {
     service: Arc<Service>,
     stamper: Stamper,
     client: QuestionClient,
     metrics: Arc<StampMetrics>,
 }
 
-impl Stamping {
+impl StampTask {
     /// Has checkpoints stamped; never returns.
     async fn run(self) {
         let mut is_told = false;

@@ -151,7 +151,7 @@ struct Walked {
 }
 
 /// The booking that the demo shows, and who works on it.
-struct Demo<'d> {
+struct DemoBooking<'d> {
     remote: Remote,
     receiver: DemoReceiver,
     /// The booking's id.
@@ -175,7 +175,7 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
     step.done("Webhook receiver up", &detail)?;
 
     let booking = record(&remote, step).await?;
-    let mut demo = Demo {
+    let mut demo = DemoBooking {
         remote,
         receiver,
         booking,
@@ -247,7 +247,7 @@ async fn record(remote: &Remote, step: &mut Steps) -> Result<String, Failure> {
     Ok(booking_id)
 }
 
-impl Demo<'_> {
+impl DemoBooking<'_> {
     /// Calls an operation for the booking, with this body unless it is null.
     async fn ask<O: Operation>(&self, body: serde_json::Value) -> Result<O::Output, Failure> {
         call::<O>(&self.remote, &[&self.booking], body).await

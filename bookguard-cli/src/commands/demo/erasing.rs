@@ -6,13 +6,13 @@ use bookguard_core::features::erasures::EraseValues;
 use bookguard_core::features::evidence::GetEvidence;
 use serde_json::{Value, json};
 
-use super::{Demo, ORGANIZER};
+use super::{DemoBooking, ORGANIZER};
 use crate::failure::Failure;
 use crate::output::table::counted;
 use crate::target::request;
 
 /// Erases the organizer's data, and checks that it is gone and that the packet verifies as before.
-pub(super) async fn erase(demo: &mut Demo<'_>, key: &str) -> Result<(), Failure> {
+pub(super) async fn erase(demo: &mut DemoBooking<'_>, key: &str) -> Result<(), Failure> {
     let body =
         json!({"party": "organizer", "legalBasis": "consent_withdrawn", "requestRef": "DSR-1"});
     let erased = demo.ask::<EraseValues>(body).await?;

@@ -6,12 +6,12 @@ use reqwest::header::ACCEPT;
 use reqwest::{RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use super::{Demo, ORGANIZER, TALENT, call};
+use super::{DemoBooking, ORGANIZER, TALENT, call};
 use crate::failure::Failure;
 use crate::http;
 
 /// Makes a link that withholds the organizer, visits it without an account, and revokes it.
-pub(super) async fn share(demo: &mut Demo<'_>, key: &str) -> Result<(), Failure> {
+pub(super) async fn share(demo: &mut DemoBooking<'_>, key: &str) -> Result<(), Failure> {
     let body = json!({ "withhold": ["organizer"], "note": "Claims desk of the bank" });
     let share = demo.ask::<CreateShare>(body).await?;
     demo.step.done(
