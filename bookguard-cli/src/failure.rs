@@ -6,7 +6,6 @@
 use std::io;
 use std::time::Duration;
 
-use bookguard_core::error::Obstacle;
 use bookguard_core::service::OpenError;
 use bookguard_core::{Error, Kind};
 pub use bookguard_server::ErrorBody;
@@ -249,9 +248,7 @@ impl Failure {
             error: error.to_owned(),
             message: message.to_owned(),
             code: code.to_owned(),
-            details: Vec::new(),
-            obstacle: Obstacle::default(),
-            evaluation: None,
+            ..ErrorBody::default()
         })
     }
 }

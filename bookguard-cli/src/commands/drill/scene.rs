@@ -417,14 +417,9 @@ impl DrillWitness {
             url: self.place.url.clone(),
             origin: latest.map_or_else(String::new, |latest| latest.origin.clone()),
             size: latest.map_or(0, |latest| latest.size),
-            lease: 0,
             due: Clock::System.now(),
             asked_at: Clock::System.now(),
-            cosigned_at: None,
-            signed: Default::default(),
-            expected: Default::default(),
-            failures: 0,
-            trouble: None,
+            ..WitnessState::default()
         };
         let turn = WitnessTurn::new(self.place.clone(), state);
         let turn = self.ask(turn, local)?;
