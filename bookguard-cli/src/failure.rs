@@ -6,7 +6,6 @@
 use std::io;
 use std::time::Duration;
 
-use bookguard_core::error::Obstacle;
 use bookguard_core::service::OpenError;
 use bookguard_core::{Error, Kind};
 pub use bookguard_server::ErrorBody;
@@ -119,44 +118,31 @@ impl Failure {
 
     /// For failures that no operation reported: the exit code, the title, the error code, and the message.
     fn own(&self) -> Option<(Exit, &str, &str, &str)> {
-        Some(match self {
-            Self::Usage(why) => (Exit::Usage, "Usage", "usage", why.as_str()),
-            Self::NotHere(why) => (Exit::Usage, "Usage", "usage", *why),
-            Self::NoKey => (Exit::Auth, "Unauthorized", "no_api_key", NO_KEY),
-            Self::NotConfirmed => (
-                Exit::Unexpected,
-                "Not confirmed",
-                "not_confirmed",
-                "You did not agree, so nothing was changed.",
-            ),
-            Self::NotVerified(why) => (
+        let message = match self {
+            Self::NoKey => NO_KEY,
+            Self::NotConfirmed => "You did not agree, so nothing was changed.",
+            Self::NotHere(why) => *why,
+            Self::Usage(why) | Self::NotVerified(why) | Self::NotDelivered(why) => why.as_str(),
+            Self::Problems(why) | Self::Unreachable(why) => why.as_str(),
+            Self::BadAnswer(why) | Self::Unexpected(why) => why.as_str(),
+            Self::Refused(_) | Self::NotReady(_) | Self::Closed | Self::Printed => return None,
+        };
+        let (exit, title, code) = match self {
+            Self::NoKey => (Exit::Auth, "Unauthorized", "no_api_key"),
+            Self::NotConfirmed => (Exit::Unexpected, "Not confirmed", "not_confirmed"),
+            Self::NotVerified(_) => (
                 Exit::NotVerified,
                 "Verification failed",
                 "verification_failed",
-                why.as_str(),
             ),
-            Self::NotDelivered(why) => (
-                Exit::Refused,
-                "Not delivered",
-                "not_delivered",
-                why.as_str(),
-            ),
-            Self::Problems(why) => (
-                Exit::Unexpected,
-                "Problems found",
-                "problems_found",
-                why.as_str(),
-            ),
-            Self::Unreachable(why) => (
-                Exit::Unreachable,
-                "Unreachable",
-                "unreachable",
-                why.as_str(),
-            ),
-            Self::BadAnswer(why) => (Exit::Server, "Bad answer", "bad_answer", why.as_str()),
-            Self::Unexpected(why) => (Exit::Unexpected, "Unexpected", "unexpected", why.as_str()),
-            Self::Refused(_) | Self::NotReady(_) | Self::Closed | Self::Printed => return None,
-        })
+            Self::NotDelivered(_) => (Exit::Refused, "Not delivered", "not_delivered"),
+            Self::Problems(_) => (Exit::Unexpected, "Problems found", "problems_found"),
+            Self::Unreachable(_) => (Exit::Unreachable, "Unreachable", "unreachable"),
+            Self::BadAnswer(_) => (Exit::Server, "Bad answer", "bad_answer"),
+            Self::Usage(_) | Self::NotHere(_) => (Exit::Usage, "Usage", "usage"),
+            _ => (Exit::Unexpected, "Unexpected", "unexpected"),
+        };
+        Some((exit, title, code, message))
     }
 
     /// Names the command that the message is about.
@@ -262,9 +248,7 @@ impl Failure {
             error: error.to_owned(),
             message: message.to_owned(),
             code: code.to_owned(),
-            details: Vec::new(),
-            obstacle: Obstacle::default(),
-            evaluation: None,
+            ..ErrorBody::default()
         })
     }
 }

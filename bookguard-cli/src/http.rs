@@ -4,7 +4,7 @@ use std::error::Error as _;
 
 use bookguard_server::config;
 use reqwest::{Client, ClientBuilder};
-use url::{Host, Url};
+use url::Url;
 
 use crate::failure::Failure;
 
@@ -71,10 +71,5 @@ pub(crate) fn base_url(address: &str) -> Result<Url, Failure> {
 
 /// Whether the address is one of this machine's own.
 pub(crate) fn on_this_machine(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
+    url.host().is_some_and(|host| config::is_loopback(&host))
 }

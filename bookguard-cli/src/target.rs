@@ -6,6 +6,8 @@ pub mod curl;
 pub mod local;
 pub mod remote;
 
+use std::sync::Arc;
+
 use bookguard_core::operation::{Operation, Request};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
@@ -180,6 +182,15 @@ pub fn request(ids: &[&str], body: &Value) -> Request {
             Value::Null => Vec::new(),
             body => body.to_string().into_bytes(),
         },
+        ..Request::default()
+    }
+}
+
+/// A request that sends the file of what this path names.
+pub fn sending(path: Vec<String>, file: &[u8]) -> Request {
+    Request {
+        path,
+        file: Arc::new(file.into()),
         ..Request::default()
     }
 }

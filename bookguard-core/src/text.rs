@@ -105,6 +105,32 @@ pub fn capital(text: &str) -> String {
     first.unwrap_or_default() + chars.as_str()
 }
 
+/// The text with the thousands of its first number set apart: `USD 1,200.50`.
+pub fn grouped(text: &str) -> String {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let (before, digits) = text.split_at(text.find(is_digit).unwrap_or(text.len()));
+    let end = digits.find(|c: char| !is_digit(c)).unwrap_or(digits.len());
+    let (whole, after) = digits.split_at(end);
+    let mut out = before.to_owned();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out + after
+}
+
+/// A number of things: `1 entry`, `1,234 entries`, `2 days`.
+pub fn counted(number: u64, thing: &str) -> String {
+    let plural = match (number, thing.strip_suffix('y')) {
+        (1, _) => thing.to_owned(),
+        (_, Some(stem)) if !stem.ends_with(['a', 'e', 'o']) => format!("{stem}ies"),
+        _ => format!("{thing}s"),
+    };
+    format!("{} {plural}", grouped(&number.to_string()))
+}
+
 /// The text as it stands between quotation marks: a double mark in it becomes a single one, as nested quotations are
 /// written, so that no text can end its own quotation and go on as a sentence of whoever quotes it. Of single marks side by
 /// side, which together look like a double one, the first stays. Straight marks stay: they do not end a quotation.

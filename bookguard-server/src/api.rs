@@ -4,7 +4,7 @@
 //! table as OpenAPI. Invariant: an operation is served and documented if and only if it is in the table.
 
 pub(crate) mod call;
-mod describe;
+pub(crate) mod describe;
 pub(crate) mod download;
 pub(crate) mod endpoint;
 pub(crate) mod forms;
@@ -334,13 +334,8 @@ impl OperationEntry {
     }
 
     fn method(&self) -> http::Method {
-        match self.route.method {
-            Method::Get => http::Method::GET,
-            Method::Post => http::Method::POST,
-            Method::Put => http::Method::PUT,
-            Method::Patch => http::Method::PATCH,
-            Method::Delete => http::Method::DELETE,
-        }
+        let method = http::Method::from_bytes(self.route.method.word().as_bytes());
+        method.expect("it is a method's name in HTTP")
     }
 }
 

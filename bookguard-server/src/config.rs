@@ -27,7 +27,7 @@ use bookguard_core::lines::LEVELS;
 use bookguard_core::model::Quota;
 use bookguard_core::service::{self, RegistrationMode, SettingInForce};
 use bookguard_core::store::Database;
-use url::{ParseError, Url};
+use url::{Host, ParseError, Url};
 
 pub use self::authority::AuthorityUrl;
 use self::security::SecurityTxt;
@@ -336,6 +336,16 @@ pub fn base_url(setting: &str, example: &str, text: &str) -> Result<Url, String>
         return Err(wrong("which has more than scheme, host, port and path"));
     }
     Ok(url)
+}
+
+/// Whether a name or an address can only mean this machine.
+#[must_use]
+pub fn is_loopback<S: AsRef<str>>(host: &Host<S>) -> bool {
+    match host {
+        Host::Domain(name) => name.as_ref() == "localhost",
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+    }
 }
 
 /// An address for a message: quoted, or not shown at all if it may hold a password. The text need not be a valid address.

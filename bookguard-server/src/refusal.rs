@@ -23,7 +23,7 @@ use crate::negotiation::{names, prefers_page, wish};
 use crate::pages;
 
 /// Body of every refusal except a 401, which has only `error` and `message`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Schema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
 #[serde(rename = "Error", rename_all = "camelCase")]
 pub struct ErrorBody {
     /// The status in words, such as "Not Found".

@@ -46,105 +46,99 @@ pub(crate) fn start(
 ) -> Result<JoinHandle<()>, String> {
     let trust = tls::system_trust()
         .map_err(|why| format!("time-stamps cannot be asked for: TLS cannot be set up: {why}"))?;
-    // Questions are minutes apart.
-    let client = QuestionClient::new(trust, authority::PATIENCE, 0);
-    let stamping = stamp(Arc::clone(service), stamper, client, Arc::clone(metrics));
-    Ok(tokio::spawn(stamping))
+    let stamping = StampTask {
+        service: Arc::clone(service),
+        stamper,
+        // Questions are minutes apart.
+        client: QuestionClient::new(trust, authority::PATIENCE, 0),
+        metrics: Arc::clone(metrics),
+    };
+    Ok(tokio::spawn(stamping.run()))
 }
 
-/// Has checkpoints stamped; never returns.
-async fn stamp(
+struct StampTask {
     service: Arc<Service>,
     stamper: Stamper,
     client: QuestionClient,
     metrics: Arc<StampMetrics>,
-) {
-    let mut is_told = false;
-    loop {
-        match turn(&service, &stamper, &client).await {
-            Ok(StampOutcome::Idle) => {}
-            Ok(StampOutcome::Stamped) => {
-                metrics.asked(true);
-                if std::mem::take(&mut is_told) {
-                    tracing::info!("the log is stamped again");
+}
+
+impl StampTask {
+    /// Has checkpoints stamped; never returns.
+    async fn run(self) {
+        let mut is_told = false;
+        loop {
+            match self.turn().await {
+                // There was nothing to stamp, or another node does it.
+                Ok(None) => {}
+                Ok(Some(Ok(()))) => {
+                    self.metrics.asked(true);
+                    if std::mem::take(&mut is_told) {
+                        tracing::info!("the log is stamped again");
+                    }
                 }
-            }
-            Ok(StampOutcome::Failed(why)) => {
-                metrics.asked(false);
-                // Each further failure is counted; one line tells that they began.
-                if !std::mem::replace(&mut is_told, true) {
-                    tracing::warn!("the log could not be stamped: {why}");
+                Ok(Some(Err(why))) => {
+                    self.metrics.asked(false);
+                    // Each further failure is counted; one line tells that they began.
+                    if !std::mem::replace(&mut is_told, true) {
+                        tracing::warn!("the log could not be stamped: {why}");
+                    }
                 }
+                // A store that does not answer has reported itself.
+                Err(error) => tracing::debug!("no stamp was asked for or recorded: {error}"),
             }
-            // A store that does not answer has reported itself.
-            Err(error) => tracing::debug!("no stamp was asked for or recorded: {error}"),
+            sleep(TURN).await;
         }
-        sleep(TURN).await;
     }
-}
 
-/// The outcome of a turn.
-enum StampOutcome {
-    /// There was nothing to stamp, or another node does it.
-    Idle,
-    Stamped,
-    Failed(String),
-}
+    fn interval_ms(&self) -> i64 {
+        i64::try_from(self.stamper.interval.as_millis()).unwrap_or(i64::MAX)
+    }
 
-async fn turn(
-    service: &Arc<Service>,
-    stamper: &Stamper,
-    client: &QuestionClient,
-) -> Result<StampOutcome, Error> {
-    let interval_ms = i64::try_from(stamper.interval.as_millis()).unwrap_or(i64::MAX);
-    let due = apart(service, move |service| {
-        timestamps::due(service, interval_ms)
-    });
-    let Some(of) = due.await? else {
-        return Ok(StampOutcome::Idle);
-    };
-    let taken = timestamps::take_turn(service, interval_ms);
-    let Written::Fresh(Some(asked)) = service.submit_patiently(taken).await? else {
-        return Ok(StampOutcome::Idle);
-    };
-    match ask(service, stamper, client, asked, of).await? {
-        Ok(()) => Ok(StampOutcome::Stamped),
-        Err(why) => {
+    /// Asks for a stamp if one is due and this node's turn, and says why there is none. `None` if it did not ask.
+    async fn turn(&self) -> Result<Option<Result<(), String>>, Error> {
+        let (service, interval_ms) = (&self.service, self.interval_ms());
+        let due = apart(service, move |service| {
+            timestamps::due(service, interval_ms)
+        });
+        let Some(of) = due.await? else {
+            return Ok(None);
+        };
+        let taken = timestamps::take_turn(service, interval_ms);
+        let Written::Fresh(Some(asked)) = service.submit_patiently(taken).await? else {
+            return Ok(None);
+        };
+        let stamped = self.ask(asked, of).await?;
+        if let Err(why) = &stamped {
             let note = timestamps::note_trouble(service, why.clone());
             service.submit_patiently(note).await?;
-            Ok(StampOutcome::Failed(why))
         }
+        Ok(Some(stamped))
     }
-}
 
-/// Asks the authority whose turn it is, and records its answer; or says why there is none.
-async fn ask(
-    service: &Arc<Service>,
-    stamper: &Stamper,
-    client: &QuestionClient,
-    asked: u32,
-    of: Unstamped,
-) -> Result<Result<(), String>, Error> {
-    let turn = asked.saturating_sub(1) as usize % stamper.authorities.len();
-    let authority = &stamper.authorities[turn];
-    // As it is set, without its path.
-    let place = authority.authority().map_or("", |place| place.as_str());
-    let request = Request::new(of.imprint, timestamps::nonce());
-    let response = match authority::ask(client, authority, request.to_der()).await {
-        Ok(response) => response,
-        Err(why) => return Ok(Err(format!("{place}: {why}"))),
-    };
-    let roots = Arc::clone(&stamper.roots);
-    let verified = apart(service, move |service| {
-        let stamp = request.verify(&response, &roots, service.clock().now().ms());
-        Ok(stamp.map(|stamp| (stamp, response)))
-    });
-    let (stamp, response) = match verified.await? {
-        Ok(verified) => verified,
-        Err(why) => return Ok(Err(format!("{place} sent no valid time-stamp: {why}"))),
-    };
-    let interval_ms = i64::try_from(stamper.interval.as_millis()).unwrap_or(i64::MAX);
-    let record = timestamps::record(service, of, (&stamp, response), interval_ms);
-    service.submit_patiently(record).await?;
-    Ok(Ok(()))
+    /// Asks the authority whose turn it is, and records its answer; or says why there is none.
+    async fn ask(&self, asked: u32, of: Unstamped) -> Result<Result<(), String>, Error> {
+        let authorities = &self.stamper.authorities;
+        let authority = &authorities[asked.saturating_sub(1) as usize % authorities.len()];
+        // As it is set, without its path.
+        let place = authority.authority().map_or("", |place| place.as_str());
+        let request = Request::new(of.imprint, timestamps::nonce());
+        let response = match authority::ask(&self.client, authority, request.to_der()).await {
+            Ok(response) => response,
+            Err(why) => return Ok(Err(format!("{place}: {why}"))),
+        };
+        let roots = Arc::clone(&self.stamper.roots);
+        let verified = apart(&self.service, move |service| {
+            let stamp = request.verify(&response, &roots, service.clock().now().ms());
+            Ok(stamp.map(|stamp| (stamp, response)))
+        });
+        let (stamp, response) = match verified.await? {
+            Ok(verified) => verified,
+            Err(why) => return Ok(Err(format!("{place} sent no valid time-stamp: {why}"))),
+        };
+        let service = &self.service;
+        let record = timestamps::record(service, of, (&stamp, response), self.interval_ms());
+        service.submit_patiently(record).await?;
+        Ok(Ok(()))
+    }
 }

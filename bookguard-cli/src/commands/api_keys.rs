@@ -8,7 +8,7 @@ use super::declare::{Call, CliCommand, Flags, carried, group, operation};
 use super::partner_export::pages;
 use crate::args::{ConsentArgs, ahead, period_ms};
 use crate::failure::Failure;
-use crate::output::table::{Style, fields, or_dash, page_fn, record, record_fn};
+use crate::output::table::{Style, fields, one_and_page, record};
 use crate::target::Target;
 
 pub(super) fn commands() -> CliCommand {
@@ -106,8 +106,8 @@ fn rotated(rotated: &RotatedApiKey, style: Style) -> String {
     record(style, &fields) + KEEP
 }
 
-// Shows one key, without the key itself.
-record_fn! { fn key(key: &ApiKey) =>
+// Keys are shown without the key itself.
+one_and_page! { key, keys, "API keys", key: ApiKey =>
     "API key id" => key.api_key_id,
     "name" => key.name,
     "scopes" => key.scopes.words().join(" "),
@@ -116,15 +116,4 @@ record_fn! { fn key(key: &ApiKey) =>
     "expires" => key.expires_at,
     "last used" => key.last_used_at,
     "revoked" => key.revoked_at,
-}
-
-page_fn! { fn keys(key: &ApiKey), "API keys" =>
-    "API KEY ID" => key.api_key_id,
-    "NAME" => key.name,
-    "SCOPES" => key.scopes.words().join(" "),
-    "ENDS WITH" => key.hint,
-    "CREATED" => key.created_at,
-    "EXPIRES" => or_dash(key.expires_at),
-    "LAST USED" => or_dash(key.last_used_at),
-    "REVOKED" => or_dash(key.revoked_at),
 }

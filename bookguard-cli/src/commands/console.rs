@@ -10,7 +10,7 @@ use bookguard_core::features::operator_sessions::{
 use bookguard_core::model::{ConsoleSession, OperatorSession};
 
 use super::declare::{CliCommand, group, operation};
-use crate::output::table::{or_dash, page_fn, record_fn};
+use crate::output::table::{one_and_page, record_fn};
 
 pub(super) fn links() -> CliCommand {
     let about = "Make a link that signs a person in once; it is shown only once";
@@ -57,7 +57,7 @@ record_fn! { fn new_operator_link(new: &NewOperatorLink), PASS_ON =>
     "expires" => new.expires_at,
 }
 
-record_fn! { fn operator_session(session: &OperatorSession) =>
+one_and_page! { operator_session, operator_sessions_page, "console sessions", session: OperatorSession =>
     "console session id" => session.console_session_id,
     "person" => session.person,
     "operator key id" => session.operator_key_id,
@@ -65,16 +65,6 @@ record_fn! { fn operator_session(session: &OperatorSession) =>
     "started" => session.started_at,
     "expires" => session.expires_at,
     "ended" => session.ended_at,
-}
-
-page_fn! { fn operator_sessions_page(session: &OperatorSession), "console sessions" =>
-    "CONSOLE SESSION ID" => session.console_session_id,
-    "PERSON" => or_dash(session.person.as_ref()),
-    "OPERATOR KEY ID" => session.operator_key_id,
-    "CREATED" => session.created_at,
-    "STARTED" => or_dash(session.started_at),
-    "EXPIRES" => session.expires_at,
-    "ENDED" => or_dash(session.ended_at),
 }
 
 record_fn! { fn new_link(new: &NewConsoleLink), PASS_ON =>
@@ -87,8 +77,8 @@ record_fn! { fn new_link(new: &NewConsoleLink), PASS_ON =>
     "expires" => new.expires_at,
 }
 
-// Shows one session, without its token.
-record_fn! { fn session(session: &ConsoleSession) =>
+// Sessions are shown without their token.
+one_and_page! { session, sessions_page, "console sessions", session: ConsoleSession =>
     "console session id" => session.console_session_id,
     "person" => session.person,
     "API key id" => session.api_key_id,
@@ -97,15 +87,4 @@ record_fn! { fn session(session: &ConsoleSession) =>
     "started" => session.started_at,
     "expires" => session.expires_at,
     "ended" => session.ended_at,
-}
-
-page_fn! { fn sessions_page(session: &ConsoleSession), "console sessions" =>
-    "CONSOLE SESSION ID" => session.console_session_id,
-    "PERSON" => or_dash(session.person.as_ref()),
-    "API KEY ID" => session.api_key_id,
-    "SCOPES" => session.scopes.words().join(" "),
-    "CREATED" => session.created_at,
-    "STARTED" => or_dash(session.started_at),
-    "EXPIRES" => session.expires_at,
-    "ENDED" => or_dash(session.ended_at),
 }

@@ -9,7 +9,6 @@ pub(super) mod receiver;
 mod sharing;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bookguard_core::clock::Clock;
@@ -25,8 +24,8 @@ use bookguard_core::features::items::files::{GetItemFile, PutItemFile, digest_of
 use bookguard_core::features::partners::RegisterPartner;
 use bookguard_core::features::partners::Registration;
 use bookguard_core::limits::DAY_MS;
-use bookguard_core::model::{Amount, BookingId, DeliveryStatus, Event, EventType};
-use bookguard_core::operation::{Operation, Request};
+use bookguard_core::model::{Amount, DeliveryStatus, Event, EventType};
+use bookguard_core::operation::Operation;
 use bookguard_core::policy::{Evaluation, Reason};
 use bookguard_core::webhook::Secret;
 use bookguard_render::{Maker, PdfForm, page};
@@ -43,7 +42,7 @@ use crate::failure::Failure;
 use crate::output::table::{Style, leaf, money, time};
 use crate::output::{print, say};
 use crate::target::remote::Remote;
-use crate::target::{curl, request};
+use crate::target::{curl, request, sending};
 use receiver::DemoReceiver;
 
 /// How long a webhook may take to arrive and to be recorded.
@@ -151,6 +150,15 @@ struct Walked {
     key: String,
 }
 
+/// The booking that the demo shows, and who works on it.
+struct DemoBooking<'d> {
+    remote: Remote,
+    receiver: DemoReceiver,
+    /// The booking's id.
+    booking: String,
+    step: &'d mut Steps,
+}
+
 /// Runs everything that needs the server.
 async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
     step.done("Server up", &format!("{}, one SQLite file", server.url()))?;
@@ -160,59 +168,44 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
         return Err(Failure::BadAnswer(why.to_owned()));
     };
     let remote = Remote::new(&server.url(), Some(api_key))?;
-    let mut receiver = DemoReceiver::start(Secret::new(secret)).await?;
+    let receiver = DemoReceiver::start(Secret::new(secret)).await?;
     let endpoint = call::<CreateEndpoint>(&remote, &[], json!({ "url": receiver.url() })).await?;
     let endpoint_id = endpoint.endpoint.endpoint_id;
     let detail = format!("{}, registered as {endpoint_id}", receiver.url());
     step.done("Webhook receiver up", &detail)?;
 
-    let booking_id = record(&remote, step).await?;
-    received(&mut receiver, booking_id, EventType::BookingCreated, step).await?;
-    let protected =
-        call::<ProtectBooking>(&remote, &[&booking_id.to_string()], json!(null)).await?;
+    let booking = record(&remote, step).await?;
+    let mut demo = DemoBooking {
+        remote,
+        receiver,
+        booking,
+        step,
+    };
+    demo.received(EventType::BookingCreated).await?;
+    let protected = demo.ask::<ProtectBooking>(json!(null)).await?;
     let receipt = &protected.receipt;
     let (leaf, log) = (leaf(receipt), &receipt.log_origin);
     let detail = format!("leaf {leaf} in the log {log}\nroot {}", receipt.root_hash);
-    step.done("Booking protected", &detail)?;
-    received(&mut receiver, booking_id, EventType::BookingProtected, step).await?;
-    add_contract(&remote, booking_id, step).await?;
-    let shown = evaluate(&remote, booking_id, step).await?;
-    cancel(&remote, &shown, step).await?;
-    let canceled = EventType::ResolutionCreated;
-    received(&mut receiver, booking_id, canceled, step).await?;
-    delivered(&remote, booking_id, step).await?;
+    demo.step.done("Booking protected", &detail)?;
+    demo.received(EventType::BookingProtected).await?;
+    demo.add_contract().await?;
+    let shown = demo.evaluate().await?;
+    demo.cancel(&shown).await?;
+    demo.received(EventType::ResolutionCreated).await?;
+    demo.delivered().await?;
 
-    let packet = complete(&remote, booking_id).await?;
-    let key = remote.text("/v1/ledger/key").await?.trim().to_owned();
+    let packet = demo.complete().await?;
+    let key = demo.remote.text("/v1/ledger/key").await?;
+    let key = key.trim().to_owned();
     let bytes = packet.len();
     let detail = format!(
         "{bytes} bytes, with the proof that no entry is left out; the log's verifier key is {key}"
     );
-    step.done("Evidence packet fetched", &detail)?;
-    sharing::share(&remote, booking_id, &key, step).await?;
-    erasing::erase(&remote, booking_id, &key, step).await?;
-    receiver.stop().await;
+    demo.step.done("Evidence packet fetched", &detail)?;
+    sharing::share(&mut demo, &key).await?;
+    erasing::erase(&mut demo, &key).await?;
+    demo.receiver.stop().await;
     Ok(Walked { packet, key })
-}
-
-/// The packet, once it shows that it is complete.
-async fn complete(remote: &Remote, booking_id: BookingId) -> Result<Vec<u8>, Failure> {
-    let until = Instant::now() + PATIENCE;
-    let asked = request(&[&booking_id.to_string()], &json!(null));
-    loop {
-        let packet = remote.call::<GetEvidence>(asked.clone()).await?;
-        let read = packet.output.read();
-        let read =
-            read.map_err(|e| Failure::BadAnswer(format!("the packet cannot be read: {e}")))?;
-        if read.completeness.is_some() {
-            return Ok(packet.json.into_bytes());
-        }
-        if Instant::now() > until {
-            let why = "The ledger was not mapped in time.".to_owned();
-            return Err(Failure::Unexpected(why));
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
 }
 
 async fn register(server: &Server, step: &mut Steps) -> Result<Registration, Failure> {
@@ -228,7 +221,7 @@ async fn register(server: &Server, step: &mut Steps) -> Result<Registration, Fai
     Ok(partner)
 }
 
-async fn record(remote: &Remote, step: &mut Steps) -> Result<BookingId, Failure> {
+async fn record(remote: &Remote, step: &mut Steps) -> Result<String, Failure> {
     let event_date = Clock::System.now().plus_ms(21 * DAY_MS).floor_to_second();
     let body = json!({
         "talent": { "id": "artist-1042", "name": TALENT },
@@ -241,8 +234,8 @@ async fn record(remote: &Remote, step: &mut Steps) -> Result<BookingId, Failure>
         "policyId": "talent_standard",
     });
     let created = call::<CreateBooking>(remote, &[], body).await?;
-    let booking =
-        call::<GetBooking>(remote, &[&created.booking_id.to_string()], json!(null)).await?;
+    let booking_id = created.booking_id.to_string();
+    let booking = call::<GetBooking>(remote, &[&booking_id], json!(null)).await?;
     let value = booking.value().map_or_else(String::new, money);
     let (id, event_type, date) = (
         booking.booking_id,
@@ -251,132 +244,140 @@ async fn record(remote: &Remote, step: &mut Steps) -> Result<BookingId, Failure>
     );
     let detail = format!("{id}: {event_type} on {date}, {value}");
     step.done("Booking recorded", &detail)?;
-    Ok(created.booking_id)
+    Ok(booking_id)
 }
 
-/// Waits for a webhook and checks that it is the expected one, and signed.
-async fn received(
-    receiver: &mut DemoReceiver,
-    booking_id: BookingId,
-    expected: EventType,
-    step: &mut Steps,
-) -> Result<(), Failure> {
-    let hook = receiver.next(PATIENCE).await?;
-    let (is, of, expected) = (&hook.event_type, &hook.booking_id, expected.word());
-    if is != expected || *of != booking_id.to_string() {
-        return Err(Failure::Unexpected(format!(
-            "the webhook is {is} for {of}, not {expected} for {booking_id}"
-        )));
+impl DemoBooking<'_> {
+    /// Calls an operation for the booking, with this body unless it is null.
+    async fn ask<O: Operation>(&self, body: serde_json::Value) -> Result<O::Output, Failure> {
+        call::<O>(&self.remote, &[&self.booking], body).await
     }
-    step.done(
-        &format!("Webhook received: {}", hook.event_type),
-        &format!("{}\nx-service-signature {}: verified with the library\nwebhook-signature {}: verified with the library", hook.event_id, hook.service_signature, hook.standard_signature),
-    )
-}
 
-/// Waits until the service also shows all three events as delivered.
-async fn delivered(
-    remote: &Remote,
-    booking_id: BookingId,
-    step: &mut Steps,
-) -> Result<(), Failure> {
-    let (until, id) = (Instant::now() + PATIENCE, booking_id.to_string());
-    loop {
-        let events = call::<ListBookingEvents>(remote, &[&id], json!(null)).await?;
-        let events = events.webhook_events;
-        let is_delivered = |event: &Event| event.status == DeliveryStatus::Delivered;
-        if events.len() == 3 && events.iter().all(is_delivered) {
-            let lines = events.iter().map(|event| {
-                let (event_type, status) = (event.event_type.word(), event.status.word());
-                format!("{} {event_type}: {status}", event.event_id)
-            });
-            return step.done(
-                "Deliveries on record: each acceptance is a leaf of the ledger too",
-                &lines.collect::<Vec<_>>().join("\n"),
-            );
+    /// Waits for a webhook and checks that it is the expected one, and signed.
+    async fn received(&mut self, expected: EventType) -> Result<(), Failure> {
+        let booking_id = &self.booking;
+        let hook = self.receiver.next(PATIENCE).await?;
+        let (is, of, expected) = (&hook.event_type, &hook.booking_id, expected.word());
+        if is != expected || of != booking_id {
+            return Err(Failure::Unexpected(format!(
+                "the webhook is {is} for {of}, not {expected} for {booking_id}"
+            )));
         }
-        if Instant::now() > until {
-            let why = "the deliveries were received but never recorded as delivered";
+        self.step.done(
+            &format!("Webhook received: {}", hook.event_type),
+            &format!("{}\nx-service-signature {}: verified with the library\nwebhook-signature {}: verified with the library", hook.event_id, hook.service_signature, hook.standard_signature),
+        )
+    }
+
+    /// Waits until the service also shows all three events as delivered.
+    async fn delivered(&mut self) -> Result<(), Failure> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let events = self.ask::<ListBookingEvents>(json!(null)).await?;
+            let events = events.webhook_events;
+            let is_delivered = |event: &Event| event.status == DeliveryStatus::Delivered;
+            if events.len() == 3 && events.iter().all(is_delivered) {
+                let lines = events.iter().map(|event| {
+                    let (event_type, status) = (event.event_type.word(), event.status.word());
+                    format!("{} {event_type}: {status}", event.event_id)
+                });
+                return self.step.done(
+                    "Deliveries on record: each acceptance is a leaf of the ledger too",
+                    &lines.collect::<Vec<_>>().join("\n"),
+                );
+            }
+            if Instant::now() > until {
+                let why = "the deliveries were received but never recorded as delivered";
+                return Err(Failure::Unexpected(why.to_owned()));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Records a signed contract as an evidence item, stores its file, and checks that the service has exactly that file.
+    async fn add_contract(&mut self) -> Result<(), Failure> {
+        let booking_id = self.booking.clone();
+        let file = format!(
+            "{ORGANIZER} books the {TALENT} for one concert.\nSigned by both sides. Reference {booking_id}.\n"
+        );
+        let body = json!({
+            "kind": "contract",
+            "title": "Signed contract",
+            "sha256": digest_of(file.as_bytes()),
+        });
+        let added = self.ask::<AddEvidenceItem>(body).await?;
+        let path = vec![booking_id, added.item.item_id.to_string()];
+        let request = sending(path, file.as_bytes());
+        let remote = &self.remote;
+        let sent = remote.call::<PutItemFile>(request.clone()).await?.output;
+        let stored = sent.file.as_ref().map(|file| file.bytes);
+        let fetched = remote.file::<GetItemFile>(request).await?;
+        if stored != Some(file.len() as u64) || fetched != file.as_bytes() {
+            let why = "the service does not have the contract that was sent";
             return Err(Failure::Unexpected(why.to_owned()));
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        self.step.done(
+            "Signed contract added to the evidence: its SHA-256 in the ledger, its file with the service",
+            &format!(
+                "{}, leaf {}, {} bytes\n{}",
+                added.item.item_id,
+                added.receipt.leaf_index,
+                file.len(),
+                digest_of(&fetched)
+            ),
+        )
     }
-}
 
-/// Records a signed contract as an evidence item, stores its file, and checks that the service has exactly that file.
-async fn add_contract(
-    remote: &Remote,
-    booking_id: BookingId,
-    step: &mut Steps,
-) -> Result<(), Failure> {
-    let file = format!(
-        "{ORGANIZER} books the {TALENT} for one concert.\nSigned by both sides. Reference {booking_id}.\n"
-    );
-    let body = json!({
-        "kind": "contract",
-        "title": "Signed contract",
-        "sha256": digest_of(file.as_bytes()),
-    });
-    let booking_id = booking_id.to_string();
-    let added = call::<AddEvidenceItem>(remote, &[&booking_id], body).await?;
-    let request = Request {
-        path: vec![booking_id, added.item.item_id.to_string()],
-        file: Arc::new(file.as_bytes().into()),
-        ..Request::default()
-    };
-    let sent = remote.call::<PutItemFile>(request.clone()).await?.output;
-    let stored = sent.file.as_ref().map(|file| file.bytes);
-    let fetched = remote.file::<GetItemFile>(request).await?;
-    if stored != Some(file.len() as u64) || fetched != file.as_bytes() {
-        let why = "the service does not have the contract that was sent";
-        return Err(Failure::Unexpected(why.to_owned()));
+    async fn evaluate(&mut self) -> Result<Evaluation, Failure> {
+        let answer = self.ask::<EvaluatePolicy>(json!(null)).await?;
+        self.step.done(
+            "Policy evaluated, as if the organizer canceled now",
+            &policy_evaluation(&answer, Style::default()),
+        )?;
+        Ok(answer.evaluation)
     }
-    step.done(
-        "Signed contract added to the evidence: its SHA-256 in the ledger, its file with the service",
-        &format!(
-            "{}, leaf {}, {} bytes\n{}",
-            added.item.item_id,
-            added.receipt.leaf_index,
-            file.len(),
-            digest_of(&fetched)
-        ),
-    )
-}
 
-async fn evaluate(
-    remote: &Remote,
-    booking_id: BookingId,
-    step: &mut Steps,
-) -> Result<Evaluation, Failure> {
-    let answer = call::<EvaluatePolicy>(remote, &[&booking_id.to_string()], json!(null)).await?;
-    step.done(
-        "Policy evaluated, as if the organizer canceled now",
-        &policy_evaluation(&answer, Style::default()),
-    )?;
-    Ok(answer.evaluation)
-}
-
-/// Cancels with the shown result as `expected`, and checks that this result was recorded.
-async fn cancel(remote: &Remote, shown: &Evaluation, step: &mut Steps) -> Result<(), Failure> {
-    let body = json!({
-        "canceledBy": shown.canceled_by,
-        "reason": Reason::ChangedPlans,
-        "expected": {
-            "refundMinorUnits": shown.refund.map(Amount::minor),
-            "penaltyMinorUnits": shown.penalty.map(Amount::minor),
-            "policyHash": shown.policy.as_ref().map(|policy| &policy.policy_hash),
-        },
-    });
-    let booking_id = shown.booking_id.to_string();
-    let resolution = call::<CancelBooking>(remote, &[&booking_id], body).await?;
-    if resolution.evaluation.refund != shown.refund {
-        let why = "the recorded refund is not the one that was shown";
-        return Err(Failure::Unexpected(why.to_owned()));
+    /// Cancels with the shown result as `expected`, and checks that this result was recorded.
+    async fn cancel(&mut self, shown: &Evaluation) -> Result<(), Failure> {
+        let body = json!({
+            "canceledBy": shown.canceled_by,
+            "reason": Reason::ChangedPlans,
+            "expected": {
+                "refundMinorUnits": shown.refund.map(Amount::minor),
+                "penaltyMinorUnits": shown.penalty.map(Amount::minor),
+                "policyHash": shown.policy.as_ref().map(|policy| &policy.policy_hash),
+            },
+        });
+        let resolution = self.ask::<CancelBooking>(body).await?;
+        if resolution.evaluation.refund != shown.refund {
+            let why = "the recorded refund is not the one that was shown";
+            return Err(Failure::Unexpected(why.to_owned()));
+        }
+        self.step.done(
+            "Booking canceled: exactly what was shown was recorded, once",
+            &format!("{}\n{}", resolution.resolution_id, resolution.summary),
+        )
     }
-    step.done(
-        "Booking canceled: exactly what was shown was recorded, once",
-        &format!("{}\n{}", resolution.resolution_id, resolution.summary),
-    )
+
+    /// The packet, once it shows that it is complete.
+    async fn complete(&self) -> Result<Vec<u8>, Failure> {
+        let until = Instant::now() + PATIENCE;
+        let asked = request(&[&self.booking], &json!(null));
+        loop {
+            let packet = self.remote.call::<GetEvidence>(asked.clone()).await?;
+            let read = packet.output.read();
+            let read =
+                read.map_err(|e| Failure::BadAnswer(format!("the packet cannot be read: {e}")))?;
+            if read.completeness.is_some() {
+                return Ok(packet.json.into_bytes());
+            }
+            if Instant::now() > until {
+                let why = "The ledger was not mapped in time.".to_owned();
+                return Err(Failure::Unexpected(why));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
 }
 
 fn verify_offline(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Failure> {

@@ -1,7 +1,6 @@
 //! `evidence items`: adds to a booking's evidence; sends, fetches and deletes the files.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use bookguard_core::Error;
 use bookguard_core::evidence::EvidenceItem;
@@ -25,6 +24,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::output::say;
 use crate::output::table::{Style, fields, joined, leaf, record, rows};
+use crate::target::sending;
 use crate::text::plain;
 
 /// Files from this size on take long enough to say that they are under way.
@@ -129,11 +129,7 @@ async fn put(call: Call<'_>, path: Vec<String>, file: Vec<u8>) -> Result<ItemWit
     if file.len() >= LARGE {
         say(&format!("sending {} KiB …", file.len() / 1024));
     }
-    let request = Request {
-        path,
-        file: Arc::new(file.as_slice().into()),
-        ..Request::default()
-    };
+    let request = sending(path, &file);
     Ok(call.target().call::<PutItemFile>(request).await?.output)
 }
 

@@ -6,7 +6,7 @@ use bookguard_core::features::operator_keys::{
 use bookguard_core::model::OperatorKey;
 
 use super::declare::{CliCommand, group, operation};
-use crate::output::table::{or_dash, page_fn, record_fn};
+use crate::output::table::{one_and_page, record_fn};
 
 pub(super) fn commands() -> CliCommand {
     let about = "Create an operator key; it is shown only once (on the database only)";
@@ -27,19 +27,11 @@ record_fn! { fn created(new: &CreatedOperatorKey), "\n\nKeep the key now: it is 
     "created" => new.created_at,
 }
 
-// Shows one key, without the key itself.
-record_fn! { fn key(key: &OperatorKey) =>
+// Keys are shown without the key itself.
+one_and_page! { key, keys, "operator keys", key: OperatorKey =>
     "operator key id" => key.operator_key_id,
     "name" => key.name,
     "ends with" => key.hint,
     "created" => key.created_at,
     "revoked" => key.revoked_at,
-}
-
-page_fn! { fn keys(key: &OperatorKey), "operator keys" =>
-    "OPERATOR KEY ID" => key.operator_key_id,
-    "NAME" => key.name,
-    "ENDS WITH" => key.hint,
-    "CREATED" => key.created_at,
-    "REVOKED" => or_dash(key.revoked_at),
 }

@@ -21,7 +21,7 @@ use crate::target::local::Local;
 use crate::text::plain;
 
 /// What `webhook-events prune` deleted, or would delete.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Pruning {
     dry_run: bool,
@@ -87,11 +87,7 @@ async fn prune(local: &Local, days: u32, dry_run: bool) -> Result<Pruning, Failu
     let mut pruning = Pruning {
         dry_run,
         before: old_before(service.clock().now(), days),
-        events: 0,
-        attempts: 0,
-        payload_bytes: 0,
-        waiting: 0,
-        unreadable: 0,
+        ..Pruning::default()
     };
     let mut begin = Some(Begin::Waiting);
     while let Some(from) = begin {
@@ -236,8 +232,7 @@ mod tests {
             events: 1_234,
             attempts: 2,
             payload_bytes: 3,
-            waiting: 0,
-            unreadable: 0,
+            ..Pruning::default()
         };
         let text = pruning.in_words();
         assert!(

@@ -6,12 +6,14 @@ use anstyle::AnsiColor;
 use bookguard_core::engine::command::Receipt;
 use bookguard_core::features::events::RetryStatus;
 use bookguard_core::model::{
-    Amount, BookingStatus, DeliveryStatus, EndpointStatus, EventType, Id, Noun, PartnerStatus,
-    Timestamp,
+    Amount, BookingStatus, DeliveryStatus, EndpointStatus, EventType, Id, Noun, Page,
+    PartnerStatus, Timestamp,
 };
 use bookguard_core::policy::{
     Actor, EvaluationStatus, EvidenceGrade, Reason, ResolutionPath, ResolutionStatus, Rule, Zone,
 };
+use bookguard_core::text;
+pub use bookguard_core::text::counted;
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 
 use super::columns::AnswerRows;
@@ -156,16 +158,6 @@ macro_rules! rows {
     };
 }
 
-/// A page of a list, and how to get the next one.
-macro_rules! page {
-    ($style:expr, $what:expr, $page:expr, $($columns:tt)*) => {{
-        let next = $page.next_cursor.as_ref();
-        let next = next.map(|cursor| format!("--cursor {cursor}"));
-        $crate::output::table::rows!($style, $what, $page.data, $($columns)*)
-            + &$crate::output::table::more(next.as_deref())
-    }};
-}
-
 /// A function that shows one thing as a record, and after it this text if there is one.
 macro_rules! record_fn {
     ($vis:vis fn $show:ident($it:ident: &$ty:ty) $(, $after:expr)? => $($fields:tt)*) => {
@@ -180,7 +172,8 @@ macro_rules! record_fn {
 macro_rules! page_fn {
     ($vis:vis fn $show:ident($row:ident: &$ty:ty), $what:literal => $($columns:tt)*) => {
         $vis fn $show(page: &bookguard_core::model::Page<$ty>, style: $crate::output::table::Style) -> String {
-            $crate::output::table::page! { style, $what, page, $row => $($columns)* }
+            $crate::output::table::rows!(style, $what, page.data, $row => $($columns)*)
+                + &$crate::output::table::next_page(page)
         }
     };
 }
@@ -193,7 +186,24 @@ macro_rules! pages {
     };
 }
 
-pub(crate) use {fields, page, page_fn, pages, record_fn, rows};
+/// Two functions that show the same of one thing, as a record, and of each in a page of a list, with a dash for what it lacks.
+macro_rules! one_and_page {
+    ($one:ident, $page:ident, $what:literal, $it:ident: $ty:ty => $($name:literal => $value:expr,)*) => {
+        $crate::output::table::record_fn! { fn $one($it: &$ty) => $($name => $value,)* }
+
+        fn $page(page: &bookguard_core::model::Page<$ty>, style: $crate::output::table::Style) -> String {
+            let header = [$($name),*].map(str::to_uppercase);
+            let header = header.each_ref().map(String::as_str);
+            let rows = page.data.iter().map(|$it| {
+                [$($crate::output::table::or_dash($crate::output::table::AsCell::cell(&$value))),*]
+            });
+            $crate::output::table::list(style, $what, header, rows.collect())
+                + &$crate::output::table::next_page(page)
+        }
+    };
+}
+
+pub(crate) use {fields, one_and_page, page_fn, pages, record_fn, rows};
 
 /// A value's text in a table; `None` if there is none.
 pub trait AsCell {
@@ -283,6 +293,13 @@ pub fn or_dash(value: impl AsCell) -> String {
     value.cell().unwrap_or_else(|| "-".to_owned())
 }
 
+/// How to get the page after this one.
+pub fn next_page<T>(page: &Page<T>) -> String {
+    let next = page.next_cursor.as_ref();
+    let next = next.map(|cursor| format!("--cursor {cursor}"));
+    more(next.as_deref())
+}
+
 /// The line after a page that is not the last, with the flag that asks for the next one.
 pub fn more(flag: Option<&str>) -> String {
     flag.map_or_else(String::new, |flag| {
@@ -302,14 +319,12 @@ pub fn time(at: Timestamp) -> String {
 
 /// An amount: `USD 12,500.00`.
 pub fn money(amount: Amount) -> String {
-    let text = amount.decimal();
-    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    format!("{} {}{fraction}", amount.currency(), thousands(whole))
+    text::grouped(&amount.to_string())
 }
 
 /// A number with thousands separators: `1,234,567`.
 pub fn grouped(number: u64) -> String {
-    thousands(&number.to_string())
+    text::grouped(&number.to_string())
 }
 
 /// A size: `512 bytes`, `3.5 KiB`, `128 GiB`. It is rounded down, so that there is never less room than it says.
@@ -325,27 +340,6 @@ pub fn size(bytes: u64) -> String {
         0 => format!("{} {unit}", grouped(whole)),
         _ => format!("{}.{tenths} {unit}", grouped(whole)),
     }
-}
-
-/// A number of things: `1 entry`, `1,234 entries`.
-pub fn counted(number: u64, thing: &str) -> String {
-    let plural = match (number, thing.strip_suffix('y')) {
-        (1, _) => thing.to_owned(),
-        (_, Some(stem)) => format!("{stem}ies"),
-        (_, None) => format!("{thing}s"),
-    };
-    format!("{} {plural}", grouped(number))
-}
-
-fn thousands(digits: &str) -> String {
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 fn empty() -> Table {

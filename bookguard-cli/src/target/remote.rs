@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::model::PartnerId;
-use bookguard_core::operation::{Body, Method, Operation, Request, Route};
+use bookguard_core::operation::{Body, Operation, Request, Route};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
 use bookguard_server::mcp::PATH;
@@ -228,13 +228,8 @@ impl Remote {
         }
         let url = self.address(route.path, &request.path, &request.query);
         let url = url.ok_or_else(unknown)?;
-        let method = match route.method {
-            Method::Get => reqwest::Method::GET,
-            Method::Post => reqwest::Method::POST,
-            Method::Put => reqwest::Method::PUT,
-            Method::Patch => reqwest::Method::PATCH,
-            Method::Delete => reqwest::Method::DELETE,
-        };
+        let method = reqwest::Method::from_bytes(route.method.word().as_bytes());
+        let method = method.expect("it is a method's name in HTTP");
         let body = Some(request.body).filter(|body| !body.is_empty());
         let key = request.idempotency_key.as_deref();
         let mut builder = self.builder((method, url.clone()), body, key)?;

@@ -20,6 +20,9 @@ pub enum Method {
 }
 
 impl Method {
+    /// Every method.
+    pub const ALL: [Self; 5] = [Self::Get, Self::Post, Self::Put, Self::Patch, Self::Delete];
+
     /// The method's name in HTTP (RFC 9110 section 9, RFC 5789).
     pub fn word(self) -> &'static str {
         match self {

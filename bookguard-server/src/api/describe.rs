@@ -6,7 +6,7 @@
 
 mod answers;
 mod examples;
-mod layout;
+pub(crate) mod layout;
 mod members;
 mod parameters;
 mod schema;

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 
 use super::form::{self, choices};
 use super::parts::{
-    Tone, alert, badge, button, copyable, count, delivery_badge, empty, fact, grouped, next_page,
+    Tone, alert, badge, button, copyable, counted, delivery_badge, empty, fact, grouped, next_page,
     nothing_yet, records, time, words,
 };
 use super::{Answer, Asked, Field, Fields, Kind, Page, Part, User};
@@ -207,7 +207,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
                     p {
                         (delivery_badge(delivery.status)) " "
                         a href=(user.link(&format!("/endpoints/{}", delivery.endpoint_id))) { (delivery.url) }
-                        span.soft { " · " (count(delivery.attempts.into(), "attempt")) }
+                        span.soft { " · " (counted(delivery.attempts.into(), "attempt")) }
                         @if let Some(at) = delivery.next_attempt_at { span.soft { " · again " (time(at)) } }
                     }
                 }

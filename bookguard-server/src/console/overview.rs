@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use super::booking::title;
 use super::chart::{Bar, bars};
-use super::parts::{Tone, ago, badge, count, empty, endpoint_badge, grouped, table, time};
+use super::parts::{Tone, ago, badge, counted, empty, endpoint_badge, grouped, table, time};
 use super::{Answer, Asked, Page, Part, User};
 
 /// How many reviews are named.
@@ -161,7 +161,7 @@ fn to_do(
             }
             @if expiring > 0 {
                 li {
-                    strong { (count(expiring.into(), "API key")) " will expire soon" }
+                    strong { (counted(expiring.into(), "API key")) " will expire soon" }
                     @if user.may(Scope::ApiKeysRead) { a href=(user.link("/keys")) { "Replace what is still used" } }
                 }
             }
@@ -184,7 +184,7 @@ fn day(user: &User, activity: &Activity) -> Markup {
     let number = |count: u64| format!("{at_least}{}", grouped(&count.to_string()));
     let hour = |hour: &ActivityHour| hour.from.to_utc().format("%H:%M").to_string();
     let booked = activity.hours.iter().map(|h| Bar {
-        label: format!("{}: {}", hour(h), count(h.bookings, "booking")),
+        label: format!("{}: {}", hour(h), counted(h.bookings, "booking")),
         pieces: vec![(h.bookings, "booked")],
     });
     let sent = activity.hours.iter().map(|h| Bar {
@@ -215,7 +215,7 @@ fn day(user: &User, activity: &Activity) -> Markup {
                 h2 #booked { "Bookings of the last 24 hours" }
                 div.number { (number(sum(|h| h.bookings))) }
                 (bars("Bookings by hour", &booked))
-                p.soft { (at_least) (count(sum(|h| h.cancellations), "cancellation")) ". "
+                p.soft { (at_least) (counted(sum(|h| h.cancellations), "cancellation")) ". "
                     @if user.may(Scope::BookingsRead) { a href=(user.link("/bookings")) { "All bookings" } } }
             }
             section.card aria-labelledby="sent" {

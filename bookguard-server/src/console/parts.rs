@@ -6,6 +6,8 @@ use bookguard_core::model::{
     Timestamp,
 };
 use bookguard_core::policy::Zone;
+use bookguard_core::text::capital;
+pub(super) use bookguard_core::text::{counted, grouped};
 use maud::{Markup, Render, html};
 
 use super::{Answer, Asked, Fields, Page, Part, User};
@@ -46,7 +48,7 @@ fn distance(at: Timestamp, now: Timestamp) -> String {
         far @ HOUR_MS..DAY_MS => (far / HOUR_MS, "hour"),
         far => (far / DAY_MS, "day"),
     };
-    let far = count(number.unsigned_abs(), unit);
+    let far = counted(number.unsigned_abs(), unit);
     match ms < 0 {
         true => format!("in {far}"),
         false => format!("{far} ago"),
@@ -66,26 +68,6 @@ pub(super) fn price(number: &Decimal, currency: Currency) -> String {
     }
 }
 
-/// A text of digits with a currency or another word around them, its thousands set apart.
-pub(super) fn grouped(text: &str) -> String {
-    let begin = text
-        .find(|c: char| c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (before, digits) = text.split_at(begin);
-    let end = digits
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(digits.len());
-    let (whole, after) = digits.split_at(end);
-    let mut out = before.to_owned();
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out + after
-}
-
 /// A word of the interface as people read it: `no_show`, `organizer.late` and `createApiKey` are “No show”, “Organizer late” and
 /// “Create API key”.
 pub(super) fn words(word: &str) -> String {
@@ -97,22 +79,10 @@ pub(super) fn words(word: &str) -> String {
             c => text.push(c),
         }
     }
-    let mut chars = text.chars();
-    let first = chars.next().map(|first| first.to_uppercase().to_string());
-    let text = first.unwrap_or_default() + chars.as_str();
-    text.replace("Api ", "API ")
+    capital(&text)
+        .replace("Api ", "API ")
         .replace(" api ", " API ")
         .replace("Http ", "HTTP ")
-}
-
-/// A number of things.
-pub(super) fn count(number: u64, thing: &str) -> String {
-    let plural = match (number, thing.strip_suffix('y')) {
-        (1, _) => thing.to_owned(),
-        (_, Some(stem)) if !stem.ends_with(['a', 'e', 'o']) => format!("{stem}ies"),
-        _ => format!("{thing}s"),
-    };
-    format!("{} {plural}", grouped(&number.to_string()))
 }
 
 /// How a state looks.
@@ -351,7 +321,7 @@ mod tests {
             (1200, "delivery", "1,200 deliveries"),
             (0, "day", "0 days"),
         ] {
-            assert_eq!(count(number, thing), expected);
+            assert_eq!(counted(number, thing), expected);
         }
     }
 

@@ -48,6 +48,10 @@ const METHODS: [&str; 8] = [
     "resources/templates/list",
 ];
 
+type Context = RequestContext<RoleServer>;
+type PageAsked = Option<PaginatedRequestParams>;
+type Answered<T> = Result<T, ErrorData>;
+
 /// The server for one request.
 pub(super) struct Answers {
     tools: Arc<Tools>,
@@ -64,7 +68,7 @@ impl Answers {
         &self,
         name: &str,
         arguments: Option<Value>,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> Option<Result<String, ToolRefusal>> {
         let (parts, sent) = sent(context)?;
         let arguments = match arguments {
@@ -82,7 +86,7 @@ impl Answers {
         &self,
         name: &str,
         arguments: Option<Value>,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
         members: impl FnOnce(String) -> serde_json::Result<Written> + Send + 'static,
     ) -> Option<Result<(), ToolRefusal>> {
         let called = self.call(name, arguments, context).await?;
@@ -111,11 +115,7 @@ impl ServerHandler for Answers {
         Cow::Borrowed(&known[known.len() - PROTOCOL_VERSIONS.len()..])
     }
 
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(&self, _: PageAsked, context: Context) -> Answered<ListToolsResult> {
         if let Some((_, sent)) = sent(&context) {
             sent.answer_with(vec![("tools", self.tools.definitions())]);
         }
@@ -125,8 +125,8 @@ impl ServerHandler for Answers {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+        context: Context,
+    ) -> Answered<CallToolResponse> {
         let members = |body: String| {
             let content = to_raw_value(&[ContentBlock::text(&*body)])?;
             let structured = RawValue::from_string(body)?;
@@ -150,9 +150,9 @@ impl ServerHandler for Answers {
 
     async fn list_resources(
         &self,
-        request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
+        request: PageAsked,
+        context: Context,
+    ) -> Answered<ListResourcesResult> {
         let mut arguments = json!({});
         if let Some(cursor) = request.and_then(|request| request.cursor) {
             arguments["cursor"] = cursor.into();
@@ -173,9 +173,9 @@ impl ServerHandler for Answers {
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        _: PageAsked,
+        _: Context,
+    ) -> Answered<ListResourceTemplatesResult> {
         let (head, tail) = EVIDENCE;
         let template = ResourceTemplate::new(format!("{head}{{bookingId}}{tail}"), "evidence")
             .with_title("Evidence of a booking")
@@ -190,8 +190,8 @@ impl ServerHandler for Answers {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
+        context: Context,
+    ) -> Answered<ReadResourceResponse> {
         let (head, tail) = EVIDENCE;
         let rest = request.uri.strip_prefix(head);
         // A URI without a booking id is looked up all the same, so that it is as unknown as others and counts as much.
@@ -216,35 +216,27 @@ impl ServerHandler for Answers {
         }
     }
 
-    async fn list_prompts(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
+    async fn list_prompts(&self, _: PageAsked, _: Context) -> Answered<ListPromptsResult> {
         Err(no_such_method())
     }
 
     async fn get_prompt(
         &self,
         _: GetPromptRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
+        _: Context,
+    ) -> Answered<GetPromptResponse> {
         Err(no_such_method())
     }
 
-    async fn complete(
-        &self,
-        _: CompleteRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
+    async fn complete(&self, _: CompleteRequestParams, _: Context) -> Answered<CompleteResult> {
         Err(no_such_method())
     }
 
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
+        _: Context,
+    ) -> Answered<CustomResult> {
         if METHODS.contains(&request.method.as_str()) {
             let message = "The parameters do not fit this method.";
             return Err(ErrorData::invalid_params(message, None));
@@ -259,7 +251,7 @@ fn no_such_method() -> ErrorData {
 }
 
 /// The parts and arguments that the endpoint attaches to every request.
-fn sent(context: &RequestContext<RoleServer>) -> Option<(&Parts, &Arguments)> {
+fn sent(context: &Context) -> Option<(&Parts, &Arguments)> {
     let parts = context.extensions.get::<Parts>()?;
     Some((parts, parts.extensions.get::<Arguments>()?))
 }

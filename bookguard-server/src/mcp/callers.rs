@@ -12,6 +12,7 @@ use poem::http::uri::Authority;
 use url::{Host, Url};
 
 use crate::auth::single;
+use crate::config::is_loopback;
 use crate::refusal::Refusal;
 
 /// The accepted callers.
@@ -107,14 +108,6 @@ fn host_of(text: &str) -> Option<Host<String>> {
     let port = text.strip_prefix(authority.host())?;
     let plain = port.is_empty() || authority.port_u16().is_some();
     Host::parse(authority.host()).ok().filter(|_| plain)
-}
-
-fn is_loopback<S: AsRef<str>>(host: &Host<S>) -> bool {
-    match host {
-        Host::Domain(name) => name.as_ref() == "localhost",
-        Host::Ipv4(address) => address.is_loopback(),
-        Host::Ipv6(address) => address.is_loopback(),
-    }
 }
 
 fn is_unspecified<S>(host: &Host<S>) -> bool {

@@ -24,14 +24,6 @@ const PHRASES: [(&str, &str); 6] = [
 /// How a write is repeated safely. Only some commands take the flag for it; repeating the others is safe without.
 const SAME_KEY: &str = " with the same Idempotency-Key";
 
-const METHODS: [(&str, Method); 5] = [
-    ("GET", Method::Get),
-    ("POST", Method::Post),
-    ("PUT", Method::Put),
-    ("PATCH", Method::Patch),
-    ("DELETE", Method::Delete),
-];
-
 /// The words of the command that was typed.
 pub(super) struct CommandWords<'a> {
     /// Every command.
@@ -95,9 +87,9 @@ impl CommandWords<'_> {
     /// The text with a command for each request.
     fn in_commands(&self, text: &str) -> String {
         let (mut done, mut rest) = (String::with_capacity(text.len()), text);
-        while let Some((at, word, method)) = request(rest) {
+        while let Some((at, method)) = request(rest) {
             let (before, asked) = rest.split_at(at);
-            let asked = &asked[word.len() + 1..];
+            let asked = &asked[method.word().len() + 1..];
             let end = asked.find(|c: char| !(c.is_ascii_alphanumeric() || "/-_{}".contains(c)));
             let (path, after) = asked.split_at(end.unwrap_or(asked.len()));
             let with_body = body(after)
@@ -110,7 +102,7 @@ impl CommandWords<'_> {
                     after
                 }
                 None => {
-                    done.push_str(&format!("{word} {path}"));
+                    done.push_str(&format!("{} {path}", method.word()));
                     after
                 }
             };
@@ -147,12 +139,12 @@ fn name<'c>(commands: &'c [CliCommand], before: &str, found: &mut Vec<(String, &
 }
 
 /// The first request that the text names: where, and its method.
-fn request(text: &str) -> Option<(usize, &'static str, Method)> {
-    let methods = METHODS.iter().filter_map(|(word, method)| {
-        let at = text.find(&format!("{word} /v1/"))?;
-        Some((at, *word, *method))
+fn request(text: &str) -> Option<(usize, Method)> {
+    let methods = Method::ALL.into_iter().filter_map(|method| {
+        let at = text.find(&format!("{} /v1/", method.word()))?;
+        Some((at, method))
     });
-    methods.min_by_key(|(at, ..)| *at)
+    methods.min_by_key(|(at, _)| *at)
 }
 
 /// The body that the text goes on with, and what comes after it.

@@ -2,27 +2,19 @@
 
 use bookguard_core::evidence;
 use bookguard_core::features::shares::{CreateShare, ListShares, RevokeShare};
-use bookguard_core::model::BookingId;
 use reqwest::header::ACCEPT;
 use reqwest::{RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use super::{ORGANIZER, Steps, TALENT, call};
+use super::{DemoBooking, ORGANIZER, TALENT, call};
 use crate::failure::Failure;
 use crate::http;
-use crate::target::remote::Remote;
 
 /// Makes a link that withholds the organizer, visits it without an account, and revokes it.
-pub(super) async fn share(
-    remote: &Remote,
-    booking_id: BookingId,
-    key: &str,
-    step: &mut Steps,
-) -> Result<(), Failure> {
-    let booking_id = booking_id.to_string();
+pub(super) async fn share(demo: &mut DemoBooking<'_>, key: &str) -> Result<(), Failure> {
     let body = json!({ "withhold": ["organizer"], "note": "Claims desk of the bank" });
-    let share = call::<CreateShare>(remote, &[&booking_id], body).await?;
-    step.done(
+    let share = demo.ask::<CreateShare>(body).await?;
+    demo.step.done(
         "Evidence shared by a link, without the organizer",
         &format!("{}\nworks until {}", share.url, share.expires_at),
     )?;
@@ -33,7 +25,7 @@ pub(super) async fn share(
     let packet = client.get(&share.url).header(ACCEPT, http::JSON);
     let (_, packet) = visit(packet).await?;
     let report = evidence::verify(packet.as_bytes(), key);
-    let listed = call::<ListShares>(remote, &[&booking_id], Value::Null).await?;
+    let listed = demo.ask::<ListShares>(Value::Null).await?;
     let views = listed.data.first().map(|share| share.views);
     let verified = report.verified();
     for (holds, what) in [
@@ -54,7 +46,7 @@ pub(super) async fn share(
     ] {
         expected(holds, what)?;
     }
-    step.done(
+    demo.step.done(
         "A visitor opens the link, without an account",
         &format!(
             "what follows the link sees a page that names nobody\n\
@@ -67,13 +59,14 @@ pub(super) async fn share(
     )?;
 
     let share_id = share.share_id.to_string();
-    call::<RevokeShare>(remote, &[&booking_id, &share_id], Value::Null).await?;
+    call::<RevokeShare>(&demo.remote, &[&demo.booking, &share_id], Value::Null).await?;
     let (status, _) = visit(client.post(&share.url)).await?;
     expected(
         status == StatusCode::NOT_FOUND,
         "a revoked link shows nothing",
     )?;
-    step.done("Link revoked: it shows nothing any more", &share_id)
+    demo.step
+        .done("Link revoked: it shows nothing any more", &share_id)
 }
 
 /// Whether the text names the talent and the organizer.

@@ -1,7 +1,7 @@
 //! Runs each mechanism after a way, and says what it noticed.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bookguard_core::clock::Clock;
@@ -18,8 +18,9 @@ use serde_json::Value;
 use tokio::task::block_in_place;
 
 use super::super::map_audit::LogAudit;
+use super::super::mirror;
+use super::super::public_log::{self, Source};
 use super::super::verify::scan;
-use super::super::{mirror, public_log};
 use super::scene::{KeptPacket, Outside, book, open, opening};
 use super::{Files, unwritable, year_ago};
 use crate::failure::Failure;
@@ -165,73 +166,155 @@ async fn published(
         guard: copy.guard.with_extension("none"),
         ..files(copy)
     };
-    let Ok(mut local) = open(opening(&reader, Some(outside.witness.policy.clone()))) else {
+    let Ok(local) = open(opening(&reader, Some(outside.witness.policy.clone()))) else {
         // Nothing is served, so there is nothing to see.
         return Ok([const { None }; 5]);
     };
-    let seen = async {
-        let (packet, stamped) = packets(way, &mut local, outside).await?;
-        let mirror = mirrored(&local, outside, folder).await?;
-        let witness = match block_in_place(|| outside.witness.refuses(&local)) {
+    let mut onlookers = Onlookers {
+        local,
+        outside,
+        folder,
+    };
+    let seen = onlookers.see(way).await;
+    onlookers.local.close().await;
+    seen
+}
+
+struct Onlookers<'o> {
+    /// What the attacker serves.
+    local: Local,
+    /// What they know from before.
+    outside: &'o Outside,
+    /// Where they work.
+    folder: &'o Path,
+}
+
+impl Onlookers<'_> {
+    async fn see(&mut self, way: &Way) -> Result<[Option<String>; 5], Failure> {
+        let (packet, stamped) = self.packets(way).await;
+        let mirror = self.mirrored().await?;
+        let witness = match block_in_place(|| self.outside.witness.refuses(&self.local)) {
             Ok(refused) => refused,
             Err(failure) => Some(failure.reason()),
         };
         let auditor = match &witness {
             Some(refused) => Some(refused.clone()),
-            None => audited(&local, outside, folder).await?,
+            None => self.audited().await?,
         };
-        let known = follows(&local, outside, &outside.stamped, folder, false).await?;
+        let known = self.follows(&self.outside.stamped, false).await?;
         Ok([packet, mirror, witness, auditor, stamped.or(known)])
-    };
-    let seen = seen.await;
-    local.close().await;
-    seen
-}
+    }
 
-/// Returns two faults, if there are any: of the packets made now, in themselves or against those made before; and of their time-stamps.
-async fn packets(
-    way: &Way,
-    local: &mut Local,
-    outside: &Outside,
-) -> Result<(Option<String>, Option<String>), Failure> {
-    let (mut wrong, mut unstamped) = (None, None);
-    for before in &outside.packets {
-        local.act_for(before.partner);
-        let asked = request(&[&before.booking.to_string()], &Value::Null);
-        let made = match local.call::<GetEvidence>(asked).await {
-            Ok(answer) => edited(way, answer.json),
-            Err(failure) => {
-                wrong = wrong.or_else(|| Some(failure.reason()));
-                continue;
-            }
-        };
-        let trust = Trust {
-            timestamps: Some(TimestampTrust {
-                roots: &outside.roots,
-                at: Clock::System.now(),
-            }),
-            witnesses: None,
-        };
-        let (report, timeline) = verify_with(made.as_bytes(), &outside.key.to_string(), trust);
-        for failed in report.failures() {
-            let place = match failed.name {
-                "timestamps" => &mut unstamped,
-                _ => &mut wrong,
+    /// Returns two faults, if there are any: of the packets made now, in themselves or against those made before; and of their
+    /// time-stamps.
+    async fn packets(&mut self, way: &Way) -> (Option<String>, Option<String>) {
+        let (mut wrong, mut unstamped) = (None, None);
+        let outside = self.outside;
+        for before in &outside.packets {
+            self.local.act_for(before.partner);
+            let asked = request(&[&before.booking.to_string()], &Value::Null);
+            let made = match self.local.call::<GetEvidence>(asked).await {
+                Ok(answer) => edited(way, answer.json),
+                Err(failure) => {
+                    wrong = wrong.or_else(|| Some(failure.reason()));
+                    continue;
+                }
             };
-            place.get_or_insert_with(|| format!("{}: {}", failed.name, failed.detail));
-        }
-        if let Some(after) = timeline {
-            let accounts = [before.timeline.clone(), after].map(Account::Packet);
-            let found = compare(&accounts[0], &accounts[1]);
-            if found.verdict == TimelineVerdict::Contradiction {
-                wrong.get_or_insert(found.detail);
+            let trust = Trust {
+                timestamps: Some(TimestampTrust {
+                    roots: &outside.roots,
+                    at: Clock::System.now(),
+                }),
+                witnesses: None,
+            };
+            let (report, timeline) = verify_with(made.as_bytes(), &outside.key.to_string(), trust);
+            for failed in report.failures() {
+                let place = match failed.name {
+                    "timestamps" => &mut unstamped,
+                    _ => &mut wrong,
+                };
+                place.get_or_insert_with(|| format!("{}: {}", failed.name, failed.detail));
+            }
+            if let Some(after) = timeline {
+                let accounts = [before.timeline.clone(), after].map(Account::Packet);
+                let found = compare(&accounts[0], &accounts[1]);
+                if found.verdict == TimelineVerdict::Contradiction {
+                    wrong.get_or_insert(found.detail);
+                }
+            }
+            if let Some(why) = self.left_out(before).await {
+                wrong.get_or_insert(why);
             }
         }
-        if let Some(why) = left_out(local, before, outside).await? {
-            wrong.get_or_insert(why);
+        (wrong, unstamped)
+    }
+
+    fn log(&self) -> Result<(Source, String), Failure> {
+        public_log::of_database(self.local.service())
+    }
+
+    /// What the packet made before shows of the log, as `evidence verify --log` does.
+    async fn left_out(&self, before: &KeptPacket) -> Option<String> {
+        let key = self.outside.key.to_string();
+        let scanned = match self.log() {
+            Ok(log) => scan(log, before.timeline.clone(), &key).await,
+            Err(failure) => Err(failure),
+        };
+        match scanned {
+            Ok(Ok(report)) => (!report.honest()).then(|| report.to_string()),
+            Ok(Err(no)) => Some(no.why),
+            Err(failure) => Some(failure.reason()),
         }
     }
-    Ok((wrong, unstamped))
+
+    /// What a monitor notices: one that goes on from where it was, or one that reads the whole log.
+    async fn mirrored(&self) -> Result<Option<String>, Failure> {
+        if let Some(why) = self.follows(&self.outside.mirror, true).await? {
+            return Ok(Some(why));
+        }
+        let fresh = self.folder.join("fresh");
+        let _ = fs::remove_dir_all(&fresh);
+        Ok(self.looked(fresh, false).await)
+    }
+
+    /// Why an auditing witness that read the log before does not cosign what was added.
+    async fn audited(&self) -> Result<Option<String>, Failure> {
+        let copy = self.folder.join("auditor.db");
+        fs::copy(&self.outside.audited, &copy).map_err(|e| unwritable(&e))?;
+        let (source, note) = match self.log() {
+            Ok(log) => log,
+            Err(failure) => return Ok(Some(failure.reason())),
+        };
+        let key = &self.outside.key;
+        let log = match Checkpoint::open(&note, key) {
+            Ok(log) => log,
+            Err(why) => return Ok(Some(why.to_string())),
+        };
+        let mut audit = LogAudit::open(&copy, key.name())?;
+        Ok(match audit.reach(&Arc::new(source), log, &note).await {
+            Ok(reached) => reached.err().map(|why| why.to_string()),
+            Err(failure) => Some(failure.reason()),
+        })
+    }
+
+    /// Why the log does not continue what the monitor with this folder has seen, or lies since, if it audits.
+    async fn follows(&self, seen: &Path, audits: bool) -> Result<Option<String>, Failure> {
+        let copy = self.folder.join("monitor");
+        let _ = fs::remove_dir_all(&copy);
+        fs::create_dir(&copy)
+            .and_then(|()| fs::copy(seen.join("checkpoint"), copy.join("checkpoint")))
+            .and_then(|_| fs::copy(&self.outside.audited, copy.join(mirror::AUDIT)))
+            .map_err(|e| unwritable(&e))?;
+        Ok(self.looked(copy, audits).await)
+    }
+
+    async fn looked(&self, folder: PathBuf, audits: bool) -> Option<String> {
+        let looked = match self.log() {
+            Ok(log) => mirror::look_once(folder, self.outside.key.clone(), log, audits).await,
+            Err(failure) => Err(failure),
+        };
+        looked.err().map(|failure| failure.reason())
+    }
 }
 
 fn edited(way: &Way, packet: String) -> String {
@@ -239,89 +322,4 @@ fn edited(way: &Way, packet: String) -> String {
         Tampering::Packet(edit) => edit(&packet),
         _ => packet,
     })
-}
-
-/// What the packet made before shows of the log, as `evidence verify --log` does.
-async fn left_out(
-    local: &Local,
-    before: &KeptPacket,
-    outside: &Outside,
-) -> Result<Option<String>, Failure> {
-    let log = match public_log::of_database(local.service()) {
-        Ok(log) => log,
-        Err(failure) => return Ok(Some(failure.reason())),
-    };
-    let scanned = scan(log, before.timeline.clone(), &outside.key.to_string()).await;
-    Ok(match scanned {
-        Ok(Ok(report)) => (!report.honest()).then(|| report.to_string()),
-        Ok(Err(no)) => Some(no.why),
-        Err(failure) => Some(failure.reason()),
-    })
-}
-
-/// What a monitor notices: one that goes on from where it was, or one that reads the whole log.
-async fn mirrored(
-    local: &Local,
-    outside: &Outside,
-    folder: &Path,
-) -> Result<Option<String>, Failure> {
-    if let Some(why) = follows(local, outside, &outside.mirror, folder, true).await? {
-        return Ok(Some(why));
-    }
-    let fresh = folder.join("fresh");
-    let _ = fs::remove_dir_all(&fresh);
-    looked(local, outside, &fresh, false).await
-}
-
-/// Why an auditing witness that read the log before does not cosign what was added.
-async fn audited(
-    local: &Local,
-    outside: &Outside,
-    folder: &Path,
-) -> Result<Option<String>, Failure> {
-    let copy = folder.join("auditor.db");
-    fs::copy(&outside.audited, &copy).map_err(|e| unwritable(&e))?;
-    let (source, note) = match public_log::of_database(local.service()) {
-        Ok(log) => log,
-        Err(failure) => return Ok(Some(failure.reason())),
-    };
-    let log = match Checkpoint::open(&note, &outside.key) {
-        Ok(log) => log,
-        Err(why) => return Ok(Some(why.to_string())),
-    };
-    let mut audit = LogAudit::open(&copy, outside.key.name())?;
-    Ok(match audit.reach(&Arc::new(source), log, &note).await {
-        Ok(reached) => reached.err().map(|why| why.to_string()),
-        Err(failure) => Some(failure.reason()),
-    })
-}
-
-/// Why the log does not continue what the monitor with this folder has seen, or lies since, if it audits.
-async fn follows(
-    local: &Local,
-    outside: &Outside,
-    seen: &Path,
-    folder: &Path,
-    audits: bool,
-) -> Result<Option<String>, Failure> {
-    let copy = folder.join("monitor");
-    let _ = fs::remove_dir_all(&copy);
-    fs::create_dir(&copy)
-        .and_then(|()| fs::copy(seen.join("checkpoint"), copy.join("checkpoint")))
-        .and_then(|_| fs::copy(&outside.audited, copy.join(mirror::AUDIT)))
-        .map_err(|e| unwritable(&e))?;
-    looked(local, outside, &copy, audits).await
-}
-
-async fn looked(
-    local: &Local,
-    outside: &Outside,
-    folder: &Path,
-    audits: bool,
-) -> Result<Option<String>, Failure> {
-    let looked = match public_log::of_database(local.service()) {
-        Ok(log) => mirror::look_once(folder.to_owned(), outside.key.clone(), log, audits).await,
-        Err(failure) => Err(failure),
-    };
-    Ok(looked.err().map(|failure| failure.reason()))
 }

@@ -29,7 +29,7 @@ use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::witness::{AddCheckpoint, WitnessRefusal, judge};
 use bookguard_core::ledger::{Checkpoint, VerifierKey};
 use bookguard_core::model::{BookingId, EndpointId, PartnerId, WitnessState};
-use bookguard_core::operation::{Operation, Request};
+use bookguard_core::operation::Operation;
 use bookguard_core::service::ServiceConfig;
 use bookguard_core::store::Database;
 use bookguard_core::store::backup;
@@ -46,7 +46,7 @@ use super::super::{mirror, public_log};
 use super::Files;
 use crate::failure::Failure;
 use crate::target::local::Local;
-use crate::target::request;
+use crate::target::{request, sending};
 
 /// More than the real ones ask for; nobody waits here.
 const STAMPS_MS: i64 = 60_000;
@@ -203,12 +203,8 @@ async fn record(
 
     let item = json!({ "kind": "contract", "title": "Contract", "sha256": digest_of(FILE) });
     let item = asked::<AddEvidenceItem>(local, &[&id], &item).await?;
-    let file = Request {
-        path: vec![id.clone(), item.item.item_id.to_string()],
-        file: Arc::new(FILE.into()),
-        ..Request::default()
-    };
-    local.call::<PutItemFile>(file).await?;
+    let path = vec![id.clone(), item.item.item_id.to_string()];
+    local.call::<PutItemFile>(sending(path, FILE)).await?;
     local.act_for(other_partner);
     asked::<ProtectBooking>(local, &[&other_booking.to_string()], &Value::Null).await?;
     deliver(local, endpoint, &mut leased).await?;
@@ -294,18 +290,11 @@ async fn deliver(
         for delivery in deliveries {
             let at = service.clock().now();
             let accepted = Attempt {
-                started_at: at.ms(),
                 duration_ms: 1,
                 phase: Phase::Body,
-                class: None,
-                detail: None,
                 status_code: Some(204),
-                response_head: String::new(),
-                response_len: 0,
                 response_sha256: Some(NOTHING.to_owned()),
-                retry_after_ms: None,
-                uncharged: false,
-                url: None,
+                ..Attempt::begun(at.ms())
             };
             let settle = SettleDelivery::of(&delivery, accepted, at)?;
             local.carry_out(service.envelope(settle)).await?;
@@ -428,14 +417,9 @@ impl DrillWitness {
             url: self.place.url.clone(),
             origin: latest.map_or_else(String::new, |latest| latest.origin.clone()),
             size: latest.map_or(0, |latest| latest.size),
-            lease: 0,
             due: Clock::System.now(),
             asked_at: Clock::System.now(),
-            cosigned_at: None,
-            signed: Default::default(),
-            expected: Default::default(),
-            failures: 0,
-            trouble: None,
+            ..WitnessState::default()
         };
         let turn = WitnessTurn::new(self.place.clone(), state);
         let turn = self.ask(turn, local)?;

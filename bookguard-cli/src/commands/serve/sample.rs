@@ -23,7 +23,6 @@ use bookguard_core::features::reschedules::RescheduleBooking;
 use bookguard_core::features::shares::CreateShare;
 use bookguard_core::limits::{DAY_MS, HOUR_MS};
 use bookguard_core::model::Timestamp;
-use bookguard_core::operation::Request;
 use bookguard_core::service::RegistrationMode;
 use bookguard_server::Server;
 use bookguard_server::config::{Config, RequestLines};
@@ -37,7 +36,7 @@ use crate::commands::demo::receiver::listen;
 use crate::failure::Failure;
 use crate::settings::Where;
 use crate::target::remote::Remote;
-use crate::target::{Purpose, Target};
+use crate::target::{Purpose, Target, sending};
 
 /// How far back the first booking lies.
 const DAYS: i64 = 60;
@@ -384,11 +383,8 @@ impl Making {
         let digest = digest_of(file.as_bytes());
         let body = json!({"kind": "contract", "title": "Signed contract", "sha256": digest});
         let item = call::<AddEvidenceItem>(remote, &[id], body).await?.item;
-        let file = Request {
-            path: vec![id.to_owned(), item.item_id.to_string()],
-            file: Arc::new(file.as_bytes().into()),
-            ..Request::default()
-        };
+        let path = vec![id.to_owned(), item.item_id.to_string()];
+        let file = sending(path, file.as_bytes());
         remote.call::<PutItemFile>(file).await?;
         Ok(())
     }

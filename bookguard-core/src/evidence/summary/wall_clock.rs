@@ -7,6 +7,7 @@ use chrono::{Datelike as _, Month, NaiveDateTime, TimeDelta};
 
 use crate::model::{Amount, Timestamp};
 use crate::policy::{ZONE_CHANGE_MS, Zone, clock};
+use crate::text::grouped;
 
 const WEEKDAYS: [&str; 7] = [
     "Monday",
@@ -81,19 +82,7 @@ fn month(time: NaiveDateTime) -> &'static str {
 
 /// `USD 1,200.50`: the thousands are grouped.
 pub(super) fn money(amount: Amount) -> String {
-    let decimal = amount.decimal();
-    let (whole, rest) = match decimal.split_once('.') {
-        Some((whole, rest)) => (whole, format!(".{rest}")),
-        None => (decimal.as_str(), String::new()),
-    };
-    let mut grouped = String::new();
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place) % 3 == 0 {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    format!("{} {grouped}{rest}", amount.currency())
+    grouped(&amount.to_string())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use super::{done, head, packet};
 use crate::console::form::{choices, is_correctable};
-use crate::console::parts::{count, fact, hidden, words};
+use crate::console::parts::{counted, fact, hidden, words};
 use crate::console::{Answer, Asked, Draft, Field, Fields, Kind, Page, Part, User};
 
 const NAMES: [&str; 4] = ["/party", "/fields", "/legalBasis", "/requestRef"];
@@ -149,7 +149,7 @@ fn values(would: &ErasureReport, places: &[Option<u64>]) -> Markup {
                 @let names: Vec<&str> = values.names.iter().map(|name| name.in_words()).collect();
                 (fact(&entry(values.entry, places), words(&names.join(", "))))
             }
-            @for (number, thing, what) in beside { (fact(what, count(number as u64, thing))) }
+            @for (number, thing, what) in beside { (fact(what, counted(number as u64, thing))) }
         }
     }
 }

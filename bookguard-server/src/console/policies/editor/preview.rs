@@ -9,7 +9,7 @@ use super::super::show::warned;
 use super::draft::{Mode, beside, place};
 use super::{DO, Editing, action, example, hidden};
 use crate::console::form::id_of;
-use crate::console::parts::count;
+use crate::console::parts::counted;
 use crate::console::{Answer, Asked, Draft, Page, Part, User};
 
 /// The part beside the form. The script renews what is marked, and the verdict is read out when it changes.
@@ -44,13 +44,16 @@ fn verdict(editing: &Editing<'_>) -> String {
     let refused = editing.refused.as_ref();
     let faults = refused.map_or(0, |refused| refused.details.len().max(1) as u64);
     match check {
-        _ if faults > 0 => format!("{} to correct.", count(faults, "thing")),
+        _ if faults > 0 => format!("{} to correct.", counted(faults, "thing")),
         Some(check) if check.valid => match check.warnings.len() as u64 {
             0 => "It can be used.".to_owned(),
-            warnings => format!("It can be used. There is {}.", count(warnings, "warning"))
+            warnings => format!("It can be used. There is {}.", counted(warnings, "warning"))
                 .replace("There is 2", "There are 2"),
         },
-        Some(check) => format!("{} to fill in.", count(check.errors.len() as u64, "thing")),
+        Some(check) => format!(
+            "{} to fill in.",
+            counted(check.errors.len() as u64, "thing")
+        ),
         None => String::new(),
     }
 }
