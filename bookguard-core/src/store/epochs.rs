@@ -54,8 +54,7 @@ impl Store {
 impl Reader<'_> {
     /// The newest epoch.
     pub fn latest_epoch(&mut self) -> Read<Option<LoggedEpoch>> {
-        let row = self.first(LATEST, vec![])?;
-        row.as_ref().map(epoch).transpose()
+        self.single(LATEST, vec![], epoch)
     }
 
     /// When the first entry of a booking was written, of those from `index` on.
