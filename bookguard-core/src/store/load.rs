@@ -574,7 +574,7 @@ pub(crate) fn booking(row: &Row) -> Result<LoadedBooking, StoreError> {
 }
 
 /// The place of an entry, from the columns of its index and its leaf.
-fn place(row: &Row, index: usize, leaf: usize) -> Result<LeafPlace, StoreError> {
+pub(super) fn place(row: &Row, index: usize, leaf: usize) -> Result<LeafPlace, StoreError> {
     let leaf = row.blob(leaf)?;
     Ok(LeafPlace {
         index: row.size(index)?,
