@@ -360,11 +360,10 @@ impl Check<'_> {
         ] {
             let rows = self.count(sql)?;
             if rows != met {
-                self.findings.add(
-                    table,
-                    format!("table {table}"),
-                    format!("it holds {rows} rows, but only {met} can be reached from what they belong to"),
+                let detail = format!(
+                    "it holds {rows} rows, but only {met} can be reached from what they belong to"
                 );
+                self.findings.add(table, format!("table {table}"), detail);
             }
         }
         Ok(())
@@ -476,11 +475,8 @@ impl Findings {
         ledger: &T,
     ) {
         if row != ledger {
-            self.add(
-                what,
-                place(),
-                format!("row says {row}, ledger says {ledger}"),
-            );
+            let detail = format!("row says {row}, ledger says {ledger}");
+            self.add(what, place(), detail);
         }
     }
 

@@ -128,11 +128,8 @@ impl Check<'_> {
             .zip(&expected)
             .all(|(at, (version, _))| at == *version);
         if found != expected || !numbered {
-            self.findings.add(
-                "schema",
-                "table schema_version",
-                format!("it says {found:?}, the schema has {expected:?}"),
-            );
+            let detail = format!("it says {found:?}, the schema has {expected:?}");
+            self.findings.add("schema", "table schema_version", detail);
         }
         Ok(())
     }
