@@ -232,7 +232,7 @@ fn address(resolution: &Resolution) -> String {
 fn new_resolution(session: &Session, at: Timestamp, booking_id: BookingId) -> NewResolution {
     NewResolution {
         resolution_id: ResolutionId::new(at, entropy::bytes()),
-        event: super::bookings::event_seed(session, at),
+        event: super::bookings::event_seed(&session.service, at),
         decided_event_id: EventId::new(at, entropy::bytes()),
         seed: entropy::bytes(),
         packet_url: super::bookings::packet_url(session, &booking_id),

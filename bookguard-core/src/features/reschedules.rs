@@ -72,7 +72,7 @@ impl Operation for RescheduleBooking {
             booking_id,
             asked,
             seed: entropy::bytes(),
-            event: event_seed(session, at),
+            event: event_seed(&session.service, at),
             evidence_url: packet_url(session, &booking_id),
         };
         Ok(write(at, reschedule))
