@@ -196,11 +196,7 @@ pub(crate) fn verify(
         backup,
         guard,
         findings: Findings::default(),
-        progress: Progress {
-            tell: progress,
-            done: 0,
-            total: 0,
-        },
+        progress: Progress::new(progress, 0),
         counts: Counts::default(),
         gone: HashMap::new(),
         forgotten: HashSet::new(),
@@ -274,14 +270,20 @@ impl Counts {
     }
 }
 
-struct Progress<'a> {
+/// Work whose steps are told as they are done, with the total.
+pub(super) struct Progress<'a> {
     tell: &'a mut dyn FnMut(u64, u64),
     done: u64,
     total: u64,
 }
 
-impl Progress<'_> {
-    fn step(&mut self, by: u64) {
+impl<'a> Progress<'a> {
+    pub fn new(tell: &'a mut dyn FnMut(u64, u64), total: u64) -> Self {
+        let done = 0;
+        Self { tell, done, total }
+    }
+
+    pub fn step(&mut self, by: u64) {
         self.done += by;
         (self.tell)(self.done.min(self.total), self.total);
     }
