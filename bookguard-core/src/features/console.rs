@@ -240,7 +240,7 @@ impl Operation for ListConsoleSessions {
                 Ok(rows)
             })?;
             Ok(Page::of(rows, page.limit, |session| {
-                session.console_session_id.to_string()
+                session.console_session_id
             }))
         }))
     }

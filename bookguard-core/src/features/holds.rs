@@ -138,7 +138,7 @@ impl Operation for ListHolds {
             if stored != Some(owner) {
                 return Err(Error::not_found("booking"));
             }
-            Ok(Page::of(rows, page.limit, |hold| hold.hold_id.to_string()))
+            Ok(Page::of(rows, page.limit, |hold| hold.hold_id))
         }))
     }
 }

@@ -477,9 +477,7 @@ impl Operation for ListPartners {
             let rows = query(session, |reader| {
                 reader.partners(status, page.before, page.limit + 1)
             })?;
-            Ok(Page::of(rows, page.limit, |partner| {
-                partner.partner_id.to_string()
-            }))
+            Ok(Page::of(rows, page.limit, |partner| partner.partner_id))
         }))
     }
 }
