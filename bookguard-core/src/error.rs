@@ -105,6 +105,16 @@ pub struct Error {
 /// The code of [`Error::outdated`].
 const OUTDATED: &str = "policies_changed";
 
+/// A refusal because of an object's state, with its code and what formats its message.
+#[cfg(feature = "store")]
+macro_rules! conflict {
+    ($code:literal, $($message:tt)+) => {
+        $crate::error::Error::conflict($code, format!($($message)+))
+    };
+}
+#[cfg(feature = "store")]
+pub(crate) use conflict;
+
 impl Error {
     /// An error of `kind` with its code and message.
     pub fn new(kind: Kind, code: &'static str, message: impl Into<String>) -> Self {

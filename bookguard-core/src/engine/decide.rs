@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::engine::batch::{BatchState, RememberedAnswer};
 use crate::engine::change::Change;
 use crate::engine::command::Envelope;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, conflict};
 use crate::model::{PartnerStatus, Timestamp, day, day_begins};
 
 /// The decision on an accepted command.
@@ -76,14 +76,12 @@ pub fn decide<R: 'static>(batch: &BatchState, asked: &Envelope<R>) -> Result<Dec
 }
 
 fn too_many_changes(at: Timestamp, most: u64) -> Error {
-    Error::conflict(
+    conflict!(
         "quota_exceeded",
-        format!(
-            "The partner has changed keys, secrets, endpoints, policies, settings, legal holds and invitations {most} times today, which \
-             is the most for a change of this kind. Nothing was written. Keys can still be revoked, endpoints deleted and holds \
-             released. The next day begins at {}; or ask the service's operator to make the change.",
-            day_begins(day(at) + 1)
-        ),
+        "The partner has changed keys, secrets, endpoints, policies, settings, legal holds and invitations {most} times today, which \
+         is the most for a change of this kind. Nothing was written. Keys can still be revoked, endpoints deleted and holds \
+         released. The next day begins at {}; or ask the service's operator to make the change.",
+        day_begins(day(at) + 1)
     )
 }
 

@@ -164,14 +164,14 @@ impl Operation for AcceptTerms {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Accepted>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        let asked = AcceptanceRequest::read(&request.body)?;
+        let asked = input::read(&request.body, AcceptanceRequest::form)?;
         let at = session.service.clock().now();
         let accept = Self {
             partner_id: owner_of(session, &booking_id)?,
             booking_id,
             asked,
             seed: entropy::bytes(),
-            event: event_seed(session, at),
+            event: event_seed(&session.service, at),
             evidence_url: packet_url(session, &booking_id),
         };
         Ok(write(at, accept))
@@ -195,14 +195,8 @@ impl AcceptanceRequest {
     };
 
     /// Reads the body of an acceptance, reporting every fault.
-    ///
-    /// # Errors
-    /// Those of [`input`], `invalid_address` and `bad_digest`.
-    pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, Self::form)
-    }
-
-    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+    /// Its faults are those of [`input`], `invalid_address` and `bad_digest`.
+    pub fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let party = form
             .about("Who accepts.")
             .required("party", |v| v.choice(sides()));
@@ -350,7 +344,7 @@ mod tests {
         let body = AcceptanceRequest::BODY
             .example
             .replace("203.0.113.7", "2001:DB8:0::7");
-        let read = AcceptanceRequest::read(body.as_bytes()).unwrap();
+        let read = input::read(body.as_bytes(), AcceptanceRequest::form).unwrap();
         assert_eq!(read.ip.as_deref(), Some("2001:db8::7"));
     }
 }

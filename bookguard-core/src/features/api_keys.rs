@@ -221,7 +221,7 @@ impl Operation for ListApiKeys {
             let rows = query(session, |reader| {
                 reader.keys(&partner_id, page.before, page.limit + 1)
             })?;
-            Ok(Page::of(rows, page.limit, |key| key.api_key_id.to_string()))
+            Ok(Page::of(rows, page.limit, |key| key.api_key_id))
         }))
     }
 }

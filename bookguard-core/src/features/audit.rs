@@ -129,7 +129,7 @@ impl Operation for ListAudit {
             let rows = query(session, |reader| {
                 reader.audit(&filter, page.before, page.limit + 1)
             })?;
-            let mut page = Page::of(rows, page.limit, |record| record.audit_id.to_string());
+            let mut page = Page::of(rows, page.limit, |record| record.audit_id);
             if is_partner {
                 let shown = page.data.into_iter().map(AuditRecord::for_partner);
                 page.data = shown.collect();

@@ -18,6 +18,7 @@ use crate::operation::{
     Action, Finished, LIMIT, Operation, QueryForm, QueryParam, QueryReader, Request, Route,
     ids_cursor, path_id, query, query_one, query_own, read_stored, to_json, write,
 };
+use crate::service::Service;
 use crate::session::{Access, Authority, Session};
 use crate::store::read::BookingFilter;
 pub use create::{BookingCreated, BookingRequest, CreateBooking};
@@ -180,7 +181,7 @@ impl Operation for ProtectBooking {
         let protect = Self {
             partner_id,
             booking_id,
-            event: event_seed(session, at),
+            event: event_seed(&session.service, at),
             seed: entropy::bytes(),
             evidence_url: packet_url(session, &booking_id),
         };
@@ -204,10 +205,10 @@ pub struct Protected {
 }
 
 /// What an event needs that happens at this instant.
-pub(super) fn event_seed(session: &Session, at: Timestamp) -> EventSeed {
+pub(super) fn event_seed(service: &Service, at: Timestamp) -> EventSeed {
     EventSeed {
         event_id: EventId::new(at, entropy::bytes()),
-        lease: session.service.lease(),
+        lease: service.lease(),
     }
 }
 

@@ -205,7 +205,7 @@ impl Operation for DecideResolution {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Resolution>, Error> {
         let resolution_id: ResolutionId = path_id(request, 0)?;
-        let asked = DecisionRequest::read(&request.body)?;
+        let asked = input::read(&request.body, DecisionRequest::form)?;
         // A resolution's booking never changes, so it can be looked up before the write turn.
         let found = query_own(session, &resolution_id, |reader, id| reader.resolution(id))?;
         let (partner_id, pending) = found;
@@ -232,7 +232,7 @@ fn address(resolution: &Resolution) -> String {
 fn new_resolution(session: &Session, at: Timestamp, booking_id: BookingId) -> NewResolution {
     NewResolution {
         resolution_id: ResolutionId::new(at, entropy::bytes()),
-        event: super::bookings::event_seed(session, at),
+        event: super::bookings::event_seed(&session.service, at),
         decided_event_id: EventId::new(at, entropy::bytes()),
         seed: entropy::bytes(),
         packet_url: super::bookings::packet_url(session, &booking_id),
@@ -346,14 +346,8 @@ impl DecisionRequest {
     };
 
     /// Reads the body of a decision, reporting every fault.
-    ///
-    /// # Errors
-    /// Those of [`input`].
-    pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, Self::form)
-    }
-
-    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+    /// Its faults are those of [`input`].
+    pub fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let refund = form
             .about("What goes back, at most what was paid; the rest is kept.")
             .required("refund", |v| decimal(v).map(str::to_owned));

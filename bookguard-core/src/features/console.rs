@@ -77,7 +77,7 @@ impl Operation for CreateConsoleLink {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<NewConsoleLink>, Error> {
         let partner_id = session.partner_id()?;
-        let wanted = ConsoleLinkRequest::read(&request.body)?;
+        let wanted = input::read(&request.body, ConsoleLinkRequest::form)?;
         let by = Maker::of(session);
         let own = by.as_ref().map(|by| by.api_key_id);
         let api_key_id = KEY.chosen(own, wanted.api_key_id.as_deref())?;
@@ -168,14 +168,8 @@ impl ConsoleLinkRequest {
     };
 
     /// Reads the body of a link's creation.
-    ///
-    /// # Errors
-    /// Those of [`input`], and `unknown_scope`.
-    pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, Self::form)
-    }
-
-    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+    /// Its faults are those of [`input`], and `unknown_scope`.
+    pub fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let person = person(form);
         let scopes = form
             .about("What the session may do; by default, what the calling key may. Only scopes that this key holds.")
@@ -246,7 +240,7 @@ impl Operation for ListConsoleSessions {
                 Ok(rows)
             })?;
             Ok(Page::of(rows, page.limit, |session| {
-                session.console_session_id.to_string()
+                session.console_session_id
             }))
         }))
     }

@@ -236,9 +236,7 @@ impl Operation for ListEndpoints {
             let rows = query(session, |reader| {
                 reader.endpoints(partner_id.as_ref(), status, page.before, page.limit + 1)
             })?;
-            Ok(Page::of(rows, page.limit, |endpoint| {
-                endpoint.endpoint_id.to_string()
-            }))
+            Ok(Page::of(rows, page.limit, |endpoint| endpoint.endpoint_id))
         }))
     }
 }

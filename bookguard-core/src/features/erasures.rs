@@ -171,7 +171,7 @@ impl Operation for EraseValues {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<ErasureReport>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        let asked = ErasureRequest::read(&request.body)?;
+        let asked = input::read(&request.body, ErasureRequest::form)?;
         let partner_id = owner_of(session, &booking_id)?;
         let plan = query(session, |reader| {
             let what = (&asked.what, asked.request_ref.as_deref());
@@ -293,14 +293,8 @@ impl ErasureRequest {
     };
 
     /// Reads the body of an erasure, reporting every fault.
-    ///
-    /// # Errors
-    /// Those of [`input`], and `fields_or_party`.
-    pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, Self::form)
-    }
-
-    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+    /// Its faults are those of [`input`], and `fields_or_party`.
+    pub fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let fields = form
             .about("The names of the values, in all entries of the booking.")
             .optional("fields", fields);

@@ -53,7 +53,7 @@ impl Operation for PlaceHold {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Hold>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        let HoldRequest { reason, reference } = HoldRequest::read(&request.body)?;
+        let HoldRequest { reason, reference } = input::read(&request.body, HoldRequest::form)?;
         let partner_id = owner_of(session, &booking_id)?;
         let placed_by = holder(session);
         let others = query(session, |reader| reader.active_holds(&partner_id))?;
@@ -94,14 +94,8 @@ impl HoldRequest {
     };
 
     /// Reads the body of a hold, reporting every fault.
-    ///
-    /// # Errors
-    /// Those of [`input`].
-    pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, Self::form)
-    }
-
-    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+    /// Its faults are those of [`input`].
+    pub fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let reason = form
             .about("Why. Once the hold is released, erasing the booking's notes erases this too.")
             .required("reason", |v| v.text(limits::NAME_CHARS));
@@ -144,7 +138,7 @@ impl Operation for ListHolds {
             if stored != Some(owner) {
                 return Err(Error::not_found("booking"));
             }
-            Ok(Page::of(rows, page.limit, |hold| hold.hold_id.to_string()))
+            Ok(Page::of(rows, page.limit, |hold| hold.hold_id))
         }))
     }
 }

@@ -115,7 +115,7 @@ impl Operation for AddEvidenceItem {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<AddedItem>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        let asked = ItemRequest::read(&request.body)?;
+        let asked = input::read(&request.body, ItemRequest::form)?;
         let at = session.service.clock().now();
         let add = Self {
             partner_id: owner_of(session, &booking_id)?,
@@ -147,14 +147,8 @@ impl ItemRequest {
     };
 
     /// Reads the body of an item, reporting every fault.
-    ///
-    /// # Errors
-    /// Those of [`input`], and `currency_without_amount`.
-    pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, Self::form)
-    }
-
-    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+    /// Its faults are those of [`input`], and `currency_without_amount`.
+    pub fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let kind = form
             .about("What it is.")
             .required("kind", |v| v.named("ItemKind").choice(ItemKind::WORDS));

@@ -6,10 +6,9 @@
 mod rule;
 
 use crate::engine::command::{Envelope, EventSeed};
-use crate::entropy;
 use crate::error::Error;
 use crate::limits;
-use crate::model::{ApiKeyId, EventId, PartnerId};
+use crate::model::{ApiKeyId, PartnerId};
 use crate::service::Service;
 use crate::store::read::KeyNotice;
 
@@ -34,14 +33,10 @@ pub fn due(service: &Service, after: Option<KeyNotice>) -> Result<Vec<KeyNotice>
 #[must_use]
 pub fn tell(service: &Service, (_, api_key_id, partner_id): KeyNotice) -> Envelope<()> {
     let now = service.clock().now();
-    let event = EventSeed {
-        event_id: EventId::new(now, entropy::bytes()),
-        lease: service.lease(),
-    };
     let command = TellExpiry {
         partner_id,
         api_key_id,
-        event,
+        event: super::bookings::event_seed(service, now),
     };
     Envelope::new(now, command)
 }

@@ -105,9 +105,7 @@ impl Operation for ListOperatorKeys {
             let rows = query(session, |reader| {
                 reader.operator_keys(page.before, page.limit + 1)
             })?;
-            Ok(Page::of(rows, page.limit, |key| {
-                key.operator_key_id.to_string()
-            }))
+            Ok(Page::of(rows, page.limit, |key| key.operator_key_id))
         }))
     }
 }

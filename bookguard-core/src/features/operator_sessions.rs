@@ -179,7 +179,7 @@ impl Operation for ListOperatorSessions {
                 Ok(rows)
             })?;
             Ok(Page::of(rows, page.limit, |session| {
-                session.console_session_id.to_string()
+                session.console_session_id
             }))
         }))
     }

@@ -86,7 +86,7 @@ impl Operation for RegisterPartner {
                 "Registration is closed on this service. Ask its operator for an account.",
             ));
         }
-        let new = NewPartner::read(&request.body)?;
+        let new = input::read(&request.body, NewPartner::form)?;
         let at = service.clock().now();
         let partner_id = PartnerId::new(at, entropy::bytes());
         let open = mode == Mode::Open;
@@ -144,14 +144,8 @@ impl NewPartner {
     };
 
     /// Reads the body of a registration, reporting every fault.
-    ///
-    /// # Errors
-    /// Those of [`input`], `invalid_email` and `invalid_uri`.
-    pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, Self::form)
-    }
-
-    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+    /// Its faults are those of [`input`], `invalid_email` and `invalid_uri`.
+    pub fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let name = form
             .about("Company or platform name.")
             .required("name", |v| v.text(limits::NAME_CHARS));
@@ -247,7 +241,7 @@ impl Operation for SetQuota {
     fn prepare(session: &Session, request: &Request) -> Result<Action<PartnerAccount>, Error> {
         let set = Self {
             partner_id: path_id(request, 0)?,
-            changes: QuotaChanges::read(&request.body)?,
+            changes: input::read(&request.body, QuotaChanges::form)?,
         };
         Ok(write(session.service.clock().now(), set))
     }
@@ -262,14 +256,8 @@ const QUOTA_CHANGES: Declaration = Declaration {
 
 impl QuotaChanges {
     /// Reads the body of [`SetQuota`]: an absent member stays as it is, null selects the service's default, 0 means no limit.
-    ///
-    /// # Errors
-    /// Those of [`input`].
-    pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, Self::form)
-    }
-
-    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+    /// Its faults are those of [`input`].
+    pub fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let mut part = |name, most| form.nullable(name, |v| limit(v, most));
         Some(Self {
             bookings: part("bookings", limits::QUOTA_MAX),
@@ -345,7 +333,7 @@ impl Operation for UpdatePartner {
     type Output = PartnerAccount;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<PartnerAccount>, Error> {
-        let update = PartnerUpdate::read(&request.body)?;
+        let update = input::read(&request.body, PartnerUpdate::form)?;
         let partner_id = session.partner_id()?;
         let at = session.service.clock().now();
         Ok(write(at, Self { partner_id, update }))
@@ -362,15 +350,9 @@ impl PartnerUpdate {
     };
 
     /// Reads the body of [`UpdatePartner`].
-    ///
-    /// # Errors
-    /// Those of [`input`], `bad_policy_id`, `time_zone_unknown`, and `duplicate_key` for two spellings of one
+    /// Its faults are those of [`input`], `bad_policy_id`, `time_zone_unknown`, and `duplicate_key` for two spellings of one
     /// event type.
-    pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, Self::form)
-    }
-
-    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+    pub fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let default_policies = form
             .about(
                 "The policy of a booking that chooses none: event type → id of one of your policies or of the library's; null \
@@ -495,9 +477,7 @@ impl Operation for ListPartners {
             let rows = query(session, |reader| {
                 reader.partners(status, page.before, page.limit + 1)
             })?;
-            Ok(Page::of(rows, page.limit, |partner| {
-                partner.partner_id.to_string()
-            }))
+            Ok(Page::of(rows, page.limit, |partner| partner.partner_id))
         }))
     }
 }

@@ -313,7 +313,7 @@ impl Operation for ListPolicyVersions {
             }
             let rows = rows.into_iter().map(PolicyListing::from).collect();
             Ok(Page::of(rows, limit, |policy: &PolicyListing| {
-                policy.version.to_string()
+                policy.version
             }))
         }))
     }

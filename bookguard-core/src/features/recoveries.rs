@@ -236,9 +236,7 @@ impl Operation for ListRecoveries {
             let rows = query(session, |reader| {
                 reader.recoveries(&partner_id, page.before, page.limit + 1)
             })?;
-            Ok(Page::of(rows, page.limit, |recovery| {
-                recovery.recovery_id.to_string()
-            }))
+            Ok(Page::of(rows, page.limit, |recovery| recovery.recovery_id))
         }))
     }
 }

@@ -65,14 +65,14 @@ impl Operation for RescheduleBooking {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Rescheduled>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        let asked = RescheduleRequest::read(&request.body)?;
+        let asked = input::read(&request.body, RescheduleRequest::form)?;
         let at = session.service.clock().now();
         let reschedule = Self {
             partner_id: owner_of(session, &booking_id)?,
             booking_id,
             asked,
             seed: entropy::bytes(),
-            event: event_seed(session, at),
+            event: event_seed(&session.service, at),
             evidence_url: packet_url(session, &booking_id),
         };
         Ok(write(at, reschedule))
@@ -89,14 +89,8 @@ impl RescheduleRequest {
     };
 
     /// Reads the body of a change of date, reporting every fault.
-    ///
-    /// # Errors
-    /// Those of [`input`], `time_zone_unknown` and `agreement_missing`.
-    pub fn read(body: &[u8]) -> Result<Self, Error> {
-        input::read(body, Self::form)
-    }
-
-    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+    /// Its faults are those of [`input`], `time_zone_unknown` and `agreement_missing`.
+    pub fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let event_date = form
             .about(
                 "When the event starts from now on: RFC 3339 with an offset, or a local date-time or date in the booking's time zone. \

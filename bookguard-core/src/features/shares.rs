@@ -201,9 +201,7 @@ impl Operation for ListShares {
             let rows = query(session, |reader| {
                 reader.shares(&booking_id, page.before, page.limit + 1)
             })?;
-            Ok(Page::of(rows, page.limit, |share| {
-                share.share_id.to_string()
-            }))
+            Ok(Page::of(rows, page.limit, |share| share.share_id))
         }))
     }
 }

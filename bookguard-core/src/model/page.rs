@@ -27,10 +27,11 @@ impl<T> Page<T> {
     }
 
     /// Makes a page of up to `limit + 1` rows: the extra row only shows that there are more.
-    pub fn of(mut rows: Vec<T>, limit: u32, cursor: impl Fn(&T) -> String) -> Self {
+    pub fn of<C: ToString>(mut rows: Vec<T>, limit: u32, cursor: impl Fn(&T) -> C) -> Self {
         let has_more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
-        let next_cursor = rows.last().filter(|_| has_more).map(cursor);
+        let last = rows.last().filter(|_| has_more);
+        let next_cursor = last.map(|last| cursor(last).to_string());
         Self {
             data: rows,
             has_more,

@@ -104,11 +104,7 @@ pub(super) fn document(row: &Row, seal: &Seal) -> Result<(AuditRecord, bool), St
 impl Reader<'_> {
     /// Ids of records after `from` and before `to`, oldest first, whether the rows are genuine or not.
     pub fn old_records(&mut self, from: &AuditId, to: &AuditId, rows: u32) -> Read<Vec<AuditId>> {
-        let args = args![from, to, rows];
-        self.all(OLDEST, args)?
-            .iter()
-            .map(|row| row.id(0))
-            .collect()
+        self.each(OLDEST, args![from, to, rows], |row| row.id(0))
     }
 
     /// Records of the audit, newest first, below `before`. Rows that are not genuine are left out.

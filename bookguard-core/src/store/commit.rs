@@ -316,12 +316,12 @@ pub(crate) fn commit(
     conn.commit(&statements).map(drop)
 }
 
-/// Adds the ledger's statements, ending with the head's.
-fn push_append<'a>(statements: &mut Vec<Statement<'a>>, append: &'a Append<'a>) {
+/// Adds the statements that store these tiles as they are now.
+pub(super) fn push_tiles<'a>(statements: &mut Vec<Statement<'a>>, tiles: &'a [Tile]) {
     insert(
         statements,
         "INSERT INTO tile (level, idx, hashes) VALUES {} ON CONFLICT (level, idx) DO UPDATE SET hashes = excluded.hashes",
-        append.tiles,
+        tiles,
         |tile, args| {
             args.extend([
                 i64::from(tile.level).into(),
@@ -330,6 +330,11 @@ fn push_append<'a>(statements: &mut Vec<Statement<'a>>, append: &'a Append<'a>) 
             ])
         },
     );
+}
+
+/// Adds the ledger's statements, ending with the head's.
+fn push_append<'a>(statements: &mut Vec<Statement<'a>>, append: &'a Append<'a>) {
+    push_tiles(statements, append.tiles);
     if append.keep {
         statements.push(Statement::new(
             "INSERT INTO checkpoint (size, at_ms, note) VALUES ($1, $2, $3) ON CONFLICT (size) DO NOTHING",

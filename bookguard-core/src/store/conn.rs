@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::model::id::Noun;
-use crate::model::{Id, Timestamp};
+use crate::model::{FileId, Id, Timestamp};
 
 /// One connection to a database.
 pub(crate) trait Conn: Send {
@@ -234,6 +234,12 @@ impl<N: Noun> From<Id<N>> for Arg<'_> {
 
 impl<'a, N: Noun> From<&'a Id<N>> for Arg<'a> {
     fn from(id: &'a Id<N>) -> Self {
+        id.as_bytes().into()
+    }
+}
+
+impl<'a> From<&'a FileId> for Arg<'a> {
+    fn from(id: &'a FileId) -> Self {
         id.as_bytes().into()
     }
 }

@@ -111,7 +111,6 @@ impl Reader<'_> {
 
     /// The cosigned checkpoints of this size or a larger one, newest last.
     pub fn cosignatures(&mut self, size: u64) -> Read<Vec<StoredCosignature>> {
-        let rows = self.all(SINCE, args![size, COSIGNATURES_READ])?;
-        rows.iter().map(cosignature).collect()
+        self.each(SINCE, args![size, COSIGNATURES_READ], cosignature)
     }
 }

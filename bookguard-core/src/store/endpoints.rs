@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::conn::{Arg, Row, Statement, StoreError, args, select_in};
+use super::conn::{Arg, Row, Statement, StoreError, args};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
@@ -315,11 +315,10 @@ impl Reader<'_> {
 
     /// One endpoint and its owner, unless the endpoint is deleted.
     pub fn endpoint(&mut self, endpoint_id: &EndpointId) -> Read<Option<(PartnerId, Endpoint)>> {
-        let row = self.first(
-            endpoints_where!("id = $1 AND deleted_ms IS NULL"),
-            args![endpoint_id],
-        )?;
-        row.map(|row| Ok((row.id(0)?, read(&row, 1)?))).transpose()
+        let sql = endpoints_where!("id = $1 AND deleted_ms IS NULL");
+        self.single(sql, args![endpoint_id], |row| {
+            Ok((row.id(0)?, read(row, 1)?))
+        })
     }
 
     /// One endpoint and its owner, also if the endpoint is deleted.
@@ -327,8 +326,10 @@ impl Reader<'_> {
         &mut self,
         endpoint_id: &EndpointId,
     ) -> Read<Option<(PartnerId, Endpoint)>> {
-        let row = self.first(endpoints_where!("id = $1"), args![endpoint_id])?;
-        row.map(|row| Ok((row.id(0)?, read(&row, 1)?))).transpose()
+        let sql = endpoints_where!("id = $1");
+        self.single(sql, args![endpoint_id], |row| {
+            Ok((row.id(0)?, read(row, 1)?))
+        })
     }
 
     /// The secret that signs this partner's webhooks at `at`.
@@ -347,10 +348,7 @@ impl Reader<'_> {
         let mut owners = vec![*partner_id.as_bytes()];
         owners.extend(endpoint_id.map(|id| *id.as_bytes()));
         let (mut partners, mut endpoints) = (Vec::with_capacity(SECRETS_VALID), Vec::new());
-        let Some(statement) = select_in(SECRETS, &owners) else {
-            return Ok(Keyring::default());
-        };
-        for row in &self.ask(statement)?.rows {
+        for row in &self.keyed(SECRETS, &owners)? {
             let owner: [u8; 16] = row.bytes(0)?;
             let opened = self
                 .seal()

@@ -4,14 +4,13 @@
 //! those of the newest epoch. Invariant: no query reads more than the entries of one epoch, or the pages on their paths.
 
 use super::conn::{Row, Rows, Statement, args, insert, select_in};
-use super::load::Loading;
+use super::load::{Loading, place};
 use super::read::{Read, Reader, entries_where};
 use super::{Store, StoreError};
 use crate::engine::batch::BatchState;
-use crate::evidence::facts::LeafPlace;
-use crate::evidence::{Epoch, LoggedEpoch};
+use crate::evidence::LoggedEpoch;
 use crate::ledger::map::pages::{MapPage, PageError, PageId, Pages};
-use crate::ledger::{Hash, Leaf, leaf_hash};
+use crate::ledger::{Hash, Leaf};
 use crate::model::Timestamp;
 
 pub(super) const LATEST: &str =
@@ -54,8 +53,7 @@ impl Store {
 impl Reader<'_> {
     /// The newest epoch.
     pub fn latest_epoch(&mut self) -> Read<Option<LoggedEpoch>> {
-        let row = self.first(LATEST, vec![])?;
-        row.as_ref().map(epoch).transpose()
+        self.single(LATEST, vec![], epoch)
     }
 
     /// When the first entry of a booking was written, of those from `index` on.
@@ -117,16 +115,10 @@ fn written(row: &Row) -> Read<Option<Timestamp>> {
 }
 
 fn epoch(row: &Row) -> Read<LoggedEpoch> {
-    let leaf = row.blob(2)?;
-    let epoch: Epoch = row.json(3)?;
     Ok(LoggedEpoch {
-        place: LeafPlace {
-            index: row.size(0)?,
-            hash: leaf_hash(leaf),
-            at: Timestamp::from_ms(Leaf::written_at(leaf).unwrap_or_default()),
-        },
+        place: place(row, 0, 2)?,
         seq: row.size(1)?,
-        epoch,
+        epoch: row.json(3)?,
     })
 }
 

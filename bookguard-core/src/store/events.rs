@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use sha2::{Digest as _, Sha256};
 
-use super::conn::{Row, StoreError, args, select_in};
+use super::conn::{Row, StoreError, args};
 use super::endpoints;
 use super::load::{content, deliveries, delivery, event_type};
 use super::read::{Read, Reader};
@@ -179,8 +179,7 @@ impl Reader<'_> {
         attempts: Attempts,
     ) -> Read<Vec<StoredEvent>> {
         let all = args![booking_id, 0_u64, u32::MAX];
-        let rows = self.all(OF_BOOKING, all)?;
-        let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
+        let events = self.each(OF_BOOKING, all, event)?;
         self.whole(events, attempts)
     }
 
@@ -203,13 +202,11 @@ impl Reader<'_> {
             parts.push(part);
         }
         let endpoints: Vec<_> = endpoints.into_iter().collect();
-        if let Some(statement) = select_in(ENDPOINTS, &endpoints) {
-            for row in self.ask(statement)?.rows {
-                let mut part = row.bytes::<16>(0)?.to_vec();
-                part.extend(row.maybe_int(1)?.unwrap_or(-1).to_be_bytes());
-                part.extend(row.text(2)?.bytes());
-                parts.push(part);
-            }
+        for row in self.keyed(ENDPOINTS, &endpoints)? {
+            let mut part = row.bytes::<16>(0)?.to_vec();
+            part.extend(row.maybe_int(1)?.unwrap_or(-1).to_be_bytes());
+            part.extend(row.text(2)?.bytes());
+            parts.push(part);
         }
         parts.sort_unstable();
         let mut digest = Sha256::new();
@@ -222,8 +219,7 @@ impl Reader<'_> {
 
     /// One event with its deliveries.
     pub fn event(&mut self, event_id: &EventId, attempts: Attempts) -> Read<Option<StoredEvent>> {
-        let rows = self.all(events_where!("id = $1"), args![event_id])?;
-        let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
+        let events = self.each(events_where!("id = $1"), args![event_id], event)?;
         Ok(self.whole(events, attempts)?.pop())
     }
 
@@ -321,11 +317,10 @@ impl Reader<'_> {
             LogPlace::Before(_) => (OF_BOOKING_BACK, OF_PARTNER_BACK),
         };
         let number = from.number();
-        let rows = match &filter.booking_id {
-            Some(booking_id) => self.all(of_booking, args![booking_id, number, rows])?,
-            None => self.all(of_partner, args![&filter.partner_id, number, rows])?,
-        };
-        rows.iter().map(event).collect()
+        match &filter.booking_id {
+            Some(booking_id) => self.each(of_booking, args![booking_id, number, rows], event),
+            None => self.each(of_partner, args![&filter.partner_id, number, rows], event),
+        }
     }
 
     /// Adds deliveries, with these attempts.
@@ -338,11 +333,8 @@ impl Reader<'_> {
         };
         let sent = |event: &&StoredEvent| !event.deliveries.is_empty();
         let keys = keys(events.iter().filter(sent));
-        let Some(statement) = select_in(sql, &keys) else {
-            return Ok(events);
-        };
         let mut attempts: HashMap<(EventId, EndpointId), Vec<(i64, Attempt)>> = HashMap::new();
-        for row in self.ask(statement)?.rows {
+        for row in self.keyed(sql, &keys)? {
             let of = attempts.entry((row.id(0)?, row.id(1)?)).or_default();
             of.push((row.int(2)?, row.json(3)?));
         }
@@ -359,12 +351,8 @@ impl Reader<'_> {
 
     /// Replaces the deliveries of the events, without attempts.
     fn with_deliveries(&mut self, mut events: Vec<StoredEvent>) -> Read<Vec<StoredEvent>> {
-        let keys = keys(&events);
-        let Some(statement) = select_in(DELIVERIES, &keys) else {
-            return Ok(events);
-        };
         let mut by_event: HashMap<EventId, Vec<StoredDelivery>> = HashMap::new();
-        for row in self.ask(statement)?.rows {
+        for row in self.keyed(DELIVERIES, &keys(&events))? {
             let of = by_event.entry(row.id(0)?).or_default();
             of.push(stored_delivery(&row)?);
         }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::conn::{Arg, Conn, Row, Statement, StoreError, args, select_in};
+use super::conn::{Arg, Conn, Row, Statement, StoreError, args};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
@@ -194,42 +194,27 @@ fn recorded_erasures(conn: &mut dyn Conn, after: Option<u64>) -> Read<Vec<Listed
 impl Reader<'_> {
     /// The evidence items of a booking, oldest first.
     pub fn items_of(&mut self, booking_id: &BookingId) -> Read<Vec<EvidenceItem>> {
-        let rows = self.all(
-            "SELECT facts FROM entry WHERE booking_id = $1 AND kind = 'evidence.added' ORDER BY seq",
-            args![booking_id],
-        )?;
-        rows.iter().map(|row| row.json(0)).collect()
+        let sql = "SELECT facts FROM entry WHERE booking_id = $1 AND kind = 'evidence.added' ORDER BY seq";
+        self.each(sql, args![booking_id], |row| row.json(0))
     }
 
     /// The evidence items of these bookings, in no order.
     pub fn items_of_all(&mut self, booking_ids: &[BookingId]) -> Read<Vec<EvidenceItem>> {
-        let rows = self.of_bookings(ITEMS, booking_ids)?;
+        let rows = self.keyed(ITEMS, booking_ids)?;
         rows.iter().map(|row| row.json(0)).collect()
     }
 
     /// How many entries each of these bookings has.
     pub fn entry_counts(&mut self, booking_ids: &[BookingId]) -> Read<Vec<(BookingId, u64)>> {
-        let rows = self.of_bookings(ENTRY_COUNTS, booking_ids)?;
+        let rows = self.keyed(ENTRY_COUNTS, booking_ids)?;
         let counts = rows.iter().map(|row| Ok((row.id(0)?, row.size(1)?)));
         counts.collect()
     }
 
-    fn of_bookings(&mut self, sql: &'static str, booking_ids: &[BookingId]) -> Read<Vec<Row>> {
-        let keys = booking_ids.iter().map(|id| id.as_bytes().to_vec());
-        let keys: Vec<Vec<u8>> = keys.collect();
-        match select_in(sql, &keys) {
-            Some(statement) => Ok(self.ask(statement)?.rows),
-            None => Ok(Vec::new()),
-        }
-    }
-
     /// The erasures of a booking, oldest first.
     pub fn erasures_of(&mut self, booking_id: &BookingId) -> Read<Vec<Erasure>> {
-        let rows = self.all(
-            "SELECT facts FROM entry WHERE booking_id = $1 AND kind = 'evidence.erased' ORDER BY seq",
-            args![booking_id],
-        )?;
-        rows.iter().map(|row| row.json(0)).collect()
+        let sql = "SELECT facts FROM entry WHERE booking_id = $1 AND kind = 'evidence.erased' ORDER BY seq";
+        self.each(sql, args![booking_id], |row| row.json(0))
     }
 
     /// Whether the ledger has the entry that records this erasure.
@@ -247,40 +232,26 @@ impl Reader<'_> {
 
     /// The bookings whose erasures the log records from this place on, with these entries' places, in order: a page at most.
     pub fn erased_since(&mut self, from: u64) -> Read<Vec<(u64, BookingId)>> {
-        let rows = self.all(
-            "SELECT idx, booking_id FROM entry WHERE kind = 'evidence.erased' AND idx >= $1 ORDER BY idx LIMIT 100",
-            args![from],
-        )?;
-        rows.iter()
-            .map(|row| Ok((row.size(0)?, row.id(1)?)))
-            .collect()
+        let sql = "SELECT idx, booking_id FROM entry WHERE kind = 'evidence.erased' AND idx >= $1 ORDER BY idx LIMIT 100";
+        self.each(sql, args![from], |row| Ok((row.size(0)?, row.id(1)?)))
     }
 
     /// The events of a booking whose bodies are gone.
     pub fn pruned_events_of(&mut self, booking_id: &BookingId) -> Read<Vec<EventId>> {
-        let rows = self.all(
-            "SELECT id FROM event WHERE booking_id = $1 AND pruned_ms IS NOT NULL ORDER BY seq",
-            args![booking_id],
-        )?;
-        rows.iter().map(|row| row.id(0)).collect()
+        let sql =
+            "SELECT id FROM event WHERE booking_id = $1 AND pruned_ms IS NOT NULL ORDER BY seq";
+        self.each(sql, args![booking_id], |row| row.id(0))
     }
 
     /// The events of a booking whose bodies are still there.
     pub fn whole_events_of(&mut self, booking_id: &BookingId) -> Read<Vec<EventId>> {
-        let rows = self.all(
-            "SELECT id FROM event WHERE booking_id = $1 AND pruned_ms IS NULL ORDER BY seq",
-            args![booking_id],
-        )?;
-        rows.iter().map(|row| row.id(0)).collect()
+        let sql = "SELECT id FROM event WHERE booking_id = $1 AND pruned_ms IS NULL ORDER BY seq";
+        self.each(sql, args![booking_id], |row| row.id(0))
     }
 
     /// Those of these files that are known, whole or not.
     pub fn files(&mut self, file_ids: &[FileId]) -> Read<HashMap<FileId, FileState>> {
-        let keys: Vec<[u8; 48]> = file_ids.iter().map(|id| *id.as_bytes()).collect();
-        let Some(statement) = select_in(SOME, &keys) else {
-            return Ok(HashMap::new());
-        };
-        let rows = self.ask(statement)?.rows;
+        let rows = self.keyed(SOME, file_ids)?;
         let files = rows
             .iter()
             .map(|row| state(row).map(|file| (file.file_id, file)));
@@ -289,8 +260,8 @@ impl Reader<'_> {
 
     /// The bytes of one part of a file.
     pub fn file_part(&mut self, file_id: &FileId, number: u32) -> Read<Option<Vec<u8>>> {
-        let row = self.first(PART, args![file_id.as_bytes(), number])?;
-        row.map(|row| Ok(row.blob(0)?.to_vec())).transpose()
+        let args = args![file_id, number];
+        self.single(PART, args, |row| Ok(row.blob(0)?.to_vec()))
     }
 
     /// Whether there are files that were not completed, and to which nothing was added since `before`.

@@ -196,11 +196,7 @@ pub(crate) fn verify(
         backup,
         guard,
         findings: Findings::default(),
-        progress: Progress {
-            tell: progress,
-            done: 0,
-            total: 0,
-        },
+        progress: Progress::new(progress, 0),
         counts: Counts::default(),
         gone: HashMap::new(),
         forgotten: HashSet::new(),
@@ -274,14 +270,20 @@ impl Counts {
     }
 }
 
-struct Progress<'a> {
+/// Work whose steps are told as they are done, with the total.
+pub(super) struct Progress<'a> {
     tell: &'a mut dyn FnMut(u64, u64),
     done: u64,
     total: u64,
 }
 
-impl Progress<'_> {
-    fn step(&mut self, by: u64) {
+impl<'a> Progress<'a> {
+    pub fn new(tell: &'a mut dyn FnMut(u64, u64), total: u64) -> Self {
+        let done = 0;
+        Self { tell, done, total }
+    }
+
+    pub fn step(&mut self, by: u64) {
         self.done += by;
         (self.tell)(self.done.min(self.total), self.total);
     }
@@ -360,11 +362,10 @@ impl Check<'_> {
         ] {
             let rows = self.count(sql)?;
             if rows != met {
-                self.findings.add(
-                    table,
-                    format!("table {table}"),
-                    format!("it holds {rows} rows, but only {met} can be reached from what they belong to"),
+                let detail = format!(
+                    "it holds {rows} rows, but only {met} can be reached from what they belong to"
                 );
+                self.findings.add(table, format!("table {table}"), detail);
             }
         }
         Ok(())
@@ -476,11 +477,8 @@ impl Findings {
         ledger: &T,
     ) {
         if row != ledger {
-            self.add(
-                what,
-                place(),
-                format!("row says {row}, ledger says {ledger}"),
-            );
+            let detail = format!("row says {row}, ledger says {ledger}");
+            self.add(what, place(), detail);
         }
     }
 

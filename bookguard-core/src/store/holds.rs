@@ -130,11 +130,8 @@ impl Reader<'_> {
         after: BookingId,
         rows: u32,
     ) -> Read<Vec<BookingId>> {
-        let rows = self.all(
-            "SELECT id FROM booking WHERE partner_id = $1 AND id > $2 ORDER BY id LIMIT $3",
-            args![partner_id, &after, rows],
-        )?;
-        rows.iter().map(|row| row.id(0)).collect()
+        let sql = "SELECT id FROM booking WHERE partner_id = $1 AND id > $2 ORDER BY id LIMIT $3";
+        self.each(sql, args![partner_id, &after, rows], |row| row.id(0))
     }
 
     /// The active holds on a partner's bookings, whoever placed them, oldest first.

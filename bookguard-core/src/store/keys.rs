@@ -80,11 +80,9 @@ impl Reader<'_> {
         let (since, key) = after.map_or((i64::MIN, ApiKeyId::from_bytes([0; 16])), |after| {
             (after.0.ms(), after.1)
         });
-        let args = args![since, &key, now, rows];
-        let rows = self.all(NOTICES, args)?;
-        rows.iter()
-            .map(|row| Ok((row.time(0)?, row.id(1)?, row.id(2)?)))
-            .collect()
+        self.each(NOTICES, args![since, &key, now, rows], |row| {
+            Ok((row.time(0)?, row.id(1)?, row.id(2)?))
+        })
     }
 }
 

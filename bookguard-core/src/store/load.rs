@@ -32,9 +32,7 @@ use crate::evidence::{BookingState, Erasable, RescheduleFact};
 use crate::ledger::event::Opening;
 use crate::ledger::{Hash, Leaf, LeafKind, leaf_hash};
 use crate::limits::{IDEMPOTENCY_TTL_MS, LEASE_MS, LEASE_SKEW_MS, RECLAIMED, RECOVERIES_MS};
-use crate::model::{
-    EndpointId, EventId, EventType, FileId, Partner, PartnerStatus, Timestamp, Usage,
-};
+use crate::model::{EndpointId, EventId, EventType, Partner, PartnerStatus, Timestamp, Usage};
 use crate::seal::Seal;
 
 /// Takes the write turn, and loads the head and everything the batch needs in one flight. If `growing` is set, also
@@ -174,7 +172,10 @@ impl Asked {
     }
 
     /// Asks for the rows with these keys, if there are any.
-    fn keyed<K: AsKey>(&mut self, sql: &'static str, keys: &[K], read: RowLoader) {
+    fn keyed<'k, K>(&mut self, sql: &'static str, keys: &'k [K], read: RowLoader)
+    where
+        &'k K: Into<Arg<'k>>,
+    {
         if let Some(statement) = keys_in(sql, keys) {
             self.add(statement, read);
         }
@@ -477,36 +478,16 @@ pub(super) fn ahead(now: i64, most: i64) -> [(Statement<'static>, RowLoader); 4]
     ]
 }
 
-fn keys_in<K: AsKey>(sql: &'static str, keys: &[K]) -> Option<Statement<'static>> {
-    let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.key().to_vec()).collect();
-    let statement = select_in(sql, &keys)?;
+fn keys_in<'k, K>(sql: &'static str, keys: &'k [K]) -> Option<Statement<'static>>
+where
+    &'k K: Into<Arg<'k>>,
+{
+    let statement = select_in(sql, keys)?;
     let args = statement.args.into_iter().map(Arg::into_owned).collect();
     Some(Statement {
         sql: statement.sql,
         args,
     })
-}
-
-trait AsKey {
-    fn key(&self) -> &[u8];
-}
-
-impl<N: crate::model::id::Noun> AsKey for crate::model::Id<N> {
-    fn key(&self) -> &[u8] {
-        self.as_bytes()
-    }
-}
-
-impl AsKey for FileId {
-    fn key(&self) -> &[u8] {
-        self.as_bytes()
-    }
-}
-
-impl<const N: usize> AsKey for [u8; N] {
-    fn key(&self) -> &[u8] {
-        self
-    }
 }
 
 /// A partner, from its columns status, settings and body.
@@ -593,7 +574,7 @@ pub(crate) fn booking(row: &Row) -> Result<LoadedBooking, StoreError> {
 }
 
 /// The place of an entry, from the columns of its index and its leaf.
-fn place(row: &Row, index: usize, leaf: usize) -> Result<LeafPlace, StoreError> {
+pub(super) fn place(row: &Row, index: usize, leaf: usize) -> Result<LeafPlace, StoreError> {
     let leaf = row.blob(leaf)?;
     Ok(LeafPlace {
         index: row.size(index)?,

@@ -5,7 +5,7 @@
 //! put back in an earlier state is genuine, as with API keys.
 
 use super::commit::json;
-use super::conn::{Row, Statement, StoreError, args, select_in};
+use super::conn::{Row, Statement, StoreError, args};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
@@ -134,10 +134,7 @@ impl Reader<'_> {
 
     /// Those of these operator keys that exist, revoked or not. Rows that are not genuine are left out.
     pub fn operator_keys_by_id(&mut self, ids: &[OperatorKeyId]) -> Read<Vec<OperatorKey>> {
-        let Some(statement) = select_in(SOME, ids) else {
-            return Ok(Vec::new());
-        };
-        let (rows, seal) = (self.ask(statement)?.rows, self.seal());
+        let (rows, seal) = (self.keyed(SOME, ids)?, self.seal());
         let genuine = rows.iter().filter_map(|row| read(row, seal));
         Ok(genuine.map(|stored| stored.key).collect())
     }

@@ -127,12 +127,12 @@ impl Reader<'_> {
         after: &str,
         rows: u32,
     ) -> Read<Vec<KeptPolicy>> {
-        let rows = self.all(
+        self.each(
             "SELECT v.made_ms, p.body FROM policy_version v JOIN policy p ON p.hash = v.hash \
              WHERE v.partner_id = $1 AND v.policy_id > $2 AND v.latest = 1 ORDER BY v.policy_id LIMIT $3",
             args![partner_id, after, rows],
-        )?;
-        rows.iter().map(kept).collect()
+            kept,
+        )
     }
 
     /// The versions of a partner's policy, newest first, below `before`.
@@ -144,12 +144,12 @@ impl Reader<'_> {
         rows: u32,
     ) -> Read<Vec<KeptPolicy>> {
         let before = before.map_or(i64::MAX, i64::from);
-        let rows = self.all(
+        self.each(
             "SELECT v.made_ms, p.body FROM policy_version v JOIN policy p ON p.hash = v.hash \
              WHERE v.partner_id = $1 AND v.policy_id = $2 AND v.version < $3 ORDER BY v.version DESC LIMIT $4",
             args![partner_id, policy_id, before, rows],
-        )?;
-        rows.iter().map(kept).collect()
+            kept,
+        )
     }
 }
 

@@ -281,12 +281,8 @@ struct Postgres {
     begun: bool,
 }
 
-/// Commands that go before or after a list in the same flight.
-#[derive(Clone, Copy, Default)]
-struct SurroundingStatements {
-    before: Option<&'static str>,
-    after: Option<&'static str>,
-}
+/// The commands that go before and after a list in the same flight.
+type Surrounding = [Option<&'static str>; 2];
 
 impl Postgres {
     fn new(address: Arc<Address>, role: &'static Role) -> Self {
@@ -332,7 +328,7 @@ impl Postgres {
     fn fly(
         &mut self,
         statements: &[Statement<'_>],
-        around: SurroundingStatements,
+        around: Surrounding,
     ) -> Result<Vec<Rows>, StoreError> {
         let fault = match self.fly_once(statements, around) {
             Ok(results) => return Ok(results),
@@ -350,7 +346,7 @@ impl Postgres {
     fn fly_once(
         &mut self,
         statements: &[Statement<'_>],
-        around: SurroundingStatements,
+        [before, after]: Surrounding,
     ) -> Result<Vec<Rows>, Fault> {
         let patience = self.role.patience;
         self.session().map_err(Fault::Reported)?;
@@ -363,7 +359,7 @@ impl Postgres {
             .wait(patience, |client| {
                 let mut lane: Vec<PendingStatement<'_, Rows>> =
                     Vec::with_capacity(statements.len() + 2);
-                if let Some(sql) = around.before {
+                if let Some(sql) = before {
                     lane.push(Box::pin(command(client, sql)));
                 }
                 for statement in statements {
@@ -373,13 +369,13 @@ impl Postgres {
                         statement,
                     )));
                 }
-                if let Some(sql) = around.after {
+                if let Some(sql) = after {
                     lane.push(Box::pin(command(client, sql)));
                 }
                 in_order(lane)
             })
             .map(|mut results| {
-                if around.before.is_some() {
+                if before.is_some() {
                     results.remove(0);
                 }
                 results.truncate(statements.len());
@@ -402,18 +398,11 @@ impl Conn for Postgres {
         if statements.is_empty() {
             return Ok(Vec::new());
         }
-        self.fly(statements, SurroundingStatements::default())
+        self.fly(statements, [None, None])
     }
 
     fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
-        let before = Some(self.role.begin);
-        let results = self.fly(
-            statements,
-            SurroundingStatements {
-                before,
-                after: None,
-            },
-        );
+        let results = self.fly(statements, [Some(self.role.begin), None]);
         // The transaction is also open if a statement after BEGIN failed. A lost session has none.
         self.begun = self.session.is_some();
         if results.is_err() {
@@ -432,17 +421,11 @@ impl Conn for Postgres {
         }
         // After a failed statement, COMMIT undoes everything and reports success. Any other statement reports the
         // failure.
-        let after = Some(match statements {
+        let after = match statements {
             [] => "SELECT 1; COMMIT",
             _ => "COMMIT",
-        });
-        let results = self.fly(
-            statements,
-            SurroundingStatements {
-                before: None,
-                after,
-            },
-        )?;
+        };
+        let results = self.fly(statements, [None, Some(after)])?;
         self.begun = false;
         let warning = self.session.as_mut().and_then(Session::warning);
         match warning {

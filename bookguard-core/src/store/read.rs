@@ -209,6 +209,35 @@ impl<'a> Reader<'a> {
         Ok(self.all(sql, args)?.into_iter().next())
     }
 
+    /// The rows with these keys, if any are asked for.
+    pub(super) fn keyed<'k, K>(&mut self, sql: &'static str, keys: &'k [K]) -> Read<Vec<Row>>
+    where
+        &'k K: Into<Arg<'k>>,
+    {
+        let statement = select_in(sql, keys);
+        statement.map_or(Ok(Vec::new()), |statement| Ok(self.ask(statement)?.rows))
+    }
+
+    /// What `read` makes of each of a query's rows.
+    pub(super) fn each<T>(
+        &mut self,
+        sql: &'static str,
+        args: Vec<Arg<'_>>,
+        read: impl Fn(&Row) -> Read<T>,
+    ) -> Read<Vec<T>> {
+        self.all(sql, args)?.iter().map(read).collect()
+    }
+
+    /// What `read` makes of a query's first row, if it has any.
+    pub(super) fn single<T>(
+        &mut self,
+        sql: &'static str,
+        args: Vec<Arg<'_>>,
+        read: impl Fn(&Row) -> Read<T>,
+    ) -> Read<Option<T>> {
+        self.first(sql, args)?.as_ref().map(read).transpose()
+    }
+
     /// The number that a query counts; 0 if it has no row.
     pub(super) fn count(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<u64> {
         self.first(sql, args)?.map_or(Ok(0), |row| row.size(0))
@@ -285,11 +314,8 @@ impl<'a> Reader<'a> {
 
     /// One partner.
     pub fn partner(&mut self, partner_id: &PartnerId) -> Read<Option<Partner>> {
-        let row = self.first(
-            "SELECT status, settings, body FROM partner WHERE id = $1",
-            args![partner_id],
-        )?;
-        row.map(|row| load::partner(&row, 0, 1, 2)).transpose()
+        let sql = "SELECT status, settings, body FROM partner WHERE id = $1";
+        self.single(sql, args![partner_id], |row| load::partner(row, 0, 1, 2))
     }
 
     /// One partner, with its usage of its quota by `at`. `given` is the quota of partners without one of their own.
@@ -299,19 +325,15 @@ impl<'a> Reader<'a> {
         given: Quota,
         at: Timestamp,
     ) -> Read<Option<PartnerAccount>> {
-        let row = self.first(
-            "SELECT status, settings, body, bookings, bytes, day, day_events, file_bytes, quota, \
-             (SELECT COUNT(*) FROM endpoint WHERE partner_id = $1 AND deleted_ms IS NULL) FROM partner WHERE id = $1",
-            args![partner_id],
-        )?;
-        row.map(|row| {
+        let sql = "SELECT status, settings, body, bookings, bytes, day, day_events, file_bytes, quota, \
+                   (SELECT COUNT(*) FROM endpoint WHERE partner_id = $1 AND deleted_ms IS NULL) FROM partner WHERE id = $1";
+        self.single(sql, args![partner_id], |row| {
             let quota = row.json::<Quota>(8)?.or(given);
             Ok(PartnerAccount {
-                partner: load::partner(&row, 0, 1, 2)?,
-                quota: QuotaReport::of(quota, &load::usage(&row, 3)?, row.size(9)?, at),
+                partner: load::partner(row, 0, 1, 2)?,
+                quota: QuotaReport::of(quota, &load::usage(row, 3)?, row.size(9)?, at),
             })
         })
-        .transpose()
     }
 
     /// Partners, newest first, below `before`.
@@ -323,11 +345,11 @@ impl<'a> Reader<'a> {
     ) -> Read<Vec<Partner>> {
         let before = before.unwrap_or(PartnerId::from_bytes([0xff; 16]));
         let (least, most) = status.map_or((0, i64::MAX), |status| (status as i64, status as i64));
-        let rows = self.all(
+        self.each(
             "SELECT status, settings, body FROM partner WHERE id < $1 AND status >= $2 AND status <= $3 ORDER BY id DESC LIMIT $4",
             args![&before, least, most, rows],
-        )?;
-        rows.iter().map(|row| load::partner(row, 0, 1, 2)).collect()
+            |row| load::partner(row, 0, 1, 2),
+        )
     }
 
     /// Partners in a status whose id, name, kind of business, contact or site a search finds, newest first, below `before`, and
@@ -380,31 +402,22 @@ impl<'a> Reader<'a> {
     /// Those of these keys that exist, revoked or not. Rows that are not genuine are left out.
     pub fn keys_by_id(&mut self, api_key_ids: &[ApiKeyId]) -> Read<Vec<ApiKey>> {
         let mut found = Vec::new();
-        if let Some(statement) = select_in(keys_where!("id IN ({})"), api_key_ids) {
-            for row in &self.ask(statement)?.rows {
-                found.extend(keys::read(row, self.seal)?.map(|(_, key)| key));
-            }
+        for row in &self.keyed(keys_where!("id IN ({})"), api_key_ids)? {
+            found.extend(keys::read(row, self.seal)?.map(|(_, key)| key));
         }
         Ok(found)
     }
 
     /// The owner of a key by its id.
     pub fn key_owner(&mut self, api_key_id: &ApiKeyId) -> Read<Option<PartnerId>> {
-        let row = self.first(
-            "SELECT partner_id FROM api_key WHERE id = $1",
-            args![api_key_id],
-        )?;
-        row.map(|row| row.id(0)).transpose()
+        let sql = "SELECT partner_id FROM api_key WHERE id = $1";
+        self.single(sql, args![api_key_id], |row| row.id(0))
     }
 
     /// One booking with its terms and chain.
     pub fn booking(&mut self, booking_id: &BookingId) -> Read<Option<LoadedBooking>> {
-        let keys = [*booking_id.as_bytes()];
-        let Some(statement) = select_in(BOOKINGS, &keys) else {
-            return Ok(None);
-        };
-        let rows = self.ask(statement)?;
-        rows.rows.first().map(load::booking).transpose()
+        let rows = self.keyed(BOOKINGS, std::slice::from_ref(booking_id))?;
+        rows.first().map(load::booking).transpose()
     }
 
     /// A booking as GET shows it, preceded by its owner and the tip of its chain.
@@ -422,27 +435,20 @@ impl<'a> Reader<'a> {
 
     /// The owner of a booking, and the end of its chain.
     pub fn booking_chain(&mut self, booking_id: &BookingId) -> Read<Option<StoredChain>> {
-        let row = self.first(
-            "SELECT partner_id, entries, tip FROM booking WHERE id = $1",
-            args![booking_id],
-        )?;
-        let chain = |row: Row| {
+        let sql = "SELECT partner_id, entries, tip FROM booking WHERE id = $1";
+        self.single(sql, args![booking_id], |row| {
             Ok(StoredChain {
                 owner: row.id(0)?,
                 entries: row.size(1)?,
                 tip: row.bytes(2)?,
             })
-        };
-        row.map(chain).transpose()
+        })
     }
 
     /// The owner of a booking.
     pub fn booking_owner(&mut self, booking_id: &BookingId) -> Read<Option<PartnerId>> {
-        let row = self.first(
-            "SELECT partner_id FROM booking WHERE id = $1",
-            args![booking_id],
-        )?;
-        row.map(|row| row.id(0)).transpose()
+        let sql = "SELECT partner_id FROM booking WHERE id = $1";
+        self.single(sql, args![booking_id], |row| row.id(0))
     }
 
     /// Bookings as GET shows them, newest first, below `before`, and where the next page begins if there may be one.
@@ -470,10 +476,7 @@ impl<'a> Reader<'a> {
             let taken = filter.takes(row)?;
             Ok(taken.then_some(row.bytes(0)?))
         })?;
-        let Some(statement) = select_in(BOOKING_TEXTS, &ids) else {
-            return Ok((Vec::new(), next));
-        };
-        let mut found: HashMap<[u8; 16], Box<RawValue>> = (self.ask(statement)?.rows.iter())
+        let mut found: HashMap<[u8; 16], Box<RawValue>> = (self.keyed(BOOKING_TEXTS, &ids)?.iter())
             .map(|row| Ok((row.bytes(0)?, row.json(1)?)))
             .collect::<Read<_>>()?;
         let texts = ids.iter().filter_map(|id| found.remove(id)).collect();
@@ -668,20 +671,14 @@ impl<'a> Reader<'a> {
     /// The digest of the request whose answer is remembered under this key at `now`, or was until it was erased.
     pub fn answered(&mut self, key: &[u8; 32], now: Timestamp) -> Read<Option<[u8; 32]>> {
         let since = now.plus_ms(-crate::limits::IDEMPOTENCY_TTL_MS);
-        let row = self.first(
-            "SELECT request FROM answer WHERE key = $1 AND at_ms >= $2",
-            args![key, since],
-        )?;
-        row.map(|row| row.bytes(0)).transpose()
+        let sql = "SELECT request FROM answer WHERE key = $1 AND at_ms >= $2";
+        self.single(sql, args![key, since], |row| row.bytes(0))
     }
 
     /// A booking's entries, oldest first.
     pub fn entries_of(&mut self, booking_id: &BookingId) -> Read<Vec<StoredEntry>> {
-        let rows = self.all(
-            entries_where!("booking_id = $1 ORDER BY seq"),
-            args![booking_id],
-        )?;
-        rows.iter().map(entry).collect()
+        let sql = entries_where!("booking_id = $1 ORDER BY seq");
+        self.each(sql, args![booking_id], entry)
     }
 
     /// The places in the log of a booking's first and last entry.
@@ -700,11 +697,8 @@ impl<'a> Reader<'a> {
         let Ok(first) = i64::try_from(first) else {
             return Ok(Vec::new());
         };
-        let rows = self.all(
-            "SELECT leaf FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
-            args![first, count],
-        )?;
-        rows.iter().map(|row| Ok(row.blob(0)?.to_vec())).collect()
+        let sql = "SELECT leaf FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2";
+        self.each(sql, args![first, count], |row| Ok(row.blob(0)?.to_vec()))
     }
 
     /// The bytes of these tiles as far as they have grown, without those that are not stored.

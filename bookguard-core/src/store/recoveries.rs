@@ -160,17 +160,14 @@ impl Reader<'_> {
         rows: u32,
     ) -> Read<Vec<Recovery>> {
         let before = before.unwrap_or(RecoveryId::from_bytes([0xff; 16]));
-        let rows = self.all(
-            recoveries_where!("partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"),
-            args![partner_id, &before, rows],
-        )?;
-        rows.iter().map(read).collect()
+        let sql = recoveries_where!("partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
+        self.each(sql, args![partner_id, &before, rows], read)
     }
 
     /// One recovery and its owner.
     pub fn recovery(&mut self, recovery_id: &RecoveryId) -> Read<Option<(PartnerId, Recovery)>> {
-        let row = self.first(recoveries_where!("id = $1"), args![recovery_id])?;
-        row.map(|row| Ok((row.id(1)?, read(&row)?))).transpose()
+        let sql = recoveries_where!("id = $1");
+        self.single(sql, args![recovery_id], |row| Ok((row.id(1)?, read(row)?)))
     }
 
     /// Running recoveries, ordered by partner: those of partners with an id greater than `after`, then from the first on, so that
@@ -186,19 +183,15 @@ impl Reader<'_> {
     }
 
     fn underway(&mut self, [after, to]: [&PartnerId; 2], rows: u32) -> Read<Vec<Underway>> {
-        let rows = self.all(
-            "SELECT partner_id, id, reached FROM recovery WHERE finished_ms IS NULL AND partner_id > $1 AND partner_id <= $2 \
-             ORDER BY partner_id LIMIT $3",
-            args![after, to, rows],
-        )?;
-        let read = |row: &Row| {
+        let sql = "SELECT partner_id, id, reached FROM recovery WHERE finished_ms IS NULL AND partner_id > $1 AND partner_id <= $2 \
+                   ORDER BY partner_id LIMIT $3";
+        self.each(sql, args![after, to, rows], |row| {
             Ok(Underway {
                 partner_id: row.id(0)?,
                 recovery_id: row.id(1)?,
                 reached: row.size(2)?,
             })
-        };
-        rows.iter().map(read).collect()
+        })
     }
 
     /// A number in the partner's log up to which every event happened before `at`, provided that no event happened more
@@ -208,11 +201,9 @@ impl Reader<'_> {
         let at = at.plus_ms(-EVENT_ORDER_MS);
         let last = self.last_event(partner_id)?;
         halved(last, |seq| {
-            let row = self.first(
-                "SELECT id FROM event WHERE partner_id = $1 AND seq = $2",
-                args![partner_id, seq],
-            )?;
-            let event_id: Option<EventId> = row.map(|row| row.id(0)).transpose()?;
+            let sql = "SELECT id FROM event WHERE partner_id = $1 AND seq = $2";
+            let event_id: Option<EventId> =
+                self.single(sql, args![partner_id, seq], |row| row.id(0))?;
             Ok(event_id.is_some_and(|event_id| event_id.made_at() < at))
         })
     }

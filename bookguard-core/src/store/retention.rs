@@ -44,9 +44,7 @@ impl Reader<'_> {
     /// The events from `from` up to but not including `to`, ordered by id. One whose id cannot be read is left out, so that it does not keep
     /// others from being pruned.
     pub fn old_events(&mut self, from: &EventId, to: &EventId, rows: u32) -> Read<Vec<OldEvent>> {
-        let args = args![from, to, rows];
-        let rows = self.all(LOOK, args)?;
-        rows.iter().map(old_event).collect()
+        self.each(LOOK, args![from, to, rows], old_event)
     }
 }
 

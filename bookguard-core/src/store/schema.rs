@@ -28,53 +28,30 @@ pub struct SchemaStep {
     pub oldest_reader: i64,
 }
 
+const fn step(sql: &'static str, oldest_reader: i64) -> SchemaStep {
+    SchemaStep { sql, oldest_reader }
+}
+
 /// The steps, oldest first. Their count is the version that this program knows.
 pub const STEPS: [SchemaStep; 9] = [
-    SchemaStep {
-        sql: include_str!("schema/001.sql"),
-        oldest_reader: 1,
-    },
+    step(include_str!("schema/001.sql"), 1),
     // Programs of version 1 would change things without recording them in the audit.
-    SchemaStep {
-        sql: include_str!("schema/002.sql"),
-        oldest_reader: 2,
-    },
+    step(include_str!("schema/002.sql"), 2),
     // Programs of version 2 cannot read events of types that endpoints list, nor events without a booking.
-    SchemaStep {
-        sql: include_str!("schema/003.sql"),
-        oldest_reader: 3,
-    },
+    step(include_str!("schema/003.sql"), 3),
     // Programs of version 3 do without sessions of the console: a key that they revoke ends its sessions all the same.
-    SchemaStep {
-        sql: include_str!("schema/004.sql"),
-        oldest_reader: 3,
-    },
+    step(include_str!("schema/004.sql"), 3),
     // Programs of version 4 would cancel bookings without noting which wait for a person.
-    SchemaStep {
-        sql: include_str!("schema/005.sql"),
-        oldest_reader: 5,
-    },
+    step(include_str!("schema/005.sql"), 5),
     // Programs of version 5 would take entries that commit to stamps for damage.
-    SchemaStep {
-        sql: include_str!("schema/006.sql"),
-        oldest_reader: 6,
-    },
+    step(include_str!("schema/006.sql"), 6),
     // Programs of version 6 would take erased values and entries that commit to maps for damage, prune what a legal hold keeps, and
     // answer again with erased values.
-    SchemaStep {
-        sql: include_str!("schema/007.sql"),
-        oldest_reader: 7,
-    },
+    step(include_str!("schema/007.sql"), 7),
     // Programs of version 7 would write to a database although a node has noted that it lacks published entries.
-    SchemaStep {
-        sql: include_str!("schema/008.sql"),
-        oldest_reader: 8,
-    },
+    step(include_str!("schema/008.sql"), 8),
     // Programs of version 8 cannot read pages of the map in which values wait.
-    SchemaStep {
-        sql: include_str!("schema/009.sql"),
-        oldest_reader: 9,
-    },
+    step(include_str!("schema/009.sql"), 9),
 ];
 
 /// What a database says of its schema.

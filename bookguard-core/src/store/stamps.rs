@@ -47,15 +47,14 @@ impl Reader<'_> {
 
     /// The stamp over the most entries.
     pub fn latest_stamp(&mut self) -> Read<Option<StoredStamp>> {
-        let row = self.first(LATEST, vec![])?;
-        row.as_ref().map(stamp).transpose()
+        self.single(LATEST, vec![], stamp)
     }
 
     /// The first stamp over a checkpoint of the log of this name with `size` entries or more.
     pub fn stamp_covering(&mut self, origin: &str, size: u64) -> Read<Option<StoredStamp>> {
         let (chars, line) = first_line(origin);
-        let row = self.first(COVERING, args![number(size)?, chars, line.as_str()])?;
-        row.as_ref().map(stamp).transpose()
+        let args = args![number(size)?, chars, line.as_str()];
+        self.single(COVERING, args, stamp)
     }
 
     /// The last stamp, stamped until `by`, over a checkpoint of the log of this name that covers the entry `index` and has `most`
@@ -68,15 +67,13 @@ impl Reader<'_> {
     ) -> Read<Option<StoredStamp>> {
         let (chars, line) = first_line(origin);
         let args = args![by, chars, line.as_str(), number(most)?];
-        let row = self.first(RENEWING, args)?;
-        let last = row.as_ref().map(stamp).transpose()?;
+        let last = self.single(RENEWING, args, stamp)?;
         Ok(last.filter(|stamp| stamp.size > index))
     }
 
     /// An entry by its place in the log.
     pub fn entry_at(&mut self, index: u64) -> Read<Option<StoredEntry>> {
-        let row = self.first(entries_where!("idx = $1"), vec![number(index)?])?;
-        row.as_ref().map(entry).transpose()
+        self.single(entries_where!("idx = $1"), vec![number(index)?], entry)
     }
 }
 

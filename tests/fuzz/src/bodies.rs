@@ -11,7 +11,7 @@ use bookguard_core::features::reschedules::RescheduleRequest;
 use bookguard_core::features::shares::ShareRequest;
 use bookguard_core::model::{QuotaChanges, Timestamp};
 use bookguard_core::policy::PolicySet;
-use bookguard_core::{Error, Kind, limits};
+use bookguard_core::{Error, Kind, input, limits};
 
 /// A refusal is the caller's fault, and says why; its faults take no more room than a few bodies.
 pub fn read(bytes: &[u8]) {
@@ -22,17 +22,17 @@ pub fn read(bytes: &[u8]) {
         return;
     }
     let refused = match choice {
-        b'0' => AcceptanceRequest::read(body).err(),
+        b'0' => input::read(body, AcceptanceRequest::form).err(),
         b'1' => KeyRequest::read(body, Timestamp::EPOCH).err(),
         b'2' => BookingRequest::read(body, &PolicySet::default()).err(),
         b'3' => CancelRequest::read(body).err(),
-        b'4' => DecisionRequest::read(body).err(),
-        b'5' => ConsoleLinkRequest::read(body).err(),
-        b'6' => ItemRequest::read(body).err(),
-        b'7' => NewPartner::read(body).err(),
-        b'8' => PartnerUpdate::read(body).err(),
-        b'9' => QuotaChanges::read(body).err(),
-        b'a' => RescheduleRequest::read(body).err(),
+        b'4' => input::read(body, DecisionRequest::form).err(),
+        b'5' => input::read(body, ConsoleLinkRequest::form).err(),
+        b'6' => input::read(body, ItemRequest::form).err(),
+        b'7' => input::read(body, NewPartner::form).err(),
+        b'8' => input::read(body, PartnerUpdate::form).err(),
+        b'9' => input::read(body, QuotaChanges::form).err(),
+        b'a' => input::read(body, RescheduleRequest::form).err(),
         b'b' => ShareRequest::read(body).err(),
         _ => None,
     };

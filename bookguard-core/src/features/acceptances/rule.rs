@@ -6,7 +6,7 @@ use crate::engine::batch::{BatchState, LoadedBooking};
 use crate::engine::chain::AppendedFacts;
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
-use crate::error::{Error, Obstacle};
+use crate::error::{Error, Obstacle, conflict};
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::evidence::{Acceptance, Erasable};
 use crate::features::acceptances::{AcceptTerms, Accepted};
@@ -61,13 +61,11 @@ impl Command for AcceptTerms {
         admissible(state)?;
         let disclosure = disclose(&state.terms, &state.moves)?;
         if disclosure.disclosure_hash != asked.disclosure_hash {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "disclosure_changed",
-                format!(
-                    "The accepted text is not the text of the terms that booking {} is under now. Get its disclosure, show it, \
-                     and send the disclosureHash of what was shown.",
-                    self.booking_id
-                ),
+                "The accepted text is not the text of the terms that booking {} is under now. Get its disclosure, show it, \
+                 and send the disclosureHash of what was shown.",
+                self.booking_id
             )
             .showing(Obstacle {
                 disclosure_hash: Some(disclosure.disclosure_hash),
@@ -112,20 +110,16 @@ impl Command for AcceptTerms {
 fn admissible(state: &LoadedBooking) -> Result<(), Error> {
     let booking_id = state.booking.booking_id;
     if state.booking.status == BookingStatus::Canceled {
-        return Err(Error::conflict(
+        return Err(conflict!(
             "booking_canceled",
-            format!(
-                "Booking {booking_id} is canceled; only the terms of bookings that are not canceled can be accepted."
-            ),
+            "Booking {booking_id} is canceled; only the terms of bookings that are not canceled can be accepted."
         ));
     }
     if state.acceptances.len() >= ACCEPTANCES {
-        return Err(Error::conflict(
+        return Err(conflict!(
             "too_many_acceptances",
-            format!(
-                "Booking {booking_id} has {ACCEPTANCES} acceptances, which is the most a booking takes. Record only the first of each \
-                 party and text."
-            ),
+            "Booking {booking_id} has {ACCEPTANCES} acceptances, which is the most a booking takes. Record only the first of each \
+             party and text."
         ));
     }
     Ok(())

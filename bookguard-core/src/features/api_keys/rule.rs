@@ -4,7 +4,7 @@ use crate::engine::batch::{BatchState, KeyState};
 use crate::engine::change::{Change, KeyStanding};
 use crate::engine::command::{Command, Decided, NewKey};
 use crate::engine::needs::Needs;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, conflict};
 use crate::features::api_keys::rotation::{RotateApiKey, RotatedApiKey};
 use crate::features::api_keys::{CreateApiKey, Maker, NewApiKey, RevokeApiKey};
 use crate::limits;
@@ -22,9 +22,9 @@ impl Command for CreateApiKey {
         batch.active_partner(&self.partner_id)?;
         let keys = working(batch, self.partner_id, at).count();
         if keys >= limits::KEYS_PER_PARTNER {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "too_many_keys",
-                format!("The partner has {keys} working keys, the most allowed. Revoke one first."),
+                "The partner has {keys} working keys, the most allowed. Revoke one first."
             ));
         }
         let mut new = self.key.clone();
@@ -64,12 +64,10 @@ impl Command for RotateApiKey {
         }
         let keys = working(batch, partner_id, at).count();
         if self.overlap_ms > 0 && keys >= limits::KEYS_PER_PARTNER {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "too_many_keys",
-                format!(
-                    "The partner has {keys} working keys, the most allowed, and the old one would count beside the new one. Revoke one first, or \
-                     send \"overlapSeconds\": 0."
-                ),
+                "The partner has {keys} working keys, the most allowed, and the old one would count beside the new one. Revoke one first, or \
+                 send \"overlapSeconds\": 0."
             ));
         }
         let mut new = self.key.clone();
@@ -261,12 +259,10 @@ pub(crate) fn ended(key: &ApiKey) -> Error {
         (Some(at), _) => format!("was revoked at {at}"),
         (None, at) => format!("expired at {}", at.unwrap_or_default()),
     };
-    Error::conflict(
+    conflict!(
         "api_key_ended",
-        format!(
-            "The API key {} {how}. Create another with POST /v1/api-keys.",
-            key.api_key_id
-        ),
+        "The API key {} {how}. Create another with POST /v1/api-keys.",
+        key.api_key_id
     )
 }
 

@@ -371,7 +371,7 @@ fn new_booking(
     let terms_body = terms::write(&terms);
     let terms_hash = frozen::hash_of(&terms_body, terms.policy_hash());
     let fact = Fact::from(CreationFact::of(&booking, terms_hash)).seal(entropy::bytes())?;
-    let event = event_seed(session, at);
+    let event = event_seed(&session.service, at);
     Ok(NewBooking {
         body: projection::snapshot(&booking),
         terms_body,

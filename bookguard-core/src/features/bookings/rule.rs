@@ -7,7 +7,7 @@ use crate::engine::chain::{self, AppendedFacts};
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::evidence::facts::{self, LeafPlace};
 use crate::features::bookings::{BookingCreated, CreateBooking, ProtectBooking, Protected};
 use crate::features::deliveries::rule as deliveries;
@@ -72,11 +72,9 @@ impl Command for ProtectBooking {
         };
         match state.booking.status {
             BookingStatus::Canceled => {
-                return Err(Error::conflict(
+                return Err(conflict!(
                     "booking_canceled",
-                    format!(
-                        "Booking {booking_id} is canceled; only bookings that are not canceled can be protected."
-                    ),
+                    "Booking {booking_id} is canceled; only bookings that are not canceled can be protected."
                 ));
             }
             BookingStatus::Protected => {

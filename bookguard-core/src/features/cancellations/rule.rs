@@ -7,7 +7,7 @@ use crate::engine::batch::{BatchState, LoadedBooking, PartnerState};
 use crate::engine::chain::AppendedFacts;
 use crate::engine::command::{Command, Decided, EventSeed};
 use crate::engine::needs::Needs;
-use crate::error::{Error, Obstacle};
+use crate::error::{Error, Obstacle, conflict};
 use crate::evidence::facts::ResolutionFact;
 use crate::features::cancellations::{CancelBooking, DecideResolution, Expected, NewResolution};
 use crate::features::deliveries::rule as deliveries;
@@ -94,13 +94,11 @@ impl Command for DecideResolution {
             };
         }
         if latest.status != ResolutionStatus::PendingReview {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "resolution_final",
-                format!(
-                    "Resolution {} is final: it follows from the policy alone, and there is nothing to decide. Only \
-                     resolutions with status pending_review can be decided.",
-                    latest.resolution_id
-                ),
+                "Resolution {} is final: it follows from the policy alone, and there is nothing to decide. Only \
+                 resolutions with status pending_review can be decided.",
+                latest.resolution_id
             )
             .showing(obstacle(latest)));
         }
@@ -308,12 +306,10 @@ fn obstacle(resolution: &Resolution) -> Obstacle {
 }
 
 fn already_decided(latest: &Resolution) -> Error {
-    Error::conflict(
+    conflict!(
         "resolution_already_decided",
-        format!(
-            "The cancellation was already decided, by resolution {}, and can be decided only once. Read that resolution.",
-            latest.resolution_id
-        ),
+        "The cancellation was already decided, by resolution {}, and can be decided only once. Read that resolution.",
+        latest.resolution_id
     )
     .showing(obstacle(latest))
 }

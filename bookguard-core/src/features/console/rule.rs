@@ -8,7 +8,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided, StoredConsoleSession};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::features::api_keys;
 use crate::limits;
 use crate::model::{ApiKey, ApiKeyId, ConsoleSession, PartnerId, Timestamp};
@@ -334,9 +334,9 @@ fn require_beginning(
 
 fn too_many(what: &str, ends: &[Timestamp]) -> Error {
     let first = ends.iter().min().copied().unwrap_or_default();
-    Error::conflict(
+    conflict!(
         "too_many_console_sessions",
-        format!("{what} The first of them expires at {first}."),
+        "{what} The first of them expires at {first}."
     )
 }
 

@@ -5,7 +5,7 @@ use crate::engine::batch::{BatchState, PartnerState};
 use crate::engine::change::{Change, KeyStanding};
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::features::endpoints::rule::deleted;
 use crate::features::erasures::rule::any_booking;
 use crate::model::{BookingId, HoldId, Partner, PartnerStatus, Timestamp};
@@ -78,12 +78,10 @@ impl EndContract {
         let is_placed = self.reply.done && !active.is_empty();
         let mut named = self.reply.held.iter();
         if is_placed || named.any(|hold| !active.contains(&hold.hold_id)) {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "booking_changed",
-                format!(
-                    "A legal hold on a booking of partner {} was placed or released at the same moment. Send the request again.",
-                    self.partner_id
-                ),
+                "A legal hold on a booking of partner {} was placed or released at the same moment. Send the request again.",
+                self.partner_id
             ));
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, conflict};
 use crate::features::attempts::AttemptRecord;
 use crate::features::endpoints::secrets::{RotateSecret, RotatedSecret};
 use crate::features::endpoints::testing::TestEndpoint;
@@ -34,12 +34,10 @@ impl Command for CreateEndpoint {
         let endpoint = endpoint.with_health(health);
         let state = batch.active_partner(&self.partner_id)?;
         if state.endpoints.len() >= limits::ENDPOINTS_PER_PARTNER {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "too_many_endpoints",
-                format!(
-                    "The partner has {} webhook endpoints, the most allowed. Delete one first.",
-                    state.endpoints.len()
-                ),
+                "The partner has {} webhook endpoints, the most allowed. Delete one first.",
+                state.endpoints.len()
             ));
         }
         refuse_duplicate(&state.endpoints, &endpoint.url)?;
@@ -73,12 +71,10 @@ fn refuse_duplicate(endpoints: &[Endpoint], url: &str) -> Result<(), Error> {
         return Ok(());
     };
     let id = there.endpoint_id;
-    Err(Error::conflict(
+    Err(conflict!(
         "duplicate_endpoint",
-        format!(
-            "Webhook endpoint {id} already has this address. Change that one with PATCH /v1/webhook-endpoints/{id}, or delete \
-             it first."
-        ),
+        "Webhook endpoint {id} already has this address. Change that one with PATCH /v1/webhook-endpoints/{id}, or delete \
+         it first."
     ))
 }
 
@@ -205,12 +201,10 @@ impl Command for TestEndpoint {
         let endpoint_id = self.endpoint_id;
         let before = find(batch, self.partner_id, endpoint_id)?.health();
         if before.unverified_since.is_some() && !before.status.takes_events() {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "endpoint_disabled",
-                format!(
-                    "Webhook endpoint {endpoint_id} is disabled and has not accepted a delivery yet. Enable it: \
-                     PATCH /v1/webhook-endpoints/{endpoint_id} with {{\"enabled\": true}}. Then test it."
-                ),
+                "Webhook endpoint {endpoint_id} is disabled and has not accepted a delivery yet. Enable it: \
+                 PATCH /v1/webhook-endpoints/{endpoint_id} with {{\"enabled\": true}}. Then test it."
             ));
         }
         let health = health::tested(before, at).map_err(|ms| too_soon(endpoint_id, ms))?;
@@ -289,13 +283,11 @@ impl Command for RotateSecret {
         let terms = batch.secrets.get(&owner).map_or(&[][..], Vec::as_slice);
         let valid = &terms[first_valid(terms, at).unwrap_or(0)..];
         if self.overlap_ms > 0 && valid.len() >= limits::SECRETS_VALID {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "too_many_secrets",
-                format!(
-                    "{} secrets sign at present, the most allowed. Wait until the next takes over, or send \"overlapSeconds\": 0, \
-                     which ends them all at once.",
-                    valid.len()
-                ),
+                "{} secrets sign at present, the most allowed. Wait until the next takes over, or send \"overlapSeconds\": 0, \
+                 which ends them all at once.",
+                valid.len()
             ));
         }
         // The secret made last always takes over in the end, even if the clock was set back since the one before.
@@ -340,13 +332,11 @@ fn secret_owner(
         return Ok(*partner_id.as_bytes());
     };
     if !find(batch, partner_id, endpoint_id)?.own_secret {
-        return Err(Error::conflict(
+        return Err(conflict!(
             "no_own_secret",
-            format!(
-                "Webhook endpoint {endpoint_id} has no secret of its own; its deliveries are signed with the partner's. Rotate that \
-                 with POST /v1/partners/me/rotate-secret, or give the endpoint its own: PATCH /v1/webhook-endpoints/{endpoint_id} with \
-                 {{\"ownSecret\": true}}."
-            ),
+            "Webhook endpoint {endpoint_id} has no secret of its own; its deliveries are signed with the partner's. Rotate that \
+             with POST /v1/partners/me/rotate-secret, or give the endpoint its own: PATCH /v1/webhook-endpoints/{endpoint_id} with \
+             {{\"ownSecret\": true}}."
         ));
     }
     Ok(*endpoint_id.as_bytes())

@@ -10,7 +10,7 @@ use crate::engine::chain::AppendedFacts;
 use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState, ErasedEntry, Pruned};
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::evidence::erasure::ERASED;
 use crate::evidence::facts::{Fact, Logged};
 use crate::evidence::{
@@ -111,12 +111,10 @@ pub(crate) fn plan(
     // The end of a contract takes what is left, whatever it is known by.
     let is_asked = matches!(what, Erased::Fields(_) | Erased::Of(_));
     if is_asked && erasures >= ERASURES && request_ref.is_some() && !plan.values.is_empty() {
-        return Err(Error::conflict(
+        return Err(conflict!(
             "too_many_erasures",
-            format!(
-                "The booking has {erasures} erasures. From {ERASURES} on, further ones take no requestRef, because each adds a value that \
-                 can be erased. Leave it out."
-            ),
+            "The booking has {erasures} erasures. From {ERASURES} on, further ones take no requestRef, because each adds a value that \
+             can be erased. Leave it out."
         ));
     }
     Ok(plan)
@@ -182,14 +180,12 @@ pub(crate) fn held_file(booking_id: &BookingId, hold: &Hold) -> Error {
 }
 
 fn kept(hold: &Hold, whose: &str, rule: &str) -> Error {
-    Error::conflict(
+    conflict!(
         "legal_hold",
-        format!(
-            "{whose} under the legal hold {}, placed {} by the {}: {rule}. Release the hold first, if the matter is over.",
-            hold.hold_id,
-            hold.placed_at,
-            hold.placed_by.word()
-        ),
+        "{whose} under the legal hold {}, placed {} by the {}: {rule}. Release the hold first, if the matter is over.",
+        hold.hold_id,
+        hold.placed_at,
+        hold.placed_by.word()
     )
 }
 
@@ -239,13 +235,11 @@ impl HeldElsewhere {
         };
         match holds.find(is_changed) {
             None => Ok(()),
-            Some(stored) => Err(Error::conflict(
+            Some(stored) => Err(conflict!(
                 "booking_changed",
-                format!(
-                    "Booking {} is under a legal hold and changed at the same moment. It may need the same file, so nothing was erased. \
-                     Send the request again.",
-                    stored.hold.booking_id
-                ),
+                "Booking {} is under a legal hold and changed at the same moment. It may need the same file, so nothing was erased. \
+                 Send the request again.",
+                stored.hold.booking_id
             )),
         }
     }
@@ -332,12 +326,10 @@ impl Command for EraseValues {
             .get(&self.booking_id)
             .map(|chain| chain.entries);
         if entries != Some(self.plan.entries) {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "booking_changed",
-                format!(
-                    "Something was recorded about booking {} at the same moment, and nothing was erased. Send the request again.",
-                    self.booking_id
-                ),
+                "Something was recorded about booking {} at the same moment, and nothing was erased. Send the request again.",
+                self.booking_id
             ));
         }
         let mut report = self.plan.report(self.booking_id, false);
@@ -395,13 +387,11 @@ impl EraseValues {
         if report.is_empty() || *expected == report.hash() {
             return Ok(());
         }
-        Err(Error::conflict(
+        Err(conflict!(
             "erasure_changed",
-            format!(
-                "The erasure of booking {} would not be the expected one: something was added, erased, released or deleted for its age \
-                 since. Nothing was erased. Ask with dryRun what would go now, and send its planHash as expected.",
-                self.booking_id
-            ),
+            "The erasure of booking {} would not be the expected one: something was added, erased, released or deleted for its age \
+             since. Nothing was erased. Ask with dryRun what would go now, and send its planHash as expected.",
+            self.booking_id
         ))
     }
 

@@ -5,7 +5,7 @@ use crate::engine::batch::{BatchState, EventState, PartnerState};
 use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::features::deliveries::rule::{fresh_delivery, hold, in_flight};
 use crate::features::endpoints::health;
 use crate::features::events::{RetryEvent, RetryResult, RetryStatus};
@@ -33,21 +33,17 @@ impl Command for RetryEvent {
             .get(&partner_id)
             .ok_or_else(|| Error::not_found("webhook event"))?;
         if let Content::Pruned(pruned) = &event.content {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "event_pruned",
-                format!(
-                    "The payload of event {event_id} was deleted at {}, because it was too old or its booking's data were erased; it cannot be delivered any more. What happened is in the evidence packet of its booking: GET /v1/bookings/{{bookingId}}/evidence.",
-                    pruned.at
-                ),
+                "The payload of event {event_id} was deleted at {}, because it was too old or its booking's data were erased; it cannot be delivered any more. What happened is in the evidence packet of its booking: GET /v1/bookings/{{bookingId}}/evidence.",
+                pruned.at
             ));
         }
         if event.retries >= limits::MANUAL_RETRIES {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "too_many_retries",
-                format!(
-                    "Event {event_id} was retried by hand {} times, the most allowed.",
-                    event.retries
-                ),
+                "Event {event_id} was retried by hand {} times, the most allowed.",
+                event.retries
             ));
         }
         let retry = Retry {
@@ -118,12 +114,10 @@ impl Retry<'_> {
     }
 
     fn already_delivered(&self) -> Error {
-        Error::conflict(
+        conflict!(
             "event_already_delivered",
-            format!(
-                "Event {} was delivered to every endpoint; there is nothing to retry.",
-                self.event_id
-            ),
+            "Event {} was delivered to every endpoint; there is nothing to retry.",
+            self.event_id
         )
     }
 
@@ -140,12 +134,10 @@ impl Retry<'_> {
         }
         let mut states = event.endpoints.iter().filter_map(state);
         if states.any(|state| state.phase != DeliveryPhase::Delivered && state.is_exhausted()) {
-            return Error::conflict(
+            return conflict!(
                 "too_many_retries",
-                format!(
-                    "Event {event_id} was attempted {} times, the most allowed. Read it from the log instead: GET /v1/webhook-events/{event_id}.",
-                    limits::ATTEMPTS_PER_DELIVERY,
-                ),
+                "Event {event_id} was attempted {} times, the most allowed. Read it from the log instead: GET /v1/webhook-events/{event_id}.",
+                limits::ATTEMPTS_PER_DELIVERY
             );
         }
         let lacks_it = |endpoint: &&Endpoint| {
@@ -240,16 +232,14 @@ impl Retry<'_> {
         });
         let changes: Vec<Change> = added.collect();
         if event.endpoints.len() + changes.len() > limits::DELIVERIES_PER_EVENT {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "too_many_deliveries",
-                format!(
-                    "Event {} was sent to {} endpoints; an event goes to at most {}. Read it from the log instead: GET \
-                     /v1/webhook-events/{}.",
-                    self.event_id,
-                    event.endpoints.len(),
-                    limits::DELIVERIES_PER_EVENT,
-                    self.event_id
-                ),
+                "Event {} was sent to {} endpoints; an event goes to at most {}. Read it from the log instead: GET \
+                 /v1/webhook-events/{}.",
+                self.event_id,
+                event.endpoints.len(),
+                limits::DELIVERIES_PER_EVENT,
+                self.event_id
             ));
         }
         Ok((!changes.is_empty()).then_some(changes))

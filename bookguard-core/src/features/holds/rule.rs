@@ -5,7 +5,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::evidence::{HeldBy, Hold, StoredHold};
 use crate::limits;
 use crate::model::Timestamp;
@@ -90,12 +90,10 @@ impl Command for ReleaseHold {
             return Ok((Vec::new(), stored.hold.clone()));
         }
         if stored.hold.placed_by == HeldBy::Operator && self.by == HeldBy::Partner {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "operator_hold",
-                format!(
-                    "Hold {} was placed by the service's operator, who alone can release it. Ask the operator.",
-                    self.hold_id
-                ),
+                "Hold {} was placed by the service's operator, who alone can release it. Ask the operator.",
+                self.hold_id
             ));
         }
         let hold = Hold {

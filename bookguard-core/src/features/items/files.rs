@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::{ItemWithFile, file_of, files_of, items_of};
 use crate::engine::change::{FilePart, SentFile};
 use crate::engine::command::Envelope;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, conflict};
 use crate::evidence::EvidenceItem;
 use crate::features::erasures::held_elsewhere;
 use crate::features::erasures::rule::HeldElsewhere;
@@ -58,14 +58,12 @@ impl Operation for PutItemFile {
         let sent = &request.file;
         let received = sent.sha256();
         if received != *sha256 {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "file_digest_mismatch",
-                format!(
-                    "The {} bytes received have the digest {received}, but evidence item {} names {sha256}. Nothing was stored. \
-                     Send the file that the item names, or add another item for this one.",
-                    sent.bytes().len(),
-                    item.item_id
-                ),
+                "The {} bytes received have the digest {received}, but evidence item {} names {sha256}. Nothing was stored. \
+                 Send the file that the item names, or add another item for this one.",
+                sent.bytes().len(),
+                item.item_id
             ));
         }
         let file_id = file_of(&owner, &item);
@@ -253,12 +251,10 @@ fn not_stored(item: &EvidenceItem) -> Error {
 }
 
 fn without_file(item: &EvidenceItem, way_out: &str) -> Error {
-    Error::conflict(
+    conflict!(
         "item_without_file",
-        format!(
-            "Evidence item {} names no sha256, so no file belongs to it. {way_out}",
-            item.item_id
-        ),
+        "Evidence item {} names no sha256, so no file belongs to it. {way_out}",
+        item.item_id
     )
 }
 

@@ -6,7 +6,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::chain::AppendedFacts;
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::evidence::EvidenceItem;
 use crate::features::items::{AddEvidenceItem, AddedItem};
 use crate::input::amount;
@@ -30,12 +30,10 @@ impl Command for AddEvidenceItem {
         let booking_id = self.booking_id;
         let (_, state) = batch.booking_of(self.partner_id, booking_id)?;
         if state.items.len() >= ITEMS {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "too_many_evidence_items",
-                format!(
-                    "Booking {booking_id} has {ITEMS} evidence items, the most that a booking takes, and they cannot be removed. \
-                     Keep the rest yourself; for other bookings, put what belongs together into one file."
-                ),
+                "Booking {booking_id} has {ITEMS} evidence items, the most that a booking takes, and they cannot be removed. \
+                 Keep the rest yourself; for other bookings, put what belongs together into one file."
             ));
         }
         if let Some(late) = asked.at.and_then(|instant| instant.after_receipt(at)) {

@@ -7,7 +7,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::chain;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
-use crate::error::Error;
+use crate::error::conflict;
 use crate::evidence::{Continuation, FoundLog};
 use crate::features::ledger::{ContinueLog, NoteLoss};
 use crate::ledger::LeafKind;
@@ -56,21 +56,17 @@ impl Command for ContinueLog {
                 ..self.accepted.clone()
             },
             None => {
-                return Err(Error::conflict(
+                return Err(conflict!(
                     "nothing_to_accept",
-                    format!(
-                        "There is no loss to accept: log {} holds everything that was published of it.",
-                        batch.origin
-                    ),
+                    "There is no loss to accept: log {} holds everything that was published of it.",
+                    batch.origin
                 ));
             }
         };
         if *rollback != self.accepted {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "rollback_changed",
-                format!(
-                    "The database has changed since you looked at the loss: now {rollback}. Look again before you accept."
-                ),
+                "The database has changed since you looked at the loss: now {rollback}. Look again before you accept."
             ));
         }
         let continuation = Continuation {

@@ -4,7 +4,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided, NewOperatorKey};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::features::operator_keys::{CreateOperatorKey, CreatedOperatorKey, RevokeOperatorKey};
 use crate::limits;
 use crate::model::{OperatorKey, Timestamp};
@@ -21,9 +21,9 @@ impl Command for CreateOperatorKey {
         let live = keys.filter(|stored| stored.key.revoked_at.is_none());
         let live = live.count();
         if live >= limits::OPERATOR_KEYS {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "too_many_operator_keys",
-                format!("There are {live} operator keys, the most allowed. Revoke one first."),
+                "There are {live} operator keys, the most allowed. Revoke one first."
             ));
         }
         let added = Change::OperatorKeyAdded(Box::new(self.key.clone()));

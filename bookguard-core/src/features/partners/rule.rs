@@ -7,7 +7,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::features::api_keys::rule::key_added;
 use crate::features::partners::{ApprovePartner, RegisterPartner, Registration};
 use crate::model::{Partner, PartnerStatus, Timestamp};
@@ -43,11 +43,9 @@ impl Command for ApprovePartner {
         let state = batch.partner(&partner_id)?;
         refuse_if_ended(&state.partner)?;
         if state.partner.status != PartnerStatus::Pending {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "partner_not_pending",
-                format!(
-                    "Partner {partner_id} is already approved; create further keys with api-keys create."
-                ),
+                "Partner {partner_id} is already approved; create further keys with api-keys create."
             ));
         }
         let changes = vec![
@@ -62,12 +60,10 @@ impl Command for ApprovePartner {
 pub(crate) fn refuse_if_ended(partner: &Partner) -> Result<(), Error> {
     match partner.is_ended() {
         false => Ok(()),
-        true => Err(Error::conflict(
+        true => Err(conflict!(
             "partner_ended",
-            format!(
-                "The contract of partner {} has ended and its record is erased. Register it anew, as another partner.",
-                partner.partner_id
-            ),
+            "The contract of partner {} has ended and its record is erased. Register it anew, as another partner.",
+            partner.partner_id
         )),
     }
 }

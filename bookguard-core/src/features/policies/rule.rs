@@ -8,7 +8,7 @@ use crate::engine::batch::{BatchState, LatestPolicy, PartnerState};
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided, KeptPolicy};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::features::policies::{PolicyVersion, PutPolicy};
 use crate::limits;
 use crate::model::Timestamp;
@@ -40,13 +40,10 @@ impl Command for PutPolicy {
         }
         let versions = partner.policy_set_version.versions;
         if versions >= limits::POLICY_VERSIONS_PER_PARTNER {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "too_many_policy_versions",
-                format!(
-                    "The partner has put {} versions of policies, the most allowed. Versions are kept for good; name an \
-                     existing one.",
-                    versions
-                ),
+                "The partner has put {versions} versions of policies, the most allowed. Versions are kept for good; name an \
+                 existing one."
             ));
         }
         let kept = KeptPolicy {
@@ -88,20 +85,16 @@ fn said_again(policy: &Policy, latest: &LatestPolicy) -> Option<KeptPolicy> {
 /// Whether the partner may have a first version of a policy with this id.
 fn may_begin(partner: &PartnerState, policy_id: &str) -> Result<(), Error> {
     if Policy::template(policy_id).is_some() {
-        return Err(Error::conflict(
+        return Err(conflict!(
             "policy_id_reserved",
-            format!(
-                "\"{policy_id}\" is a policy of the library, and bookings that name it get that one. Put yours under an id of its own, such as \"my-{policy_id}\"."
-            ),
+            "\"{policy_id}\" is a policy of the library, and bookings that name it get that one. Put yours under an id of its own, such as \"my-{policy_id}\"."
         ));
     }
     if partner.policies.len() >= limits::POLICIES_PER_PARTNER {
-        return Err(Error::conflict(
+        return Err(conflict!(
             "too_many_policies",
-            format!(
-                "The partner has {} policies, the most allowed. Put a new version of one of them.",
-                partner.policies.len()
-            ),
+            "The partner has {} policies, the most allowed. Put a new version of one of them.",
+            partner.policies.len()
         ));
     }
     Ok(())

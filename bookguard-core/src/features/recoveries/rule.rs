@@ -9,7 +9,7 @@ use crate::engine::batch::{BatchState, LoggedEvent, PartnerState};
 use crate::engine::change::{Change, DeliveryPhase, DeliveryState};
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::features::deliveries::rule::{fresh_delivery, in_flight};
 use crate::features::recoveries::{ContinueRecovery, RecoverEvents};
 use crate::limits;
@@ -60,12 +60,10 @@ impl Command for RecoverEvents {
 fn refuse_endpoint(partner: &PartnerState, endpoint_id: &EndpointId) -> Result<(), Error> {
     match partner.endpoint(endpoint_id) {
         Some(endpoint) if endpoint.enabled => Ok(()),
-        Some(_) => Err(Error::conflict(
+        Some(_) => Err(conflict!(
             "endpoint_disabled",
-            format!(
-                "Webhook endpoint {endpoint_id} is disabled. Bring it back: \
-                 PATCH /v1/webhook-endpoints/{endpoint_id} with {{\"enabled\": true}}. Then recover."
-            ),
+            "Webhook endpoint {endpoint_id} is disabled. Bring it back: \
+             PATCH /v1/webhook-endpoints/{endpoint_id} with {{\"enabled\": true}}. Then recover."
         )),
         None => Err(endpoint_unknown()),
     }
@@ -95,13 +93,14 @@ fn refuse_more(
             .map(|(_, recovery)| recovery)
     };
     if let Some(running) = theirs().find(|recovery| recovery.status == RecoveryStatus::Running) {
-        let refused = Error::conflict(
+        let refused = conflict!(
             "recovery_running",
-            format!(
-                "Recovery {} is under way: it has examined the events up to {} of {}. Begin another when it is finished; see \
-                 GET /v1/webhook-recoveries/{}.",
-                running.recovery_id, running.reached_seq, running.through_seq, running.recovery_id
-            ),
+            "Recovery {} is under way: it has examined the events up to {} of {}. Begin another when it is finished; see \
+             GET /v1/webhook-recoveries/{}.",
+            running.recovery_id,
+            running.reached_seq,
+            running.through_seq,
+            running.recovery_id
         );
         return Err(refused);
     }
@@ -111,12 +110,10 @@ fn refuse_more(
         .count();
     if begun >= limits::RECOVERIES_PER_DAY {
         let what = if dry_run { "dry runs" } else { "recoveries" };
-        return Err(Error::conflict(
+        return Err(conflict!(
             "too_many_recoveries",
-            format!(
-                "The partner began {begun} {what} in the last 24 hours, the most allowed. One examines any number of events: ask \
-                 for a longer period in one request."
-            ),
+            "The partner began {begun} {what} in the last 24 hours, the most allowed. One examines any number of events: ask \
+             for a longer period in one request."
         ));
     }
     Ok(())

@@ -7,7 +7,7 @@ use crate::engine::batch::{BatchState, LoadedBooking};
 use crate::engine::chain::AppendedFacts;
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::evidence::facts::LeafPlace;
 use crate::evidence::{FrozenTerms, reschedule};
 use crate::features::bookings::about_the_date;
@@ -102,20 +102,17 @@ fn admissible(state: &LoadedBooking, now: Timestamp) -> Result<(), Error> {
     let terms = &state.terms;
     let booking_id = state.booking.booking_id;
     if state.booking.status == BookingStatus::Canceled {
-        return Err(Error::conflict(
+        return Err(conflict!(
             "booking_canceled",
-            format!(
-                "Booking {booking_id} is canceled; only bookings that are not canceled can be moved to another date."
-            ),
+            "Booking {booking_id} is canceled; only bookings that are not canceled can be moved to another date."
         ));
     }
     if now.floor_to_second() > terms.claim_until {
-        return Err(Error::conflict(
+        return Err(conflict!(
             "claim_window_closed",
-            format!(
-                "The event of booking {booking_id} started at {} and is over: it could be moved until {}. Record a new booking.",
-                terms.anchor, terms.claim_until
-            ),
+            "The event of booking {booking_id} started at {} and is over: it could be moved until {}. Record a new booking.",
+            terms.anchor,
+            terms.claim_until
         ));
     }
     if state.moves.len() >= RESCHEDULES {
@@ -123,11 +120,9 @@ fn admissible(state: &LoadedBooking, now: Timestamp) -> Result<(), Error> {
             Some(_) => "Cancel it by agreement and record a new one.",
             None => "It has no policy, so it cannot be canceled: record a new one beside it.",
         };
-        return Err(Error::conflict(
+        return Err(conflict!(
             "too_many_reschedules",
-            format!(
-                "The event of booking {booking_id} was moved {RESCHEDULES} times, which is the most a booking allows. {way_out}"
-            ),
+            "The event of booking {booking_id} was moved {RESCHEDULES} times, which is the most a booking allows. {way_out}"
         ));
     }
     Ok(())
@@ -203,12 +198,12 @@ fn step(terms: &Terms, at: Timestamp) -> Option<Rule> {
 fn new_date(state: &LoadedBooking, terms: &Terms, agreed_at: Timestamp) -> Result<(), Error> {
     let former = &state.terms;
     if (terms.anchor, terms.time_zone) == (former.anchor, former.time_zone) {
-        return Err(Error::conflict(
+        return Err(conflict!(
             "event_date_unchanged",
-            format!(
-                "The event of booking {} already starts at {}, on the clocks of {}. Send another eventDate.",
-                state.booking.booking_id, former.anchor, former.time_zone
-            ),
+            "The event of booking {} already starts at {}, on the clocks of {}. Send another eventDate.",
+            state.booking.booking_id,
+            former.anchor,
+            former.time_zone
         ));
     }
     if terms.anchor <= agreed_at {

@@ -7,7 +7,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::evidence::{Share, StoredShare};
 use crate::limits;
 use crate::model::Timestamp;
@@ -27,22 +27,18 @@ impl Command for CreateShare {
         let others = others.filter(|share| share.booking_id == booking_id);
         let (live, ended): (Vec<&Share>, Vec<&Share>) = others.partition(|share| share.is_live(at));
         if live.len() >= limits::SHARES_PER_BOOKING {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "too_many_shares",
-                format!(
-                    "The booking has {} shares that work, the most allowed. Revoke one first.",
-                    live.len()
-                ),
+                "The booking has {} shares that work, the most allowed. Revoke one first.",
+                live.len()
             ));
         }
         if live.len() + ended.len() >= limits::SHARES_KEPT_PER_BOOKING {
-            return Err(Error::conflict(
+            return Err(conflict!(
                 "too_many_shares",
-                format!(
-                    "The booking has had {} shares, the most that are kept. Each is deleted {} days after it expired.",
-                    live.len() + ended.len(),
-                    limits::SHARE_KEPT_DAYS
-                ),
+                "The booking has had {} shares, the most that are kept. Each is deleted {} days after it expired.",
+                live.len() + ended.len(),
+                limits::SHARE_KEPT_DAYS
             ));
         }
         let added = Change::ShareAdded(Box::new(self.stored.clone()));

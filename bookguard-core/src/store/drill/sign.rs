@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::conn::{Conn, Row, Statement, StoreError, args, insert};
+use super::super::commit::push_tiles;
+use super::super::conn::{Conn, Row, Statement, StoreError, args};
 use super::super::head;
 use crate::key_file::LedgerKey;
 use crate::ledger::event::{Opening, salts, seal};
@@ -20,7 +21,7 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
     // The last leaf of each stream, and the booking to which the stream belongs.
     let mut tips: HashMap<[u8; 16], (Hash, Option<[u8; 16]>)> = HashMap::new();
     let (mut next, mut written) = (0_i64, 0_i64);
-    conn.run(&[Statement::new("DELETE FROM tile", vec![])])?;
+    conn.all("DELETE FROM tile", vec![])?;
     loop {
         let rows = conn.all(
             "SELECT idx, booking_id, leaf, kind, seed, facts FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
@@ -50,7 +51,7 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
                 let args = args![row.int(0)?, &bytes];
                 // Arguments must first be used in ascending order.
                 let sql = "UPDATE entry SET idx = $1, leaf = $2 WHERE idx = $1";
-                conn.run(&[Statement::new(sql, args)])?;
+                conn.all(sql, args)?;
             }
             for tile in tree.append([leaf_hash(&bytes)]) {
                 tiles.insert((tile.level, tile.index), tile);
@@ -61,14 +62,15 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
                 sign(conn, &signer, &tree)?;
             }
         }
-        write(conn, &tiles.into_values().collect::<Vec<_>>())?;
+        let tiles: Vec<Tile> = tiles.into_values().collect();
+        let mut statements = Vec::new();
+        push_tiles(&mut statements, &tiles);
+        conn.run(&statements)?;
     }
     for (tip, booking) in tips.values() {
         let Some(booking) = booking else { continue };
-        conn.run(&[Statement::new(
-            "UPDATE booking SET tip = $1 WHERE id = $2 AND tip <> $1",
-            args![tip.as_bytes(), booking.as_slice()],
-        )])?;
+        let sql = "UPDATE booking SET tip = $1 WHERE id = $2 AND tip <> $1";
+        conn.all(sql, args![tip.as_bytes(), booking.as_slice()])?;
     }
     let note = Checkpoint::sign(&signer, tree.size(), tree.root());
     let root = tree.root();
@@ -90,29 +92,8 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
 fn sign(conn: &mut dyn Conn, signer: &Signer, tree: &Tree) -> Result<(), StoreError> {
     let note = Checkpoint::sign(signer, tree.size(), tree.root());
     let size = i64::try_from(tree.size()).map_err(fault)?;
-    conn.run(&[Statement::new(
-        "UPDATE checkpoint SET note = $1 WHERE size = $2",
-        args![note.as_str(), size],
-    )])
-    .map(drop)
-}
-
-fn write(conn: &mut dyn Conn, tiles: &[Tile]) -> Result<(), StoreError> {
-    let mut statements = Vec::new();
-    insert(
-        &mut statements,
-        "INSERT INTO tile (level, idx, hashes) VALUES {} ON CONFLICT (level, idx) DO UPDATE SET hashes = excluded.hashes",
-        tiles,
-        |tile, args| {
-            let index = i64::try_from(tile.index).unwrap_or(i64::MAX);
-            args.extend([
-                i64::from(tile.level).into(),
-                index.into(),
-                (&tile.bytes).into(),
-            ]);
-        },
-    );
-    conn.run(&statements).map(drop)
+    let sql = "UPDATE checkpoint SET note = $1 WHERE size = $2";
+    conn.all(sql, args![note.as_str(), size]).map(drop)
 }
 
 fn fault(why: impl std::fmt::Display) -> StoreError {

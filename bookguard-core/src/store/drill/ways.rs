@@ -73,133 +73,73 @@ pub struct Way {
     pub noticed_by: &'static [Mechanism],
 }
 
-/// A way after which the attacker lets the service work on.
-const fn way(
-    name: &'static str,
-    by: Attacker,
-    what: &'static str,
-    steps: &'static [Tampering],
-    noticed_by: &'static [Mechanism],
-) -> Way {
-    Way {
-        name,
-        by,
-        what,
-        steps,
-        then: Use::Write,
-        noticed_by,
-    }
+/// Changes rows by one statement, whose arguments are these ids of the scene.
+macro_rules! sql {
+    ($sql:expr $(, $id:ident)*) => {
+        Change(|rows| rows.change($sql, args![$(rows.scene.$id),*]))
+    };
 }
 
-/// A way to make a key do what it may not.
-const fn use_of(then: Use, way: Way) -> Way {
-    Way { then, ..way }
+/// Ways with their fields in order. After one without `then`, the attacker lets the service work on.
+macro_rules! ways {
+    ($($name:literal $by:ident $what:literal [$($step:expr),+] noticed by [$($mechanism:ident),*] $(then $then:ident)?;)+) => {
+        &[$(Way {
+            name: $name,
+            by: $by,
+            what: $what,
+            steps: &[$($step),+],
+            then: ways!(@ $($then)?),
+            noticed_by: &[$($mechanism),*],
+        }),+]
+    };
+    (@) => { Use::Write };
+    (@ $then:ident) => { Use::$then };
 }
 
 /// Every way, those that most mechanisms notice first within each attacker.
-pub const WAYS: &[Way] = &[
-    way(
-        "booking-row",
-        Disk,
-        "Change the value of a booking in its row",
-        &[Change(|rows| {
-            let sql = "UPDATE booking SET body = REPLACE(body, '1200.5', '9200.5') \
-                       WHERE id = $1 AND body LIKE '%1200.5%' RETURNING 1";
-            rows.change(sql, args![rows.scene.booking])
-        })],
-        &[Verify, Packet],
-    ),
-    way(
-        "booking-owner",
-        Disk,
-        "Exchange the bookings of two partners",
-        &[Change(|rows| {
-            let (ours, theirs) = (rows.scene.partner, rows.scene.other_partner);
-            let sql = "UPDATE booking SET partner_id = CASE partner_id WHEN $1 THEN $2 ELSE $1 END \
-                       WHERE partner_id IN ($1, $2) RETURNING 1";
-            rows.change(sql, args![&ours, &theirs])
-        })],
-        &[Verify, Packet],
-    ),
-    way(
-        "terms",
-        Disk,
-        "Change the frozen terms of a booking",
-        &[Change(|rows| {
-            let sql = "UPDATE booking SET terms = REPLACE(terms, '120050', '20050') \
-                       WHERE id = $1 AND terms LIKE '%120050%' RETURNING 1";
-            rows.change(sql, args![rows.scene.booking])
-        })],
-        &[Verify, Packet],
-    ),
-    way(
-        "policy",
-        Disk,
-        "Change the text of the policy that a booking is under",
-        &[Change(|rows| {
-            let sql = "UPDATE policy SET body = REPLACE(body, '10000', '9000') \
-                       WHERE hash = (SELECT policy_hash FROM booking WHERE id = $1) AND body LIKE '%10000%' RETURNING 1";
-            rows.change(sql, args![rows.scene.booking])
-        })],
-        &[Verify, Packet],
-    ),
-    way(
-        "entry-fact",
-        Disk,
-        "Change the fact that an entry keeps",
-        &[Change(rename)],
-        &[Verify, Packet],
-    ),
-    way(
-        "entry-seed",
-        Disk,
-        "Change a fact, and the leaf that commits to it",
-        &[Change(rename), Change(commit)],
-        &[Verify, Packet, Mirror, TimeStamp],
-    ),
-    way(
-        "entry-tile",
-        Disk,
-        "Change a fact, its leaf, and the leaf's hash in its tile",
-        &[Change(rename), Change(commit), Change(hash_into_tile)],
-        &[Verify, Server, Packet, Mirror, TimeStamp],
-    ),
-    way(
-        "entry-gone",
-        Disk,
-        "Delete the last entry of a booking",
-        &[Change(drop_last)],
-        &[Verify, Packet, Mirror, TimeStamp],
-    ),
-    way(
-        "entry-settled-gone",
-        Disk,
-        "Delete the entry that records that a webhook was accepted",
-        &[Change(|rows| {
-            let sql =
-                "DELETE FROM entry WHERE booking_id = $1 AND kind = 'webhook.settled' RETURNING 1";
-            rows.change(sql, args![rows.scene.other_booking])
-        })],
-        &[Verify, Packet, Mirror, TimeStamp],
-    ),
-    way(
-        "entry-order",
-        Disk,
-        "Exchange two neighbouring entries of the log",
-        &[Change(|rows| {
+pub const WAYS: &[Way] = ways! {
+    "booking-row" Disk "Change the value of a booking in its row"
+        [sql!("UPDATE booking SET body = REPLACE(body, '1200.5', '9200.5') \
+              WHERE id = $1 AND body LIKE '%1200.5%' RETURNING 1", booking)]
+        noticed by [Verify, Packet];
+    "booking-owner" Disk "Exchange the bookings of two partners"
+        [sql!("UPDATE booking SET partner_id = CASE partner_id WHEN $1 THEN $2 ELSE $1 END \
+              WHERE partner_id IN ($1, $2) RETURNING 1", partner, other_partner)]
+        noticed by [Verify, Packet];
+    "terms" Disk "Change the frozen terms of a booking"
+        [sql!("UPDATE booking SET terms = REPLACE(terms, '120050', '20050') \
+              WHERE id = $1 AND terms LIKE '%120050%' RETURNING 1", booking)]
+        noticed by [Verify, Packet];
+    "policy" Disk "Change the text of the policy that a booking is under"
+        [sql!("UPDATE policy SET body = REPLACE(body, '10000', '9000') \
+              WHERE hash = (SELECT policy_hash FROM booking WHERE id = $1) AND body LIKE '%10000%' RETURNING 1", booking)]
+        noticed by [Verify, Packet];
+    "entry-fact" Disk "Change the fact that an entry keeps"
+        [Change(rename)]
+        noticed by [Verify, Packet];
+    "entry-seed" Disk "Change a fact, and the leaf that commits to it"
+        [Change(rename), Change(commit)]
+        noticed by [Verify, Packet, Mirror, TimeStamp];
+    "entry-tile" Disk "Change a fact, its leaf, and the leaf's hash in its tile"
+        [Change(rename), Change(commit), Change(hash_into_tile)]
+        noticed by [Verify, Server, Packet, Mirror, TimeStamp];
+    "entry-gone" Disk "Delete the last entry of a booking"
+        [Change(drop_last)]
+        noticed by [Verify, Packet, Mirror, TimeStamp];
+    "entry-settled-gone" Disk "Delete the entry that records that a webhook was accepted"
+        [sql!("DELETE FROM entry WHERE booking_id = $1 AND kind = 'webhook.settled' RETURNING 1", other_booking)]
+        noticed by [Verify, Packet, Mirror, TimeStamp];
+    "entry-order" Disk "Exchange two neighbouring entries of the log"
+        [Change(|rows| {
             let first = first(rows)?;
             let swap = "UPDATE entry SET idx = CASE idx WHEN $1 THEN -9 ELSE -8 END WHERE idx IN ($1, $1 + 1) RETURNING 1";
             rows.change(swap, args![first])?;
             let back = "UPDATE entry SET idx = CASE idx WHEN -9 THEN $1 + 1 ELSE $1 END WHERE idx IN (-9, -8) RETURNING 1";
             rows.change(back, args![first])
-        })],
-        &[Verify, Packet, Mirror, TimeStamp],
-    ),
-    way(
-        "entry-inserted",
-        Disk,
-        "Insert an entry in the middle of the log",
-        &[Change(|rows| {
+        })]
+        noticed by [Verify, Packet, Mirror, TimeStamp];
+    "entry-inserted" Disk "Insert an entry in the middle of the log"
+        [Change(|rows| {
             let first = first(rows)?;
             let away = "UPDATE entry SET idx = -idx WHERE idx > $1 RETURNING 1";
             rows.change(away, args![first])?;
@@ -208,319 +148,121 @@ pub const WAYS: &[Way] = &[
             let sql = "INSERT INTO entry (idx, booking_id, seq, leaf, kind, seed, facts) \
                        SELECT idx + 1, booking_id, 1000, leaf, kind, seed, facts FROM entry WHERE idx = $1 RETURNING 1";
             rows.change(sql, args![first])
-        })],
-        &[Verify, Server, Packet, Mirror, TimeStamp],
-    ),
-    way(
-        "tile",
-        Disk,
-        "Change a hash in a tile of the log's tree",
-        &[Change(|rows| {
+        })]
+        noticed by [Verify, Server, Packet, Mirror, TimeStamp];
+    "tile" Disk "Change a hash in a tile of the log's tree"
+        [Change(|rows| {
             let sql = "UPDATE tile SET hashes = ZEROBLOB(LENGTH(hashes)) WHERE level = 0 AND idx = $1 / 256 RETURNING 1";
             let first = first(rows)?;
             rows.change(sql, args![first])
-        })],
-        &[Verify, Server, Packet, Mirror, TimeStamp],
-    ),
-    way(
-        "head-size",
-        Disk,
-        "Make the log shorter in its head row alone",
-        &[Change(|rows| {
-            rows.change(
-                "UPDATE head SET size = size - 1 WHERE id = 1 RETURNING 1",
-                vec![],
-            )
-        })],
-        &[Verify, Server, Packet, Mirror, Witness, Auditor, TimeStamp],
-    ),
-    way(
-        "head-signature",
-        Disk,
-        "Change a character of the signed checkpoint",
-        &[Change(|rows| {
-            let sql = "UPDATE head SET checkpoint = REPLACE(checkpoint, CHAR(10) || size || CHAR(10), \
-                       CHAR(10) || (size + 1) || CHAR(10)) WHERE id = 1 RETURNING 1";
-            rows.change(sql, vec![])
-        })],
-        &[Verify, Packet, Mirror, Witness, Auditor, TimeStamp],
-    ),
-    way(
-        "head-name",
-        Disk,
-        "Give the log another name in its head row",
-        &[Change(|rows| {
-            rows.change(
-                "UPDATE head SET origin = origin || 'x' WHERE id = 1 RETURNING 1",
-                vec![],
-            )
-        })],
-        &[Verify, Server],
-    ),
-    way(
-        "key-file",
-        Disk,
-        "Put another key in the place of the ledger key",
-        &[OtherKey],
-        &[Verify, Server],
-    ),
-    use_of(
-        Use::MovedKey,
-        way(
-            "api-key-moved",
-            Disk,
-            "Give one partner's API key to another partner",
-            &[Change(|rows| {
-                let (key, other) = (rows.scene.reading_key, rows.scene.other_partner);
-                let sql = "UPDATE api_key SET partner_id = $1 WHERE id = $2 RETURNING 1";
-                rows.change(sql, args![&other, &key])
-            })],
-            &[Verify, Server],
-        ),
-    ),
-    use_of(
-        Use::RaisedKey,
-        way(
-            "api-key-raised",
-            Disk,
-            "Give an API key more scopes",
-            &[Change(|rows| {
-                let sql = "UPDATE api_key SET body = REPLACE(body, 'bookings:read', 'bookings:write') \
-                           WHERE id = $1 AND body LIKE '%bookings:read%' RETURNING 1";
-                rows.change(sql, args![rows.scene.reading_key])
-            })],
-            &[Verify, Server],
-        ),
-    ),
-    use_of(
-        Use::RevokedKey,
-        way(
-            "api-key-unrevoked",
-            Disk,
-            "Make a revoked API key work again",
-            &[Change(|rows| {
-                let sql = "UPDATE api_key SET revoked_ms = NULL WHERE id = $1 RETURNING 1";
-                rows.change(sql, args![rows.scene.revoked_key])
-            })],
-            &[Verify, Server],
-        ),
-    ),
-    way(
-        "event-body",
-        Disk,
-        "Change what a webhook said",
-        &[Change(|rows| {
-            let sql = "UPDATE event SET body = CAST(REPLACE(CAST(body AS TEXT), '1200.5', '9200.5') AS BLOB) \
-                       WHERE booking_id = $1 AND CAST(body AS TEXT) LIKE '%1200.5%' RETURNING 1";
-            rows.change(sql, args![rows.scene.other_booking])
-        })],
-        &[Verify],
-    ),
-    way(
-        "delivery-undone",
-        Disk,
-        "Make an accepted delivery look as if it was never attempted",
-        &[Change(|rows| {
-            let sql = "UPDATE delivery SET phase = 0, attempts = 0, settled_leaf = NULL WHERE endpoint_id = $1 RETURNING 1";
-            rows.change(sql, args![rows.scene.endpoint])
-        })],
-        &[Verify, Packet],
-    ),
-    way(
-        "item-file",
-        Disk,
-        "Change the stored file of an evidence item",
-        &[Change(|rows| {
-            let sql = "UPDATE file_part SET bytes = CAST(REPLACE(CAST(bytes AS TEXT), 'two', 'ten') AS BLOB) \
-                       WHERE SUBSTR(file_id, 1, 16) = $1 RETURNING 1";
-            rows.change(sql, args![rows.scene.partner])
-        })],
-        &[Verify],
-    ),
-    way(
-        "cosignature",
-        Disk,
-        "Change the cosignature of a witness",
-        &[Change(|rows| {
-            let sql = "UPDATE cosignature SET note = SUBSTR(note, 1, LENGTH(note) - 8) || 'AAAAA==' || CHAR(10) RETURNING 1";
-            rows.change(sql, vec![])
-        })],
-        &[Verify],
-    ),
-    way(
-        "stamp-changed",
-        Disk,
-        "Change the time that a time-stamp states",
-        &[Change(|rows| {
-            let sql = "UPDATE stamp SET time_ms = time_ms - 86400000 WHERE idx = (SELECT MAX(idx) FROM stamp) RETURNING 1";
-            rows.change(sql, vec![])
-        })],
-        &[Verify],
-    ),
-    way(
-        "stamp-gone",
-        Disk,
-        "Delete a time-stamp",
-        &[Change(|rows| {
-            let sql = "DELETE FROM stamp WHERE idx = (SELECT MAX(idx) FROM stamp) RETURNING 1";
-            rows.change(sql, vec![])
-        })],
-        &[Verify],
-    ),
-    way(
-        "bit",
-        Disk,
-        "Flip one bit of an entry in the database's file",
-        &[Bytes(flip)],
-        &[Verify, Packet, Mirror, TimeStamp],
-    ),
-    way(
-        "pages",
-        Disk,
-        "Cut off the end of the database's file",
-        &[Bytes(cut)],
-        &[Verify, Server],
-    ),
-    way(
-        "old-backup",
-        Disk,
-        "Put back an old backup",
-        &[PutBack(BeforeStamp)],
-        &[Verify, Server, Packet, Mirror, Witness, Auditor, TimeStamp],
-    ),
-    way(
-        "old-backup-and-guard",
-        Disk,
-        "Put back an old backup, and remove the guard",
-        &[PutBack(BeforeStamp), NoGuard],
-        &[Packet, Mirror, Witness, Auditor, TimeStamp],
-    ),
-    way(
-        "new-backup-and-guard",
-        Disk,
-        "The same with a backup made after the last time-stamp",
-        &[PutBack(AfterStamp), NoGuard],
-        &[Packet, Mirror, Witness, Auditor],
-    ),
-    way(
-        "backup-kept",
-        DiskAndKey,
-        "Put back an old backup, remove the guard, and record something else instead",
-        &[PutBack(BeforeStamp), NoGuard, Record, Record, Record],
-        &[Packet, Mirror, Witness, Auditor, TimeStamp],
-    ),
-    way(
-        "tail-rewritten",
-        DiskAndKey,
-        "Write the log anew from the last time-stamp on, and sign it",
-        &[PutBack(AfterStamp), NoGuard, Record, Record, Record],
-        &[Packet, Mirror, Witness, Auditor],
-    ),
-    way(
-        "entry-signed",
-        DiskAndKey,
-        "Change a stamped fact wherever it is kept, and sign the whole log again",
-        &[NoGuard, Change(rename), Change(rename_copies), Sign],
-        &[Verify, Packet, Mirror, Witness, Auditor, TimeStamp],
-    ),
-    way(
-        "other-key",
-        DiskAndKey,
-        "Sign the whole log with another key, and put it in the place of the ledger key",
-        &[NoGuard, OtherKey, Sign],
-        &[Verify, Packet, Mirror, Witness, Auditor, TimeStamp],
-    ),
-    way(
-        "map-lies",
-        DiskAndKey,
-        "Record a booking, and have the log commit to a map that lacks its entry",
-        &[Record, Change(hide), Sign],
-        &[Verify, Mirror, Auditor],
-    ),
-    way(
-        "left-out",
-        Key,
-        "Sign a packet that lacks the last entry of its booking",
-        &[NoGuard, Change(drop_last), Sign],
-        &[Packet, Mirror, Witness, Auditor],
-    ),
-    way(
-        "two-logs",
-        Key,
-        "Show some readers another log of the same length, signed with the same key",
-        &[PutBack(AfterStamp), NoGuard, Record, Record, Record],
-        &[Packet, Mirror, Witness, Auditor],
-    ),
-    way(
-        "old-log",
-        Messenger,
-        "Show readers an old state of the log",
-        &[PutBack(AfterStamp), NoGuard],
-        &[Packet, Mirror, Witness, Auditor],
-    ),
-    way(
-        "packet-word",
-        Messenger,
-        "Change one word of a packet",
-        &[Tampering::Packet(|packet| packet.replace(NAME, OTHER_NAME))],
-        &[Packet],
-    ),
-    way(
-        "unseen",
-        DiskAndKey,
-        "Take back what was recorded after anybody outside looked, and the guard with it",
-        &[Record, PutBack(Last)],
-        &[],
-    ),
-    way(
-        "past",
-        DiskAndKey,
-        "Record a booking with a clock that is a year behind",
-        &[RecordInThePast],
-        &[],
-    ),
-    way(
-        "endpoint-address",
-        Disk,
-        "Send a partner's webhooks to another address",
-        &[Change(|rows| {
-            let sql = "UPDATE endpoint SET body = REPLACE(body, 'receiver.example', 'attacker.example') \
-                       WHERE id = $1 AND body LIKE '%receiver.example%' RETURNING 1";
-            rows.change(sql, args![rows.scene.endpoint])
-        })],
-        &[],
-    ),
-    way(
-        "partner-contact",
-        Disk,
-        "Change a partner's name and contact",
-        &[Change(|rows| {
-            let sql = "UPDATE partner SET body = REPLACE(body, 'drill.example', 'attacker.example') \
-                       WHERE id = $1 AND body LIKE '%drill.example%' RETURNING 1";
-            rows.change(sql, args![rows.scene.partner])
-        })],
-        &[],
-    ),
-    way(
-        "audit-gone",
-        Disk,
-        "Delete a record of the audit",
-        &[Change(|rows| {
-            let sql = "DELETE FROM audit WHERE partner_id = $1 RETURNING 1";
-            rows.change(sql, args![rows.scene.partner])
-        })],
-        &[],
-    ),
-    way(
-        "cosignature-gone",
-        Disk,
-        "Delete the cosignatures of witnesses",
-        &[Change(|rows| {
-            rows.change("DELETE FROM cosignature RETURNING 1", vec![])
-        })],
-        &[],
-    ),
-];
+        })]
+        noticed by [Verify, Server, Packet, Mirror, TimeStamp];
+    "head-size" Disk "Make the log shorter in its head row alone"
+        [sql!("UPDATE head SET size = size - 1 WHERE id = 1 RETURNING 1")]
+        noticed by [Verify, Server, Packet, Mirror, Witness, Auditor, TimeStamp];
+    "head-signature" Disk "Change a character of the signed checkpoint"
+        [sql!("UPDATE head SET checkpoint = REPLACE(checkpoint, CHAR(10) || size || CHAR(10), CHAR(10) || (size + 1) || CHAR(10)) \
+              WHERE id = 1 RETURNING 1")]
+        noticed by [Verify, Packet, Mirror, Witness, Auditor, TimeStamp];
+    "head-name" Disk "Give the log another name in its head row"
+        [sql!("UPDATE head SET origin = origin || 'x' WHERE id = 1 RETURNING 1")]
+        noticed by [Verify, Server];
+    "key-file" Disk "Put another key in the place of the ledger key"
+        [OtherKey]
+        noticed by [Verify, Server];
+    "api-key-moved" Disk "Give one partner's API key to another partner"
+        [sql!("UPDATE api_key SET partner_id = $1 WHERE id = $2 RETURNING 1", other_partner, reading_key)]
+        noticed by [Verify, Server] then MovedKey;
+    "api-key-raised" Disk "Give an API key more scopes"
+        [sql!("UPDATE api_key SET body = REPLACE(body, 'bookings:read', 'bookings:write') \
+              WHERE id = $1 AND body LIKE '%bookings:read%' RETURNING 1", reading_key)]
+        noticed by [Verify, Server] then RaisedKey;
+    "api-key-unrevoked" Disk "Make a revoked API key work again"
+        [sql!("UPDATE api_key SET revoked_ms = NULL WHERE id = $1 RETURNING 1", revoked_key)]
+        noticed by [Verify, Server] then RevokedKey;
+    "event-body" Disk "Change what a webhook said"
+        [sql!("UPDATE event SET body = CAST(REPLACE(CAST(body AS TEXT), '1200.5', '9200.5') AS BLOB) \
+              WHERE booking_id = $1 AND CAST(body AS TEXT) LIKE '%1200.5%' RETURNING 1", other_booking)]
+        noticed by [Verify];
+    "delivery-undone" Disk "Make an accepted delivery look as if it was never attempted"
+        [sql!("UPDATE delivery SET phase = 0, attempts = 0, settled_leaf = NULL WHERE endpoint_id = $1 RETURNING 1", endpoint)]
+        noticed by [Verify, Packet];
+    "item-file" Disk "Change the stored file of an evidence item"
+        [sql!("UPDATE file_part SET bytes = CAST(REPLACE(CAST(bytes AS TEXT), 'two', 'ten') AS BLOB) \
+              WHERE SUBSTR(file_id, 1, 16) = $1 RETURNING 1", partner)]
+        noticed by [Verify];
+    "cosignature" Disk "Change the cosignature of a witness"
+        [sql!("UPDATE cosignature SET note = SUBSTR(note, 1, LENGTH(note) - 8) || 'AAAAA==' || CHAR(10) RETURNING 1")]
+        noticed by [Verify];
+    "stamp-changed" Disk "Change the time that a time-stamp states"
+        [sql!("UPDATE stamp SET time_ms = time_ms - 86400000 WHERE idx = (SELECT MAX(idx) FROM stamp) RETURNING 1")]
+        noticed by [Verify];
+    "stamp-gone" Disk "Delete a time-stamp"
+        [sql!("DELETE FROM stamp WHERE idx = (SELECT MAX(idx) FROM stamp) RETURNING 1")]
+        noticed by [Verify];
+    "bit" Disk "Flip one bit of an entry in the database's file"
+        [Bytes(flip)]
+        noticed by [Verify, Packet, Mirror, TimeStamp];
+    "pages" Disk "Cut off the end of the database's file"
+        [Bytes(cut)]
+        noticed by [Verify, Server];
+    "old-backup" Disk "Put back an old backup"
+        [PutBack(BeforeStamp)]
+        noticed by [Verify, Server, Packet, Mirror, Witness, Auditor, TimeStamp];
+    "old-backup-and-guard" Disk "Put back an old backup, and remove the guard"
+        [PutBack(BeforeStamp), NoGuard]
+        noticed by [Packet, Mirror, Witness, Auditor, TimeStamp];
+    "new-backup-and-guard" Disk "The same with a backup made after the last time-stamp"
+        [PutBack(AfterStamp), NoGuard]
+        noticed by [Packet, Mirror, Witness, Auditor];
+    "backup-kept" DiskAndKey "Put back an old backup, remove the guard, and record something else instead"
+        [PutBack(BeforeStamp), NoGuard, Record, Record, Record]
+        noticed by [Packet, Mirror, Witness, Auditor, TimeStamp];
+    "tail-rewritten" DiskAndKey "Write the log anew from the last time-stamp on, and sign it"
+        [PutBack(AfterStamp), NoGuard, Record, Record, Record]
+        noticed by [Packet, Mirror, Witness, Auditor];
+    "entry-signed" DiskAndKey "Change a stamped fact wherever it is kept, and sign the whole log again"
+        [NoGuard, Change(rename), Change(rename_copies), Sign]
+        noticed by [Verify, Packet, Mirror, Witness, Auditor, TimeStamp];
+    "other-key" DiskAndKey "Sign the whole log with another key, and put it in the place of the ledger key"
+        [NoGuard, OtherKey, Sign]
+        noticed by [Verify, Packet, Mirror, Witness, Auditor, TimeStamp];
+    "map-lies" DiskAndKey "Record a booking, and have the log commit to a map that lacks its entry"
+        [Record, Change(hide), Sign]
+        noticed by [Verify, Mirror, Auditor];
+    "left-out" Key "Sign a packet that lacks the last entry of its booking"
+        [NoGuard, Change(drop_last), Sign]
+        noticed by [Packet, Mirror, Witness, Auditor];
+    "two-logs" Key "Show some readers another log of the same length, signed with the same key"
+        [PutBack(AfterStamp), NoGuard, Record, Record, Record]
+        noticed by [Packet, Mirror, Witness, Auditor];
+    "old-log" Messenger "Show readers an old state of the log"
+        [PutBack(AfterStamp), NoGuard]
+        noticed by [Packet, Mirror, Witness, Auditor];
+    "packet-word" Messenger "Change one word of a packet"
+        [Tampering::Packet(|packet| packet.replace(NAME, OTHER_NAME))]
+        noticed by [Packet];
+    "unseen" DiskAndKey "Take back what was recorded after anybody outside looked, and the guard with it"
+        [Record, PutBack(Last)]
+        noticed by [];
+    "past" DiskAndKey "Record a booking with a clock that is a year behind"
+        [RecordInThePast]
+        noticed by [];
+    "endpoint-address" Disk "Send a partner's webhooks to another address"
+        [sql!("UPDATE endpoint SET body = REPLACE(body, 'receiver.example', 'attacker.example') \
+              WHERE id = $1 AND body LIKE '%receiver.example%' RETURNING 1", endpoint)]
+        noticed by [];
+    "partner-contact" Disk "Change a partner's name and contact"
+        [sql!("UPDATE partner SET body = REPLACE(body, 'drill.example', 'attacker.example') \
+              WHERE id = $1 AND body LIKE '%drill.example%' RETURNING 1", partner)]
+        noticed by [];
+    "audit-gone" Disk "Delete a record of the audit"
+        [sql!("DELETE FROM audit WHERE partner_id = $1 RETURNING 1", partner)]
+        noticed by [];
+    "cosignature-gone" Disk "Delete the cosignatures of witnesses"
+        [sql!("DELETE FROM cosignature RETURNING 1")]
+        noticed by [];
+};
 
 /// A name in the first fact of the booking, and one of the same length.
 pub const NAME: &str = "Drill Trio";

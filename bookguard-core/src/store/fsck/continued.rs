@@ -98,11 +98,8 @@ fn belongs(
         ("vkey", &continuation.vkey, under(&continuation.origin)?),
     ] {
         if *said != implied {
-            findings.add(
-                "entry",
-                format!("entry {index} value {value}"),
-                format!("it says {said}, the entries before it and the key say {implied}"),
-            );
+            let detail = format!("it says {said}, the entries before it and the key say {implied}");
+            findings.add("entry", format!("entry {index} value {value}"), detail);
         }
     }
     Ok(())

@@ -79,11 +79,10 @@ impl Check<'_> {
             for row in &rows {
                 let index = row.int(0)?;
                 if u64::try_from(index) != Ok(size) {
-                    self.findings.add(
-                        "entry",
-                        format!("entry {size}"),
-                        format!("it is missing: the next entry stored is {index}, so the ledger cannot be recomputed beyond"),
+                    let detail = format!(
+                        "it is missing: the next entry stored is {index}, so the ledger cannot be recomputed beyond"
                     );
+                    self.findings.add("entry", format!("entry {size}"), detail);
                     return self.rest_of_log(&walk.names, None);
                 }
                 self.leaf(&mut walk, size, row.blob(1)?)?;
@@ -153,11 +152,8 @@ impl Check<'_> {
             Some(stored) => {
                 let pairs = stored.chunks(32).zip(tile.bytes.chunks(32));
                 let first = pairs.take_while(|(a, b)| a == b).count();
-                self.findings.add(
-                    "tile",
-                    place(),
-                    format!("its hash {first} is not the one the entries give"),
-                );
+                let detail = format!("its hash {first} is not the one the entries give");
+                self.findings.add("tile", place(), detail);
             }
         }
         Ok(())
@@ -182,14 +178,12 @@ impl Check<'_> {
             }
             // It was stored with the batch that wrote the entry before it.
             if written.is_some_and(|t| kept.at != t) {
-                self.findings.add(
-                    "checkpoint",
-                    format!("checkpoint {} at_ms", kept.size),
-                    format!(
-                        "row says {}, its last entry was written at {written:?}",
-                        kept.at
-                    ),
+                let detail = format!(
+                    "row says {}, its last entry was written at {written:?}",
+                    kept.at
                 );
+                let place = format!("checkpoint {} at_ms", kept.size);
+                self.findings.add("checkpoint", place, detail);
             }
             if let Some((index, t)) = walk.late.take()
                 && t < kept.at - CLOCK_SLACK_MS
@@ -203,13 +197,10 @@ impl Check<'_> {
     }
 
     fn missing_before(&mut self, index: u64) {
-        self.findings.add(
-            "checkpoint",
-            "table checkpoint",
-            format!(
-                "the checkpoint kept with entry {index}, or in the second after it, is missing"
-            ),
+        let detail = format!(
+            "the checkpoint kept with entry {index}, or in the second after it, is missing"
         );
+        self.findings.add("checkpoint", "table checkpoint", detail);
     }
 
     fn fetch(&mut self, walk: &mut LogWalk) -> Result<(), StoreError> {
@@ -239,35 +230,28 @@ impl Check<'_> {
         self.map(walk.map.0.as_ref(), &walk.map.1)?;
         let stored = self.count("SELECT COUNT(*) FROM tile")?;
         if stored > walk.tiles {
-            self.findings.add(
-                "tile",
-                "table tile",
-                format!(
-                    "it holds {stored} tiles, and the entries make {}",
-                    walk.tiles
-                ),
+            let detail = format!(
+                "it holds {stored} tiles, and the entries make {}",
+                walk.tiles
             );
+            self.findings.add("tile", "table tile", detail);
         }
         if let Some((index, _)) = walk.late {
             self.missing_before(index);
         }
         self.fetch(walk)?;
         if let Some(kept) = walk.ahead.pop() {
-            self.findings.add(
-                "checkpoint",
-                format!("checkpoint {}", kept.size),
-                format!("the ledger has only {} entries", walk.tree.size()),
-            );
+            let detail = format!("the ledger has only {} entries", walk.tree.size());
+            let place = format!("checkpoint {}", kept.size);
+            self.findings.add("checkpoint", place, detail);
         }
         if let [first, ..] = walk.foreign.as_slice() {
-            self.findings.add(
-                "checkpoint",
-                format!("checkpoint {first}"),
-                format!(
-                    "the entries give another root than it was signed for; the same holds for {} later ones",
-                    walk.foreign.len() - 1
-                ),
+            let detail = format!(
+                "the entries give another root than it was signed for; the same holds for {} later ones",
+                walk.foreign.len() - 1
             );
+            self.findings
+                .add("checkpoint", format!("checkpoint {first}"), detail);
         }
         Ok(())
     }
@@ -315,14 +299,11 @@ impl Check<'_> {
                 let known = computed.map(|(size, root, _)| (size, root));
                 let (size, root) = known.unwrap_or((stored.head.size, stored.head.root));
                 if (said.size, said.root) != (size, root) {
-                    self.findings.add(
-                        "head",
-                        place("checkpoint"),
-                        format!(
-                            "it is signed for {} entries and root {}, the ledger has {size} and {root}",
-                            said.size, said.root
-                        ),
+                    let detail = format!(
+                        "it is signed for {} entries and root {}, the ledger has {size} and {root}",
+                        said.size, said.root
                     );
+                    self.findings.add("head", place("checkpoint"), detail);
                 }
             }
         }
@@ -341,15 +322,12 @@ impl Check<'_> {
             self.guard.behind = Some(rollback);
             return Ok(());
         }
-        self.findings.add(
-            "ledger_rolled_back",
-            "head",
-            format!(
-                "{rollback} ({}). A server reads this database and refuses every write. If it is a backup, add --backup. {}",
-                known_from(&rollback, self.log.guard().path()),
-                rollback.way_out()
-            ),
+        let detail = format!(
+            "{rollback} ({}). A server reads this database and refuses every write. If it is a backup, add --backup. {}",
+            known_from(&rollback, self.log.guard().path()),
+            rollback.way_out()
         );
+        self.findings.add("ledger_rolled_back", "head", detail);
         self.guard.rollback = Some(rollback);
         Ok(())
     }

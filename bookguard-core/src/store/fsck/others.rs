@@ -26,6 +26,13 @@ use crate::store::{
 };
 use crate::webhook::SecretTerm;
 
+/// Visits every row of these tables, each asked for in pages by its first column, with the check's function for it.
+macro_rules! each {
+    ($check:ident: $($table:literal, $rows:expr => $visit:ident;)+) => {
+        $($check.each(concat!("SELECT COUNT(*) FROM ", $table), $rows, Self::$visit)?;)+
+    };
+}
+
 /// A partner's row.
 pub(super) type CheckedPartner = CheckedRow<noun::Partner>;
 
@@ -34,46 +41,20 @@ impl Check<'_> {
         self.schema()?;
         // Before the partners, whose totals count them.
         self.files()?;
-        self.each(
-            "SELECT COUNT(*) FROM partner",
-            "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, file_bytes, quota FROM partner \
-             WHERE id > $1 ORDER BY id LIMIT $2",
-            Self::partner,
-        )?;
-        self.each(
-            "SELECT COUNT(*) FROM api_key",
-            keys_where!("id > $1 ORDER BY id LIMIT $2"),
-            Self::api_key,
-        )?;
-        self.each(
-            "SELECT COUNT(*) FROM operator_key",
-            operator_keys::ALL,
-            Self::operator_key,
-        )?;
-        self.each(
-            "SELECT COUNT(*) FROM console_session",
-            console_sessions::ALL,
-            Self::console_session,
-        )?;
-        self.each("SELECT COUNT(*) FROM audit", audit::ALL, Self::audit)?;
-        self.each("SELECT COUNT(*) FROM endpoint", ENDPOINTS, Self::endpoint)?;
-        self.each(
-            "SELECT COUNT(*) FROM recovery",
-            recoveries::ALL,
-            Self::recovery,
-        )?;
-        self.each("SELECT COUNT(*) FROM share", shares::ALL, Self::share)?;
-        self.each("SELECT COUNT(*) FROM hold", holds::ALL, Self::hold)?;
-        self.each(
-            "SELECT COUNT(*) FROM answer",
-            "SELECT key, at_ms, request, body, booking_id FROM answer WHERE key > $1 ORDER BY key LIMIT $2",
-            Self::answer,
-        )?;
-        self.each(
-            "SELECT COUNT(*) FROM witness",
-            cosignatures::ALL,
-            Self::witness,
-        )?;
+        each! { self:
+            "partner", "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, file_bytes, quota \
+                        FROM partner WHERE id > $1 ORDER BY id LIMIT $2" => partner;
+            "api_key", keys_where!("id > $1 ORDER BY id LIMIT $2") => api_key;
+            "operator_key", operator_keys::ALL => operator_key;
+            "console_session", console_sessions::ALL => console_session;
+            "audit", audit::ALL => audit;
+            "endpoint", ENDPOINTS => endpoint;
+            "recovery", recoveries::ALL => recovery;
+            "share", shares::ALL => share;
+            "hold", holds::ALL => hold;
+            "answer", "SELECT key, at_ms, request, body, booking_id FROM answer WHERE key > $1 ORDER BY key LIMIT $2" => answer;
+            "witness", cosignatures::ALL => witness;
+        }
         self.cosignatures()?;
         self.secrets()?;
         self.sweep()?;
@@ -128,11 +109,8 @@ impl Check<'_> {
             .zip(&expected)
             .all(|(at, (version, _))| at == *version);
         if found != expected || !numbered {
-            self.findings.add(
-                "schema",
-                "table schema_version",
-                format!("it says {found:?}, the schema has {expected:?}"),
-            );
+            let detail = format!("it says {found:?}, the schema has {expected:?}");
+            self.findings.add("schema", "table schema_version", detail);
         }
         Ok(())
     }

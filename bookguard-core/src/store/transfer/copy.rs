@@ -13,6 +13,7 @@ use super::table::{TABLES, Table};
 use crate::engine::command::Head;
 use crate::ledger::{Frontier, leaf_hash};
 use crate::store::conn::{Cell, Conn, Row, StoreError};
+use crate::store::fsck::Progress;
 use crate::store::tree;
 
 /// The number of pages read ahead while others are written.
@@ -56,20 +57,6 @@ impl Sum {
     }
 }
 
-/// The progress, reported as rows done and the total. Every row counts twice.
-struct Progress<'a> {
-    tell: &'a mut dyn FnMut(u64, u64),
-    done: u64,
-    total: u64,
-}
-
-impl Progress<'_> {
-    fn step(&mut self, rows: usize) {
-        self.done += rows as u64;
-        (self.tell)(self.done.min(self.total), self.total);
-    }
-}
-
 /// Copies everything and checks the copy. Returns the rows of each table. Both transactions stay open.
 pub(super) fn copy(
     source: &mut dyn Conn,
@@ -81,12 +68,9 @@ pub(super) fn copy(
     for table in &TABLES {
         counts.push((table.name, table.count(source).map_err(Trouble::Source)?));
     }
+    // Every row counts twice.
     let total = counts.iter().map(|(_, rows)| rows.saturating_mul(2)).sum();
-    let mut progress = Progress {
-        tell,
-        done: 0,
-        total,
-    };
+    let mut progress = Progress::new(tell, total);
     progress.step(0);
     let sums = write_all(source, target, &mut progress)?;
     let mut check = Check {
@@ -140,7 +124,7 @@ fn write_all(
             if written.is_err() {
                 break;
             }
-            progress.step(rows.len());
+            progress.step(rows.len() as u64);
         }
         let sums = reading
             .join()
@@ -188,7 +172,7 @@ impl Check<'_> {
                     tree.append(leaf_hash(row.blob(leaf)?));
                 }
             }
-            progress.step(rows.len());
+            progress.step(rows.len() as u64);
             Ok::<_, StoreError>(true)
         });
         read.map_err(Trouble::Target)?;

@@ -3,6 +3,7 @@
 use crate::evidence::ItemKind;
 use crate::features::fixture::*;
 use crate::features::items::{AddEvidenceItem, AddedItem, ItemRequest};
+use crate::input;
 use crate::ledger::LeafKind;
 use crate::policy::Actor;
 
@@ -116,7 +117,7 @@ fn a_booking_takes_a_limited_number_of_items_in_one_batch_too() {
 
 #[test]
 fn a_body_says_what_the_item_is() {
-    let read = |body: &str| ItemRequest::read(body.as_bytes());
+    let read = |body: &str| input::read(body.as_bytes(), ItemRequest::form);
     let example = read(ItemRequest::BODY.example).unwrap();
     assert_eq!(
         (example.kind, example.amount.as_deref()),

@@ -4,7 +4,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::conflict;
 use crate::features::partners::account::{
     EditPartner, PartnerEdit, ReinstatePartner, SuspendPartner,
 };
@@ -77,9 +77,9 @@ fn stand(
     let state = batch.partner(&partner_id)?;
     let mut partner = state.partner.clone();
     if partner.status == PartnerStatus::Pending {
-        return Err(Error::conflict(
+        return Err(conflict!(
             "partner_pending",
-            format!("Partner {partner_id} waits for approval and has no key. Approve it first."),
+            "Partner {partner_id} waits for approval and has no key. Approve it first."
         ));
     }
     if status == PartnerStatus::Active {

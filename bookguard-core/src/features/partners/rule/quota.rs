@@ -5,7 +5,7 @@ use crate::engine::batch::{BatchState, PartnerState};
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::features::partners::SetQuota;
 use crate::model::{PartnerAccount, QuotaUse, Timestamp};
 
@@ -72,12 +72,10 @@ const ASK: &str = "Ask the service's operator to raise the quota.";
 
 fn exceeded(part: QuotaUse, of: &str, way_out: &str) -> Error {
     let QuotaUse { used, limit } = part;
-    Error::conflict(
+    conflict!(
         "quota_exceeded",
-        format!(
-            "The partner's quota of {of} is {}, and it has used {used}. Nothing was written. {way_out}",
-            limit.unwrap_or(u64::MAX)
-        ),
+        "The partner's quota of {of} is {}, and it has used {used}. Nothing was written. {way_out}",
+        limit.unwrap_or(u64::MAX)
     )
 }
 
