@@ -15,6 +15,8 @@ use crate::model::{Booking, Timestamp};
 use crate::policy::{Evaluation, Policy, Resolution, Zone};
 
 mod moments;
+mod notified;
+mod result;
 mod story;
 mod wall_clock;
 
