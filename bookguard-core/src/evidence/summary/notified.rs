@@ -8,47 +8,46 @@ use crate::model::{DeliveryStatus, RecordedEventType};
 impl Writer<'_> {
     /// How many notifications were sent, and how many of them were accepted.
     pub(super) fn notifications(&self) -> Option<String> {
-        let partner = self.partner();
-        let sent = self.m.deliveries.iter();
-        let sent = sent.filter(|delivery| delivery.status != DeliveryStatus::NoEndpoints);
-        let (mut accepted, mut failed, mut open, mut unsent) = (0, 0, 0, 0);
-        for delivery in sent {
-            match delivery.status {
-                _ if delivery.attempts == 0 && self.m.wording >= Wording::Second => unsent += 1,
-                DeliveryStatus::Delivered => accepted += 1,
-                DeliveryStatus::Failed => failed += 1,
-                _ => open += 1,
+        let mut counts = [0_usize; Fate::ALL.len()];
+        for delivery in self.m.deliveries {
+            if let Some(fate) = Fate::of(delivery, self.m.wording) {
+                counts[fate as usize] += 1;
             }
         }
-        let parts = [
-            (accepted, "accepted"),
-            (failed, "not accepted"),
-            (open, "still under way"),
-        ];
-        let parts = parts.into_iter().filter(|(n, _)| *n > 0);
-        let parts: Vec<String> = parts.map(|(n, how)| format!("{n} {how}")).collect();
-        let total = accepted + failed + open;
+        let count = |fate: Fate| counts[fate as usize];
+        let sent = Fate::ALL.into_iter().filter_map(|fate| {
+            let how = fate.in_words(self.m.wording)?;
+            Some((count(fate), how)).filter(|(n, _)| *n > 0)
+        });
+        let total: usize = sent.clone().map(|(n, _)| n).sum();
         let noun = |n| match n {
             1 => "notification",
             _ => "notifications",
         };
-        let sent = match total {
-            0 => String::new(),
-            total => format!(
+        let partner = self.partner();
+        let mut sentences = Vec::new();
+        if total > 0 {
+            let parts: Vec<String> = sent.map(|(n, how)| format!("{n} {how}")).collect();
+            sentences.push(format!(
                 "The service sent {total} {} about the booking to {partner}: {}.",
                 noun(total),
                 parts.join(", ")
-            ),
-        };
-        match (total, unsent) {
-            (0, 0) => None,
-            (_, 0) => Some(sent),
-            (0, n) => Some(format!(
-                "The service has {n} {} about the booking for {partner} that it has not sent.",
-                noun(n)
-            )),
-            (_, n) => Some(format!("{sent} It has {n} more that it has not sent.")),
+            ));
         }
+        for (fate, which) in [
+            (Fate::Waiting, "that it has not sent"),
+            (Fate::Dropped, "that it will not send"),
+        ] {
+            match (count(fate), sentences.is_empty()) {
+                (0, _) => {}
+                (n, true) => sentences.push(format!(
+                    "The service has {n} {} about the booking for {partner} {which}.",
+                    noun(n)
+                )),
+                (n, false) => sentences.push(format!("It has {n} more {which}.")),
+            }
+        }
+        (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 
     /// The state of a delivery that is still open, or goes on after it was given up.
@@ -57,12 +56,66 @@ impl Writer<'_> {
             Some(UNKNOWN_ADDRESS) if self.m.wording >= Wording::Second => String::new(),
             url => format!(" at {}", url.unwrap_or_default()),
         };
+        let so_far = match self.m.wording {
+            Wording::First => "",
+            Wording::Second => " so far",
+        };
         format!(
-            "The service states that the notification {} to {}{at} was not accepted in {}.",
+            "The service states that the notification {} to {}{at} was not accepted in {}{so_far}.",
             about(delivery.event_type),
             self.partner(),
             attempts(delivery.attempts)
         )
+    }
+}
+
+/// How a delivery stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Accepted,
+    /// The ledger records that the service stopped trying.
+    GivenUp,
+    /// It was sent, and its end is not recorded.
+    Open,
+    /// It was not sent yet.
+    Waiting,
+    /// It was not sent, and cannot be any more: its endpoint was deleted, or its content was erased.
+    Dropped,
+}
+
+impl Fate {
+    const ALL: [Self; 5] = [
+        Self::Accepted,
+        Self::GivenUp,
+        Self::Open,
+        Self::Waiting,
+        Self::Dropped,
+    ];
+
+    /// How a delivery stands in this wording; `None` for an event that has none.
+    fn of(delivery: &PacketDelivery, wording: Wording) -> Option<Self> {
+        let is_ended = !delivery.recorded.is_empty();
+        Some(match (wording, delivery.status) {
+            (_, DeliveryStatus::NoEndpoints) => return None,
+            (Wording::Second, DeliveryStatus::Failed) if delivery.attempts == 0 => Self::Dropped,
+            (Wording::Second, _) if delivery.attempts == 0 => Self::Waiting,
+            (_, DeliveryStatus::Delivered) => Self::Accepted,
+            (Wording::First, DeliveryStatus::Failed) => Self::GivenUp,
+            (Wording::Second, DeliveryStatus::Failed) if is_ended => Self::GivenUp,
+            _ => Self::Open,
+        })
+    }
+
+    /// What became of what was sent; `None` for what was not.
+    fn in_words(self, wording: Wording) -> Option<&'static str> {
+        match (self, wording) {
+            (Self::Accepted, _) => Some("accepted"),
+            (Self::GivenUp, Wording::First) => Some("not accepted"),
+            (Self::GivenUp, Wording::Second) => Some("given up"),
+            (Self::Open, Wording::First) => Some("still under way"),
+            (Self::Open, Wording::Second) => Some("not accepted so far"),
+            (Self::Waiting | Self::Dropped, _) => None,
+        }
     }
 }
 

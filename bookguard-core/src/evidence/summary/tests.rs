@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{SummaryInput, Wording, summarize};
+use super::{Summary, SummaryInput, Wording, summarize};
 use crate::evidence::facts::{Fact, LeafPlace, Logged, ResolutionFact};
 use crate::evidence::packet::{PacketDelivery, UNKNOWN_ADDRESS};
 use crate::evidence::verify::tests::fixture::{Fixture, cancellation, erased_values, item};
@@ -11,6 +11,7 @@ use crate::evidence::{
     Withheld,
 };
 use crate::ledger::Hash;
+use crate::model::DeliveryStatus;
 use crate::policy::{Actor, Cancellation, EventDate, PastReschedule, Reason};
 use crate::text::outside_quotations;
 
@@ -25,7 +26,10 @@ const VECTORS: [(&str, &str); 9] = [
     ("rationale erased", "erased-words"),
     ("words erased, in the second wording", "worded-2-erased"),
     ("canceled too late", "worded-2-late"),
-    ("accepted before, between and after two moves", "worded-2-moved"),
+    (
+        "accepted before, between and after two moves",
+        "worded-2-moved",
+    ),
     ("without a time, and not told", "worded-2-unsent"),
 ];
 
@@ -173,14 +177,14 @@ fn nothing_that_others_wrote_breaks_out_of_its_quotation() {
     }
 }
 
-/// The first item of a packet's timeline if this is all that happened.
-fn begins(
+/// A packet in sentences if this is all that happened.
+fn sentences(
     packet: &Packet,
     wording: Wording,
     facts: &[Logged<Fact>],
     deliveries: &[PacketDelivery],
-) -> String {
-    let summary = summarize(&SummaryInput {
+) -> Summary {
+    summarize(&SummaryInput {
         wording,
         created_at: packet.created_at,
         partner_name: "Acme",
@@ -194,8 +198,68 @@ fn begins(
         deliveries,
         withheld: &[],
         offsets: &[],
-    });
+    })
+}
+
+/// The first item of its timeline.
+fn begins(
+    packet: &Packet,
+    wording: Wording,
+    facts: &[Logged<Fact>],
+    deliveries: &[PacketDelivery],
+) -> String {
+    let summary = sentences(packet, wording, facts, deliveries);
     summary.timeline[0].text.clone()
+}
+
+#[test]
+fn only_what_the_ledger_records_as_given_up_is_told_as_that() {
+    let packet = Fixture::new().notified();
+    let [given_up, accepted, open] = &packet.deliveries[..] else {
+        panic!("{:?}", packet.deliveries);
+    };
+    let mut given_up = given_up.clone();
+    (given_up.status, given_up.attempts) = (DeliveryStatus::Failed, 2);
+    given_up.recorded.truncate(1);
+    given_up.history.truncate(2);
+    let unsent = PacketDelivery {
+        status: DeliveryStatus::Pending,
+        attempts: 0,
+        history: Vec::new(),
+        ..open.clone()
+    };
+    let dropped = PacketDelivery {
+        status: DeliveryStatus::Failed,
+        ..unsent.clone()
+    };
+    let sent = [accepted, &given_up, open].map(Clone::clone);
+    let not_sent = [accepted, &unsent, &dropped].map(Clone::clone);
+    for (wording, deliveries, told) in [
+        (
+            Wording::First,
+            &sent[..],
+            "The service sent 3 notifications about the booking to “Acme”: 1 accepted, 2 not accepted.",
+        ),
+        (
+            Wording::Second,
+            &sent[..],
+            "The service sent 3 notifications about the booking to “Acme”: 1 accepted, 1 given up, 1 not accepted so far.",
+        ),
+        (
+            Wording::Second,
+            &not_sent[..],
+            "The service sent 1 notification about the booking to “Acme”: 1 accepted. It has 1 more that it has not sent. \
+             It has 1 more that it will not send.",
+        ),
+        (
+            Wording::Second,
+            &[dropped][..],
+            "The service has 1 notification about the booking for “Acme” that it will not send.",
+        ),
+    ] {
+        let story = sentences(&packet, wording, &[], deliveries).story;
+        assert_eq!(story.last().unwrap(), told);
+    }
 }
 
 #[test]
@@ -203,7 +267,10 @@ fn an_address_that_is_not_known_is_not_named() {
     let mut packet = Fixture::new().recorded();
     packet.deliveries[0].url = Some(UNKNOWN_ADDRESS.to_owned());
     for (wording, end) in [
-        (Wording::Second, "to “Acme” was not accepted in 1 attempt."),
+        (
+            Wording::Second,
+            "to “Acme” was not accepted in 1 attempt so far.",
+        ),
         (
             Wording::First,
             "to “Acme” at unknown:// was not accepted in 1 attempt.",
