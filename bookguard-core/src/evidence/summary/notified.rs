@@ -56,16 +56,19 @@ impl Writer<'_> {
             Some(UNKNOWN_ADDRESS) if self.m.wording >= Wording::Second => String::new(),
             url => format!(" at {}", url.unwrap_or_default()),
         };
-        let so_far = match self.m.wording {
-            Wording::First => "",
-            Wording::Second => " so far",
-        };
-        format!(
-            "The service states that the notification {} to {}{at} was not accepted in {}{so_far}.",
+        let told = format!(
+            "The service states that the notification {} to {}{at} was not accepted in {}",
             about(delivery.event_type),
             self.partner(),
             attempts(delivery.attempts)
-        )
+        );
+        match (self.m.wording, delivery.endpoint_id) {
+            (Wording::Second, Some(endpoint_id)) => format!(
+                "{told} so far: event {}, endpoint {endpoint_id}.",
+                delivery.event_id
+            ),
+            _ => format!("{told}."),
+        }
     }
 }
 
@@ -142,6 +145,16 @@ pub(super) fn settled(notification: &Notification, partner: &str, wording: Wordi
             "The server of {partner} accepted the notification {} ({answer}, after {attempts})",
             about(*event_type)
         ),
+        false if wording >= Wording::Second => {
+            let last = match notification.status_code {
+                Some(_) => format!("the last answer was {answer}"),
+                None => format!("the last one failed ({answer})"),
+            };
+            format!(
+                "The service stopped trying to deliver the notification {} to {partner} after {attempts}; {last}",
+                about(*event_type)
+            )
+        }
         false => format!(
             "The service gave up the notification {} to {partner} after {attempts} (at last: {answer})",
             about(*event_type)

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use super::{Summary, SummaryInput, Wording, summarize};
-use crate::evidence::facts::{Fact, LeafPlace, Logged, ResolutionFact};
+use crate::evidence::facts::{Fact, LeafPlace, Logged, NotificationFact, ResolutionFact};
 use crate::evidence::packet::{PacketDelivery, UNKNOWN_ADDRESS};
 use crate::evidence::verify::tests::fixture::{Fixture, cancellation, erased_values, item};
 use crate::evidence::{
-    Acceptance, Erasable, Erasure, EvidenceItem, ItemKind, LegalBasis, Packet, RescheduleFact,
-    Withheld,
+    Acceptance, Erasable, Erasure, EvidenceItem, ItemKind, LegalBasis, Notification, Packet,
+    RescheduleFact, Withheld,
 };
 use crate::ledger::Hash;
 use crate::model::DeliveryStatus;
