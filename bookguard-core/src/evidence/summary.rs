@@ -142,7 +142,7 @@ pub struct SummaryInput<'a> {
 pub fn summarize(material: &SummaryInput<'_>) -> Summary {
     let mut writer = Writer {
         m: material,
-        clock: WallClock::new(material.terms.zone, material.offsets),
+        clock: WallClock::new(material.terms.zone, material.wording, material.offsets),
     };
     let headline = writer.headline();
     let story = writer.story();
@@ -159,14 +159,16 @@ pub fn summarize(material: &SummaryInput<'_>) -> Summary {
 /// An instant as the summaries write it, in UTC.
 #[must_use]
 pub fn utc_in_words(at: Timestamp) -> String {
-    WallClock::new(Zone::UTC, &[]).time(at)
+    WallClock::new(Zone::UTC, Wording::LATEST, &[]).time(at)
 }
 
 impl Packet {
     /// When the event starts, in the words of the summary.
     #[must_use]
     pub fn event_in_words(&self) -> String {
-        WallClock::new(self.terms.zone, &self.summary.offsets).time(self.booking.event_date)
+        let wording = Wording::of(&self.summary.version).unwrap_or(Wording::LATEST);
+        WallClock::new(self.terms.zone, wording, &self.summary.offsets)
+            .time(self.booking.event_date)
     }
 
     /// What the packet proves, if it verifies.
