@@ -168,7 +168,7 @@ impl Packet {
     pub fn event_in_words(&self) -> String {
         let wording = Wording::of(&self.summary.version).unwrap_or(Wording::LATEST);
         WallClock::new(self.terms.zone, wording, &self.summary.offsets)
-            .time(self.booking.event_date)
+            .start(&self.terms, self.booking.event_date)
     }
 
     /// What the packet proves, if it verifies.

@@ -58,7 +58,8 @@ impl Writer<'_> {
             }
             Fact::BookingRescheduled(fact) => {
                 let at = self.clock.time(fact.agreed_at());
-                let new = self.clock.time(fact.event_date);
+                let former = self.former_date(entry, fact);
+                let new = self.clock.start(&fact.terms, fact.event_date);
                 let agreed: Vec<String> =
                     fact.agreed_by.iter().map(|side| self.side(*side)).collect();
                 let agreed = match agreed.as_slice() {
@@ -70,8 +71,7 @@ impl Writer<'_> {
                     all => all.join(" and "),
                 };
                 format!(
-                    "{partner} reported that {agreed} agreed on {at} to move the event from {} to {new}. The service froze new terms.",
-                    self.former_date(entry, fact)
+                    "{partner} reported that {agreed} agreed on {at} to move the event from {former} to {new}. The service froze new terms."
                 )
             }
             Fact::TermsAccepted(fact) => {

@@ -3,7 +3,7 @@
 use super::wall_clock::{day, money};
 use super::{Wording, Writer};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
-use crate::evidence::facts::{ResolutionFact, facts_of};
+use crate::evidence::facts::{CreationFact, ResolutionFact, facts_of};
 use crate::evidence::{Acceptance, EvidenceItem, RescheduleFact, Withheld};
 use crate::model::Amount;
 use crate::policy::{
@@ -18,7 +18,7 @@ impl Writer<'_> {
     pub(super) fn headline(&mut self) -> String {
         let booking = self.m.booking;
         let value = super::value(booking);
-        let event = self.clock.time(booking.event_date);
+        let event = self.clock.start(self.m.terms, booking.event_date);
         let standing = match (booking.canceled_at, booking.protected_at) {
             (Some(at), _) => format!("It was canceled on {}.", self.clock.time(at)),
             (None, Some(at)) => format!("It has been protected since {}.", self.clock.time(at)),
@@ -143,15 +143,22 @@ impl Writer<'_> {
         quoted(self.m.partner_name)
     }
 
-    /// The date from which this entry moved the event, as it was given.
-    pub(super) fn former_date(&self, entry: u64, moved: &RescheduleFact) -> String {
-        let given = &moved.former.previous_event_date;
-        let earlier = facts_of::<RescheduleFact>(self.m.facts).take_while(|(at, _)| *at < entry);
-        match (given, self.m.former_terms.get(earlier.count())) {
-            (EventDate::Local(_), Some(terms)) if self.m.wording >= Wording::Second => {
-                format!("{} {}", date(given), terms.zone.in_words())
+    /// The date from which this entry moved the event.
+    pub(super) fn former_date(&mut self, entry: u64, moved: &RescheduleFact) -> String {
+        let (facts, former_terms) = (self.m.facts, self.m.former_terms);
+        let moves = facts_of::<RescheduleFact>(facts);
+        let earlier: Vec<_> = moves.take_while(|(at, _)| *at < entry).collect();
+        let start = match earlier.last() {
+            Some((_, before)) => Some(before.event_date),
+            None => facts_of::<CreationFact>(facts)
+                .next()
+                .map(|(_, created)| created.event_date),
+        };
+        match (start, former_terms.get(earlier.len())) {
+            (Some(start), Some(terms)) if self.m.wording >= Wording::Second => {
+                self.clock.start(terms, start)
             }
-            _ => date(given),
+            _ => date(&moved.former.previous_event_date),
         }
     }
 

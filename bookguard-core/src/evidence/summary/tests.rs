@@ -312,23 +312,59 @@ fn somebody_who_did_not_come_has_not_canceled() {
 }
 
 #[test]
-fn a_date_before_a_move_has_the_zone_of_its_time() {
-    for (wording, date) in [
-        (Wording::First, "20 August 2026, 20:00"),
-        (Wording::Second, "20 August 2026, 20:00 New York time"),
+fn a_date_before_a_move_is_told_on_the_clock_of_its_time_and_in_utc() {
+    for (wording, from, first, to) in [
+        (
+            Wording::First,
+            "20 August 2026, 20:00",
+            "20 June 2026, 19:00 (UTC-04:00)",
+            "Friday 21 August 2026, 02:00 Berlin time (00:00 UTC)",
+        ),
+        (
+            Wording::Second,
+            "Thursday 20 August 2026, 20:00 New York time (21 August, 00:00 UTC)",
+            "Saturday 20 June 2026, 19:00 New York time (23:00 UTC)",
+            "Thursday 20 August 2026, 20:00 New York time (21 August, 00:00 UTC)",
+        ),
     ] {
         let mut fixture = Fixture::new();
         fixture.wording = wording;
         let summary = fixture.rescheduled().summary;
-        let told = format!("it was to start on {date}.");
+        let told = format!("it was to start on {from}.");
         assert!(
             summary.story.iter().any(|text| text.contains(&told)),
             "{:?}",
             summary.story
         );
-        let told = format!("to move the event from {date} to Friday");
+        for told in [
+            format!("to move the event from {first} to {to}. The"),
+            format!("to move the event from {from} to "),
+        ] {
+            let mut moments = summary.timeline.iter();
+            assert!(
+                moments.any(|moment| moment.text.contains(&told)),
+                "{told}: {:#?}",
+                summary.timeline
+            );
+        }
+    }
+}
+
+#[test]
+fn an_event_of_which_only_the_day_was_named_has_no_time() {
+    let alone = "Friday 20 November 2026 (no time of day was given)";
+    let midnight = "Friday 20 November 2026, 00:00 Berlin time (19 November, 23:00 UTC)";
+    for (wording, event) in [(Wording::First, midnight), (Wording::Second, alone)] {
+        let mut fixture = Fixture::new();
+        fixture.wording = wording;
+        let packet = fixture.rescheduled();
+        let summary = &packet.summary;
+        assert_eq!(packet.event_in_words(), event);
+        let told = format!(" for {event}, event type");
+        assert!(summary.headline.contains(&told), "{}", summary.headline);
+        let told = format!(" to {event}. The service froze new terms.");
         let mut moments = summary.timeline.iter();
-        assert!(moments.any(|moment| moment.text.contains(&told)));
+        assert!(moments.any(|moment| moment.text.ends_with(&told)));
     }
 }
 

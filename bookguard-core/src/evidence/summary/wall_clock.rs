@@ -3,11 +3,12 @@
 //! A time is given on the wall clock of the booking's terms first, then in UTC. The tables of time zones change, so a packet
 //! keeps the offset of every time in its sentences, and a verifier writes the sentences with those.
 
-use chrono::{Datelike as _, Month, NaiveDateTime, TimeDelta};
+use chrono::{Datelike as _, Month, NaiveDate, NaiveDateTime, TimeDelta};
 
 use super::Wording;
+use crate::evidence::FrozenTerms;
 use crate::model::{Amount, Timestamp};
-use crate::policy::{ZONE_CHANGE_MS, Zone, clock};
+use crate::policy::{EventDate, ZONE_CHANGE_MS, Zone, clock};
 
 const WEEKDAYS: [&str; 7] = [
     "Monday",
@@ -44,8 +45,17 @@ impl<'a> WallClock<'a> {
         self.time_in(self.zone, at)
     }
 
+    /// When an event starts that starts at this instant under these terms: on their clock, or the day alone if nobody named a time.
+    pub fn start(&mut self, terms: &FrozenTerms, at: Timestamp) -> String {
+        match (self.wording, terms.date) {
+            (Wording::First, _) => self.time(at),
+            (Wording::Second, EventDate::Date(date)) => day_alone(date),
+            (Wording::Second, _) => self.time_in(terms.zone, at),
+        }
+    }
+
     /// A time on the clock of another zone.
-    pub fn time_in(&mut self, zone: Zone, at: Timestamp) -> String {
+    fn time_in(&mut self, zone: Zone, at: Timestamp) -> String {
         let table = zone.offset_at(at);
         let given = self.given.get(self.used.len()).copied();
         let offset = given
@@ -73,6 +83,14 @@ impl<'a> WallClock<'a> {
 fn may_be(zone: Zone, given: i32, table: i32) -> bool {
     let change = i64::from(given) - i64::from(table);
     matches!(zone, Zone::Named(_)) && change.abs() * 1000 <= ZONE_CHANGE_MS
+}
+
+/// `Saturday 20 June 2026 (no time of day was given)`.
+fn day_alone(date: NaiveDate) -> String {
+    format!(
+        "{} (no time of day was given)",
+        weekday_and_day(date.into())
+    )
 }
 
 /// `Saturday 20 June 2026`.
