@@ -60,16 +60,7 @@ impl Writer<'_> {
                 let at = self.clock.time(fact.agreed_at());
                 let former = self.former_date(entry, fact);
                 let new = self.clock.start(&fact.terms, fact.event_date);
-                let agreed: Vec<String> =
-                    fact.agreed_by.iter().map(|side| self.side(*side)).collect();
-                let agreed = match agreed.as_slice() {
-                    [before @ .., last]
-                        if before.len() > 1 && self.m.wording >= Wording::Second =>
-                    {
-                        format!("{} and {last}", before.join(", "))
-                    }
-                    all => all.join(" and "),
-                };
+                let agreed = self.agreed_by(fact);
                 format!(
                     "{partner} reported that {agreed} agreed on {at} to move the event from {former} to {new}. The service froze new terms."
                 )

@@ -38,22 +38,9 @@ impl Writer<'_> {
 
     pub(super) fn story(&mut self) -> Vec<String> {
         let mut story = vec![self.agreed()];
-        let facts = self.m.facts;
-        let moved: Vec<_> = facts_of::<RescheduleFact>(facts).collect();
-        if let Some((entry, last)) = moved.last() {
-            let before = self.former_date(*entry, last);
-            story.push(match moved.len() {
-                1 => format!("The event was moved once; before that it was to start on {before}."),
-                n => {
-                    let times = match n {
-                        2 if self.m.wording >= Wording::Second => "twice".to_owned(),
-                        n => format!("{n} times"),
-                    };
-                    format!("The event was moved {times}; before the last time it was to start on {before}.")
-                }
-            });
-        }
+        story.extend(self.moved());
         story.extend(self.accepted());
+        let facts = self.m.facts;
         let canceled = facts_of::<Cancellation>(facts).next();
         match (canceled, self.m.resolution) {
             (Some((_, cancellation)), Some(resolution)) => {
@@ -141,6 +128,53 @@ impl Writer<'_> {
 
     pub(super) fn partner(&self) -> String {
         quoted(self.m.partner_name)
+    }
+
+    /// How often the event was moved, from which date the last time, and who agreed to that.
+    fn moved(&mut self) -> Option<String> {
+        let facts = self.m.facts;
+        let moves: Vec<_> = facts_of::<RescheduleFact>(facts).collect();
+        let (entry, last) = *moves.last()?;
+        let before = self.former_date(entry, last);
+        let (mut text, this) = match moves.len() {
+            1 => (
+                format!("The event was moved once; before that it was to start on {before}."),
+                "this",
+            ),
+            n => {
+                let times = match n {
+                    2 if self.m.wording >= Wording::Second => "twice".to_owned(),
+                    n => format!("{n} times"),
+                };
+                (
+                    format!(
+                        "The event was moved {times}; before the last time it was to start on {before}."
+                    ),
+                    "the last move",
+                )
+            }
+        };
+        if self.m.wording >= Wording::Second {
+            text += &format!(
+                " {} reported that {} agreed to {this} on {}.",
+                self.partner(),
+                self.agreed_by(last),
+                self.clock.time(last.agreed_at())
+            );
+        }
+        Some(text)
+    }
+
+    /// The sides that agreed to a move.
+    pub(super) fn agreed_by(&self, moved: &RescheduleFact) -> String {
+        let agreed = moved.agreed_by.iter();
+        let agreed: Vec<String> = agreed.map(|side| self.side(*side)).collect();
+        match agreed.as_slice() {
+            [before @ .., last] if before.len() > 1 && self.m.wording >= Wording::Second => {
+                format!("{} and {last}", before.join(", "))
+            }
+            all => all.join(" and "),
+        }
     }
 
     /// The date from which this entry moved the event.
@@ -231,13 +265,20 @@ impl Writer<'_> {
         }
         latest.reverse();
         let moves = facts_of::<RescheduleFact>(facts);
-        let moved = moves.map(|(entry, _)| entry).last();
+        let moves: Vec<u64> = moves.map(|(entry, _)| entry).collect();
         let told = latest.into_iter().map(|(entry, acceptance)| {
-            let terms = match moved > Some(entry) {
-                true => "the terms that applied before the event was moved",
-                false => "these terms, as they were disclosed",
+            let before = moves.iter().filter(|moved| **moved < entry).count();
+            let terms = match moves.len() {
+                n if n == before => "these terms, as they were disclosed".to_owned(),
+                2.. if self.m.wording >= Wording::Second => {
+                    format!(
+                        "the terms that applied before move {} of the event",
+                        before + 1
+                    )
+                }
+                _ => "the terms that applied before the event was moved".to_owned(),
             };
-            self.acceptance(entry, acceptance, terms)
+            self.acceptance(entry, acceptance, &terms)
         });
         told.collect()
     }

@@ -351,6 +351,36 @@ fn a_date_before_a_move_is_told_on_the_clock_of_its_time_and_in_utc() {
 }
 
 #[test]
+fn the_story_says_who_agreed_to_the_last_move_and_before_which_one_terms_were_accepted() {
+    let both = "“Ana María” (the organizer) and “The 🎸 \"Band\"” (the talent)";
+    let agreed = format!(
+        " “Stage & Co” reported that {both} agreed to the last move on Monday 10 August 2026, 02:00 Berlin time (00:00 UTC)."
+    );
+    let mut fixture = Fixture::new();
+    fixture.wording = Wording::LATEST;
+    let story = fixture.rescheduled().summary.story;
+    for end in [
+        agreed.as_str(),
+        "(the organizer) accepted the terms that applied before move 1 of the event, by “checkbox”.",
+        "(the talent) accepted the terms that applied before move 2 of the event, by “checkbox”.",
+    ] {
+        assert!(
+            story.iter().any(|text| text.ends_with(end)),
+            "{end}: {story:#?}"
+        );
+    }
+    let once = fixture.moved_and_canceled().summary.story;
+    let agreed = format!(" “Stage & Co” reported that {both} agreed to this on ");
+    assert!(once[1].contains(&agreed), "{once:#?}");
+    let former = Fixture::new().rescheduled().summary.story;
+    let told = "the terms that applied before the event was moved on ";
+    assert!(
+        former.iter().filter(|text| text.contains(told)).count() == 2,
+        "{former:#?}"
+    );
+}
+
+#[test]
 fn an_event_of_which_only_the_day_was_named_has_no_time() {
     let alone = "Friday 20 November 2026 (no time of day was given)";
     let midnight = "Friday 20 November 2026, 00:00 Berlin time (19 November, 23:00 UTC)";
