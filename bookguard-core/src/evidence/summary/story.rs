@@ -266,6 +266,7 @@ impl Writer<'_> {
         latest.reverse();
         let moves = facts_of::<RescheduleFact>(facts);
         let moves: Vec<u64> = moves.map(|(entry, _)| entry).collect();
+        let lacking = self.lacking(&latest, moves.last().copied());
         let told = latest.into_iter().map(|(entry, acceptance)| {
             let before = moves.iter().filter(|moved| **moved < entry).count();
             let terms = match moves.len() {
@@ -280,7 +281,31 @@ impl Writer<'_> {
             };
             self.acceptance(entry, acceptance, &terms)
         });
-        told.collect()
+        told.chain(lacking).collect()
+    }
+
+    /// Which of the two sides have not accepted the terms in force: those since the last move, if there was one.
+    fn lacking(&self, latest: &[(u64, &Acceptance)], moved: Option<u64>) -> Option<String> {
+        // Without a policy there are no terms to accept.
+        self.m.policy?;
+        let has_accepted = |side: Actor| {
+            let mut known = latest.iter();
+            known.any(|(entry, other)| other.party == side && Some(*entry) > moved)
+        };
+        let sides = [Actor::Organizer, Actor::Talent].into_iter();
+        let sides: Vec<String> = sides
+            .filter(|side| !has_accepted(*side))
+            .map(|side| format!("the {side}"))
+            .collect();
+        let terms = match moved {
+            None => "these terms",
+            Some(_) => "the terms that have applied since the event was last moved",
+        };
+        let text = format!(
+            "No entry says that {} accepted {terms}.",
+            sides.join(" or ")
+        );
+        (self.m.wording >= Wording::Second && !sides.is_empty()).then_some(text)
     }
 
     pub(super) fn acceptance(

@@ -381,6 +381,25 @@ fn the_story_says_who_agreed_to_the_last_move_and_before_which_one_terms_were_ac
 }
 
 #[test]
+fn the_story_says_who_accepted_nothing() {
+    let mut fixture = Fixture::new();
+    fixture.wording = Wording::LATEST;
+    fixture.with_items(13, 30);
+    let said = |packet: Packet| {
+        let mut story = packet.summary.story.into_iter();
+        story.find(|text| text.starts_with("No entry says"))
+    };
+    let nobody = "No entry says that the organizer or the talent accepted these terms.";
+    let talent = "No entry says that the talent accepted these terms.";
+    let former = "No entry says that the organizer or the talent accepted the terms that have applied since the event was last moved.";
+    assert_eq!(said(fixture.recorded()).as_deref(), Some(nobody));
+    assert_eq!(said(fixture.packet_at(13)).as_deref(), Some(talent));
+    assert_eq!(said(fixture.rescheduled()).as_deref(), Some(former));
+    assert_eq!(said(fixture.bare()), None);
+    assert_eq!(said(Fixture::new().recorded()), None);
+}
+
+#[test]
 fn an_event_of_which_only_the_day_was_named_has_no_time() {
     let alone = "Friday 20 November 2026 (no time of day was given)";
     let midnight = "Friday 20 November 2026, 00:00 Berlin time (19 November, 23:00 UTC)";
