@@ -17,8 +17,18 @@ impl Writer<'_> {
         evaluation: &Evaluation,
         cancellation: &Cancellation,
     ) -> String {
+        let what = match self.absent(cancellation) {
+            Some(_) => "report",
+            None => "cancellation",
+        };
+        let counted = match cancellation.effective_at {
+            Some(_) if self.m.wording >= Wording::Second => {
+                format!("counted from the time that {} states, ", self.partner())
+            }
+            _ => String::new(),
+        };
         let mut text = format!(
-            "The service computed from the frozen terms: the cancellation came {}. ",
+            "The service computed from the frozen terms: {counted}the {what} came {}. ",
             distance(evaluation.as_of, evaluation.anchor_utc)
         );
         text += &self.applied(evaluation, true);

@@ -5,7 +5,7 @@ use super::{Wording, Writer};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
 use crate::evidence::facts::{CreationFact, ResolutionFact, facts_of};
 use crate::evidence::{Acceptance, EvidenceItem, RescheduleFact, Withheld};
-use crate::model::Amount;
+use crate::model::{Amount, Timestamp};
 use crate::policy::{
     Actor, Assumption, Cancellation, EventDate, PolicySource, Reason, TimeOfDay, clock,
 };
@@ -20,7 +20,7 @@ impl Writer<'_> {
         let value = super::value(booking);
         let event = self.clock.start(self.m.terms, booking.event_date);
         let standing = match (booking.canceled_at, booking.protected_at) {
-            (Some(at), _) => format!("It was canceled on {}.", self.clock.time(at)),
+            (Some(at), protected_at) => self.ended(at, protected_at.is_some()),
             (None, Some(at)) => format!("It has been protected since {}.", self.clock.time(at)),
             (None, None) => "It is recorded, and not protected.".to_owned(),
         };
@@ -34,6 +34,29 @@ impl Writer<'_> {
             Some(rest) => format!("The {rest}"),
             None => text,
         }
+    }
+
+    /// How the booking ended, and whether it had been protected.
+    fn ended(&mut self, at: Timestamp, protected: bool) -> String {
+        let canceled = facts_of::<Cancellation>(self.m.facts).next();
+        let absent = canceled.and_then(|(_, cancellation)| self.absent(cancellation));
+        let at = self.clock.time(at);
+        let ended = match absent {
+            Some(side) => format!("It was reported on {at} that the {side} did not come."),
+            None => format!("It was canceled on {at}."),
+        };
+        match protected || self.m.wording == Wording::First {
+            true => ended,
+            false => format!("{ended} It had not been protected."),
+        }
+    }
+
+    /// Who did not come, if the cancellation is the report of that.
+    pub(super) fn absent(&self, cancellation: &Cancellation) -> Option<Actor> {
+        let side = cancellation.canceled_by;
+        let is_absent = cancellation.reason == Some(Reason::NoShow)
+            && matches!(side, Actor::Organizer | Actor::Talent);
+        (is_absent && self.m.wording >= Wording::Second).then_some(side)
     }
 
     pub(super) fn story(&mut self) -> Vec<String> {
@@ -327,23 +350,19 @@ impl Writer<'_> {
 
     /// What the partner reported. `received` says when, unless the reader sees that beside it.
     pub(super) fn cancellation(&mut self, cancellation: &Cancellation, received: &str) -> String {
-        let did = match (cancellation.reason, cancellation.canceled_by) {
-            (Some(Reason::NoShow), Actor::Organizer | Actor::Talent)
-                if self.m.wording >= Wording::Second =>
-            {
-                "did not come".to_owned()
-            }
-            (Some(reason), _) => format!("canceled {}", because(reason)),
-            (None, _) => "canceled".to_owned(),
+        let (did, what) = match (self.absent(cancellation), cancellation.reason) {
+            (Some(_), _) => ("did not come".to_owned(), "report"),
+            (None, Some(reason)) => (format!("canceled {}", because(reason)), "cancellation"),
+            (None, None) => ("canceled".to_owned(), "cancellation"),
         };
-        let mut text = format!(
-            "{} reported that {} {did}{received}.",
-            self.partner(),
-            self.side(cancellation.canceled_by)
-        );
+        let who = match cancellation.canceled_by {
+            Actor::Partner if self.m.wording >= Wording::Second => "it".to_owned(),
+            side => self.side(side),
+        };
+        let mut text = format!("{} reported that {who} {did}{received}.", self.partner());
         if let Some(effective) = cancellation.effective_at {
             text += &format!(
-                " According to {}, the cancellation counts from {}.",
+                " According to {}, the {what} counts from {}.",
                 self.partner(),
                 self.clock.time(effective)
             );

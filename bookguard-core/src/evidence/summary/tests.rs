@@ -281,33 +281,59 @@ fn an_address_that_is_not_known_is_not_named() {
     }
 }
 
+/// This fact alone.
+fn alone(packet: &Packet, fact: impl Into<Fact>) -> [Logged<Fact>; 1] {
+    let place = LeafPlace {
+        index: 0,
+        hash: Hash::ZERO,
+        at: packet.created_at,
+    };
+    let fact = fact.into();
+    [Logged { place, fact }]
+}
+
 #[test]
 fn somebody_who_did_not_come_has_not_canceled() {
     let packet = Fixture::new().canceled();
     let (booking_id, at) = (packet.booking.booking_id, packet.created_at);
-    let told = |wording, canceled_by| {
+    let reported =
+        "It was reported on Monday 25 May 2026, 04:00 New York time (08:00 UTC) that the ";
+    let canceled = "It was canceled on Monday 25 May 2026, 04:00 New York time (08:00 UTC).";
+    let (talent, organizer) = ("talent did not come.", "organizer did not come.");
+    #[rustfmt::skip]
+    let cases = [
+        (Wording::Second, Actor::Talent, "(the talent) did not come.", format!("{reported}{talent}")),
+        (Wording::Second, Actor::Organizer, "(the organizer) did not come.", format!("{reported}{organizer}")),
+        (Wording::Second, Actor::Partner, "“Acme” reported that it canceled because somebody did not come.", canceled.to_owned()),
+        (Wording::First, Actor::Talent, "(the talent) canceled because somebody did not come.", canceled.to_owned()),
+        (Wording::First, Actor::Partner, "“Acme” reported that “Acme” (the platform) canceled because somebody did not come.", canceled.to_owned()),
+    ];
+    for (wording, canceled_by, end, standing) in cases {
         let fact = Cancellation {
             reason: Some(Reason::NoShow),
             ..cancellation(booking_id, at, canceled_by)
         };
-        let place = LeafPlace {
-            index: 0,
-            hash: Hash::ZERO,
-            at,
-        };
-        let fact = fact.into();
-        begins(&packet, wording, &[Logged { place, fact }], &[])
-    };
-    #[rustfmt::skip]
-    let cases = [
-        (Wording::Second, Actor::Talent, "(the talent) did not come."),
-        (Wording::Second, Actor::Organizer, "(the organizer) did not come."),
-        (Wording::Second, Actor::Partner, "(the platform) canceled because somebody did not come."),
-        (Wording::First, Actor::Talent, "(the talent) canceled because somebody did not come."),
-    ];
-    for (wording, canceled_by, end) in cases {
-        let text = told(wording, canceled_by);
+        let summary = sentences(&packet, wording, &alone(&packet, fact), &[]);
+        let text = &summary.timeline[0].text;
         assert!(text.ends_with(end), "{text}");
+        let headline = &summary.headline;
+        assert!(headline.ends_with(&standing), "{headline}");
+    }
+}
+
+#[test]
+fn a_booking_that_was_canceled_unprotected_is_told_as_that() {
+    for (wording, pending, canceled) in [
+        (Wording::First, false, false),
+        (Wording::Second, true, false),
+    ] {
+        let mut fixture = Fixture::new();
+        fixture.wording = wording;
+        for (packet, is_said) in [(fixture.pending(), pending), (fixture.canceled(), canceled)] {
+            let headline = packet.summary.headline;
+            let told = headline.ends_with(" It had not been protected.");
+            assert_eq!(told, is_said, "{headline}");
+        }
     }
 }
 
@@ -455,13 +481,7 @@ fn three_sides_that_agreed_are_listed() {
             },
             terms: packet.terms.clone(),
         };
-        let place = LeafPlace {
-            index: 0,
-            hash: Hash::ZERO,
-            at,
-        };
-        let fact = fact.into();
-        let text = begins(&packet, wording, &[Logged { place, fact }], &[]);
+        let text = begins(&packet, wording, &alone(&packet, fact), &[]);
         assert!(text.contains(words), "{text}");
         assert!(
             text.contains("(the talent) and “Acme” (the platform) agreed on"),
