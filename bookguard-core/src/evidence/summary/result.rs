@@ -6,7 +6,7 @@ use crate::evidence::erasure::Erasable;
 use crate::model::{Amount, Timestamp};
 use crate::policy::{
     Cancellation, Evaluation, EvaluationStatus, Resolution, ResolutionDecision, ResolutionStatus,
-    Rule, distance, why_a_person,
+    ReviewReason, Rule, Segment, distance, why_a_person,
 };
 use crate::text::quoted;
 
@@ -33,16 +33,53 @@ impl Writer<'_> {
         );
         text += &self.applied(evaluation, true);
         let received = cancellation.canceled_at;
+        // If the other step is why a person has to decide, that was said.
+        let is_told = self.m.wording >= Wording::Second && is_backdated(evaluation);
         let then = match self.is_too_late(evaluation, received) {
-            true => "the time for claims had passed",
-            false if is_other_at(evaluation, received) => "another step of the terms applied",
-            false => return text,
+            true => "the time for claims had passed".to_owned(),
+            false if is_told || !is_other_at(evaluation, received) => return text,
+            false => format!(
+                "another step of the terms applied{}",
+                self.of_step_at(evaluation, received)
+            ),
         };
         text += &format!(
             " On {}, when the service received it, {then}.",
             self.clock.time(received)
         );
-        text
+        text + &self.why_earlier(evaluation, cancellation)
+    }
+
+    /// What the step of the organizer's schedule at this instant would have given.
+    fn of_step_at(&self, evaluation: &Evaluation, at: Timestamp) -> String {
+        match (self.m.wording, step_at(evaluation, at)) {
+            (Wording::Second, Some(step)) => match step.refund {
+                Some(refund) => format!(", by which {} would be returned", money(refund)),
+                None => ", which leaves the case to a person".to_owned(),
+            },
+            _ => String::new(),
+        }
+    }
+
+    /// Why the terms count a time before receipt, if that makes a difference.
+    fn why_earlier(&self, evaluation: &Evaluation, cancellation: &Cancellation) -> String {
+        let received = cancellation.canceled_at.floor_to_second();
+        let at_receipt = (cancellation.question()).rule(&evaluation.schedule, received);
+        let counts = at_receipt != evaluation.matched_rule && !is_backdated(evaluation);
+        match (self.m.wording, self.m.policy) {
+            (Wording::Second, Some(policy)) if counts => {
+                let tolerance = &policy.document().backdate_tolerance;
+                let near = match tolerance.minutes() {
+                    0 => String::new(),
+                    _ => format!(
+                        "it is at most {} before receipt, or if ",
+                        tolerance.in_english()
+                    ),
+                };
+                format!(" By the terms, an earlier time counts if {near}evidence is named for it.")
+            }
+            _ => String::new(),
+        }
     }
 
     /// Whether a result that the terms gave came only from a time before the cancellation was received, when they gave none any more.
@@ -85,6 +122,9 @@ impl Writer<'_> {
                 "The step that {applies} {lasts} until {}.",
                 self.clock.time(deadline)
             ),
+            Rule::Late if self.is_only_step(evaluation) => {
+                format!("The step that {applies} {lasts} until the start of the event.")
+            }
             Rule::Late => format!(
                 "Every earlier deadline {} passed.",
                 if past { "had" } else { "has" }
@@ -98,6 +138,14 @@ impl Writer<'_> {
             Rule::ForceMajeure => "The rule for force majeure applies, whoever cancels.".to_owned(),
             Rule::Mutual => "The amount is the one that both sides agreed on.".to_owned(),
         }
+    }
+
+    /// Whether the terms never had another step before the event.
+    fn is_only_step(&self, evaluation: &Evaluation) -> bool {
+        let has_tiers =
+            (self.m.policy).is_none_or(|policy| !policy.document().organizer.tiers.is_empty());
+        let first = evaluation.schedule.first().map(|step| step.rule_id);
+        self.m.wording >= Wording::Second && !has_tiers && first == Some(Rule::Late)
     }
 
     /// How a cancellation ended that the terms did not settle.
@@ -160,14 +208,24 @@ impl Writer<'_> {
     }
 }
 
-/// Whether another step of the organizer's schedule applied at this instant than the one that matched.
-fn is_other_at(evaluation: &Evaluation, at: Timestamp) -> bool {
+/// Whether a person has to decide because another step applied when the cancellation was received.
+fn is_backdated(evaluation: &Evaluation) -> bool {
+    let reasons = &evaluation.review_reasons;
+    reasons.contains(&ReviewReason::BackdatedAcrossDeadline)
+}
+
+/// The step of the organizer's schedule at an instant.
+fn step_at(evaluation: &Evaluation, at: Timestamp) -> Option<&Segment> {
     let at = at.floor_to_second();
     let mut steps = evaluation.schedule.iter();
-    let step = steps.find(|step| (step.from..=step.to).contains(&at));
+    steps.find(|step| (step.from..=step.to).contains(&at))
+}
+
+/// Whether another step of the organizer's schedule applied at this instant than the one that matched.
+fn is_other_at(evaluation: &Evaluation, at: Timestamp) -> bool {
     let matched = evaluation.matched_rule;
     let timed = matches!(matched, Some(Rule::Grace | Rule::Tier(_) | Rule::Late));
-    timed && step.map(|step| step.rule_id) != matched
+    timed && step_at(evaluation, at).map(|step| step.rule_id) != matched
 }
 
 /// What happens to the money.

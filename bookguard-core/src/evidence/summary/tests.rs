@@ -11,8 +11,8 @@ use crate::evidence::{
     RescheduleFact, Withheld,
 };
 use crate::ledger::Hash;
-use crate::model::DeliveryStatus;
-use crate::policy::{Actor, Cancellation, EventDate, PastReschedule, Reason};
+use crate::model::{Amount, Currency, DeliveryStatus};
+use crate::policy::{Actor, Cancellation, EventDate, PastReschedule, Reason, ReviewReason};
 use crate::text::outside_quotations;
 
 const GOLDEN: &str = "src/evidence/summary/golden.txt";
@@ -423,6 +423,93 @@ fn the_story_says_who_accepted_nothing() {
     assert_eq!(said(fixture.rescheduled()).as_deref(), Some(former));
     assert_eq!(said(fixture.bare()), None);
     assert_eq!(said(Fixture::new().recorded()), None);
+}
+
+/// A cancellation that took effect in the step of 50 %, a minute before it was received in the one of 0 %.
+fn across_a_deadline(wording: Wording) -> Packet {
+    let mut fixture = Fixture::new();
+    fixture.wording = wording;
+    let (date, zone) = ("2026-06-01T03:59:30-04:00", Some("America/New_York"));
+    let usd = Amount::parse("950", Currency::USD).unwrap();
+    fixture.record(30, Some("firm"), date, zone, usd, |_| {});
+    fixture.cancel(13, Actor::Organizer, Some(Reason::Illness));
+    fixture.packet_at(13)
+}
+
+#[test]
+fn the_story_says_why_an_earlier_time_counts_and_what_receipt_would_have_given() {
+    let received = " On Monday 25 May 2026, 04:00 New York time (08:00 UTC), when the service received it, another step of the terms applied";
+    for (wording, rest) in [
+        (Wording::First, "."),
+        (
+            Wording::Second,
+            ", by which USD 0.00 would be returned. By the terms, an earlier time counts if it is at most 1 hour before receipt, \
+             or if evidence is named for it.",
+        ),
+    ] {
+        let story = across_a_deadline(wording).summary.story;
+        let end = format!("USD 475.00 is to be kept.{received}{rest}");
+        assert!(
+            story.iter().any(|text| text.ends_with(&end)),
+            "{end}: {story:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_review_of_an_earlier_time_names_the_other_step_once() {
+    let packet = across_a_deadline(Wording::LATEST);
+    let booking = &packet.booking;
+    let canceled = Cancellation {
+        effective_at: Some(booking.canceled_at.unwrap().plus_ms(-60_000)),
+        ..cancellation(
+            booking.booking_id,
+            booking.canceled_at.unwrap(),
+            Actor::Organizer,
+        )
+    };
+    let mut resolution = packet.resolution.clone().unwrap();
+    resolution.evaluation.review_reasons = vec![ReviewReason::BackdatedAcrossDeadline];
+    let resolved = ResolutionFact::with_words_within(resolution);
+    let facts = [alone(&packet, canceled), alone(&packet, resolved)].concat();
+    let why = "nothing proves the earlier notice: a person must decide.";
+    for (wording, is_last) in [(Wording::First, false), (Wording::Second, true)] {
+        let timeline = sentences(&packet, wording, &facts, &[]).timeline;
+        let text = &timeline[1].text;
+        assert!(text.contains(why), "{text}");
+        assert_eq!(text.ends_with(why), is_last, "{text}");
+    }
+}
+
+#[test]
+fn terms_with_one_step_before_the_event_have_no_earlier_deadline() {
+    let flat =
+        r#"{"policyId":"flat","version":1,"organizer":{"tiers":[],"late":{"refundBps":5000}}}"#;
+    let soon = "2026-06-05T19:00:00-04:00";
+    let passed = "Every earlier deadline has passed.";
+    let only = "The step that applies lasts until the start of the event.";
+    for (wording, policy, date, told) in [
+        (Wording::Second, flat, "2026-08-20T19:00:00-04:00", only),
+        (Wording::Second, "firm", soon, passed),
+        (Wording::First, flat, soon, passed),
+    ] {
+        let mut fixture = Fixture::new();
+        fixture.wording = wording;
+        let usd = Amount::parse("950", Currency::USD).unwrap();
+        fixture.record(
+            30,
+            Some(policy),
+            date,
+            Some("America/New_York"),
+            usd,
+            |_| {},
+        );
+        let story = fixture.packet_at(13).summary.story;
+        assert!(
+            story.iter().any(|text| text.contains(told)),
+            "{told}: {story:#?}"
+        );
+    }
 }
 
 #[test]
