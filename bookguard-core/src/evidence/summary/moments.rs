@@ -6,7 +6,7 @@ use super::{Moment, Wording, Writer};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
 use crate::evidence::facts::{Fact, Logged, facts_of};
 use crate::evidence::packet::PacketDelivery;
-use crate::evidence::{EvidenceItem, ItemKind};
+use crate::evidence::{EvidenceItem, ItemKind, LegalBasis};
 use crate::policy::{Actor, Cancellation, Resolution};
 use crate::text::quoted;
 
@@ -154,10 +154,19 @@ impl Writer<'_> {
             Some(request) => format!(" Its request has the reference {}.", quoted(request)),
             None => String::new(),
         };
+        let why = match (self.m.wording, erasure.legal_basis) {
+            (Wording::Second, LegalBasis::ConsentWithdrawn) => {
+                "because the person withdrew consent"
+            }
+            (_, basis) => basis.in_words(),
+        };
+        let what = match self.m.wording {
+            Wording::First => "personal data of the entries before erased",
+            Wording::Second => "personal data erased from earlier entries",
+        };
         format!(
-            "{} had personal data of the entries before erased, {}: {}. Their digests stay in the ledger.{asked}",
+            "{} had {what}, {why}: {}. Their digests stay in the ledger.{asked}",
             self.partner(),
-            erasure.legal_basis.in_words(),
             names_in_words([erasure])
         )
     }

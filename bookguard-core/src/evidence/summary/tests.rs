@@ -482,6 +482,31 @@ fn a_review_of_an_earlier_time_names_the_other_step_once() {
 }
 
 #[test]
+fn data_are_erased_from_earlier_entries() {
+    let packet = Fixture::new().recorded();
+    for (wording, told) in [
+        (
+            Wording::First,
+            "“Acme” had personal data of the entries before erased, because the person withdrew the consent: notes.",
+        ),
+        (
+            Wording::Second,
+            "“Acme” had personal data erased from earlier entries, because the person withdrew consent: notes.",
+        ),
+    ] {
+        let fact = Erasure {
+            booking_id: packet.booking.booking_id,
+            erased_at: packet.created_at,
+            legal_basis: LegalBasis::ConsentWithdrawn,
+            request_ref: None,
+            values: vec![erased_values(1, &[Erasable::Note])],
+        };
+        let text = begins(&packet, wording, &alone(&packet, fact), &[]);
+        assert!(text.starts_with(told), "{text}");
+    }
+}
+
+#[test]
 fn terms_with_one_step_before_the_event_have_no_earlier_deadline() {
     let flat =
         r#"{"policyId":"flat","version":1,"organizer":{"tiers":[],"late":{"refundBps":5000}}}"#;
