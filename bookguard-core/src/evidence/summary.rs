@@ -33,10 +33,12 @@ pub const SUMMARY_VERSION: &str = "bookguard-summary-2";
 pub enum Wording {
     /// `bookguard-summary-1`, of 0.1.0.
     First,
-    /// `bookguard-summary-2`. It shows no erased words as the platform's own. It tells apart what was sent and what was not, what a
-    /// server answered and why that was not enough, and another step of the terms and none. It says which time of day was assumed, and that
-    /// somebody did not come instead of that they canceled. The date of an acceptance reads neither as that of a disclosure nor as that of a
-    /// move, and dates before a move have the zone of their time.
+    /// `bookguard-summary-2`. It shows no erased words as the platform's own. Of notifications, it tells apart those accepted, given up,
+    /// still tried, not sent yet and never to be sent, and says what a server answered and why that was not enough. What the platform
+    /// claims of a time is told as its claim; if that decides, so are the rule by which it counts, and what receipt would have given. An
+    /// event of which only the day was named has no time of day, and every date is on its own clock and has its year. It says who did not
+    /// come instead of that they canceled, that a canceled booking was not protected, who agreed to the last move, which side accepted
+    /// nothing, and before which move terms were accepted.
     Second,
 }
 

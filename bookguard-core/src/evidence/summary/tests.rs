@@ -78,6 +78,10 @@ fn each_kind_of_history_is_told_in_these_words() {
         ),
     ]
     .into_iter()
+    .chain([(
+        "dated back across a deadline",
+        across_a_deadline(Wording::LATEST),
+    )])
     .chain(VECTORS.map(|(name, file)| (name, vector(file))))
     .map(|(name, packet)| told(name, &packet))
     .collect();
