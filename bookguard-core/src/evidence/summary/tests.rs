@@ -3,17 +3,20 @@
 use std::fmt::Write as _;
 
 use super::{Summary, SummaryInput, Wording, summarize};
-use crate::evidence::facts::{Fact, LeafPlace, Logged, NotificationFact, ResolutionFact};
-use crate::evidence::packet::{PacketDelivery, UNKNOWN_ADDRESS};
+use crate::evidence::facts::{Fact, LeafPlace, Logged, ResolutionFact};
+use crate::evidence::packet::PacketDelivery;
 use crate::evidence::verify::tests::fixture::{Fixture, cancellation, erased_values, item};
 use crate::evidence::{
-    Acceptance, Erasable, Erasure, EvidenceItem, ItemKind, LegalBasis, Notification, Packet,
-    RescheduleFact, Withheld,
+    Acceptance, Erasable, Erasure, EvidenceItem, ItemKind, LegalBasis, Packet, Withheld,
 };
 use crate::ledger::Hash;
-use crate::model::{Amount, Currency, DeliveryStatus};
-use crate::policy::{Actor, Cancellation, EventDate, PastReschedule, Reason, ReviewReason};
+use crate::model::{Amount, Currency};
+use crate::policy::{Actor, Cancellation, Reason};
 use crate::text::outside_quotations;
+
+mod canceled;
+mod moved;
+mod notified;
 
 const GOLDEN: &str = "src/evidence/summary/golden.txt";
 
@@ -216,75 +219,6 @@ fn begins(
     summary.timeline[0].text.clone()
 }
 
-#[test]
-fn only_what_the_ledger_records_as_given_up_is_told_as_that() {
-    let packet = Fixture::new().notified();
-    let [given_up, accepted, open] = &packet.deliveries[..] else {
-        panic!("{:?}", packet.deliveries);
-    };
-    let mut given_up = given_up.clone();
-    (given_up.status, given_up.attempts) = (DeliveryStatus::Failed, 2);
-    given_up.recorded.truncate(1);
-    given_up.history.truncate(2);
-    let unsent = PacketDelivery {
-        status: DeliveryStatus::Pending,
-        attempts: 0,
-        history: Vec::new(),
-        ..open.clone()
-    };
-    let dropped = PacketDelivery {
-        status: DeliveryStatus::Failed,
-        ..unsent.clone()
-    };
-    let sent = [accepted, &given_up, open].map(Clone::clone);
-    let not_sent = [accepted, &unsent, &dropped].map(Clone::clone);
-    for (wording, deliveries, told) in [
-        (
-            Wording::First,
-            &sent[..],
-            "The service sent 3 notifications about the booking to “Acme”: 1 accepted, 2 not accepted.",
-        ),
-        (
-            Wording::Second,
-            &sent[..],
-            "The service sent 3 notifications about the booking to “Acme”: 1 accepted, 1 given up, 1 not accepted so far.",
-        ),
-        (
-            Wording::Second,
-            &not_sent[..],
-            "The service sent 1 notification about the booking to “Acme”: 1 accepted. It has 1 more that it has not sent. \
-             It has 1 more that it will not send.",
-        ),
-        (
-            Wording::Second,
-            &[dropped][..],
-            "The service has 1 notification about the booking for “Acme” that it will not send.",
-        ),
-    ] {
-        let story = sentences(&packet, wording, &[], deliveries).story;
-        assert_eq!(story.last().unwrap(), told);
-    }
-}
-
-#[test]
-fn an_address_that_is_not_known_is_not_named() {
-    let mut packet = Fixture::new().recorded();
-    packet.deliveries[0].url = Some(UNKNOWN_ADDRESS.to_owned());
-    for (wording, end) in [
-        (
-            Wording::Second,
-            "to “Acme” was not accepted in 1 attempt so far.",
-        ),
-        (
-            Wording::First,
-            "to “Acme” at unknown:// was not accepted in 1 attempt.",
-        ),
-    ] {
-        let text = begins(&packet, wording, &[], &packet.deliveries);
-        assert!(text.ends_with(end), "{text}");
-    }
-}
-
 /// This fact alone.
 fn alone(packet: &Packet, fact: impl Into<Fact>) -> [Logged<Fact>; 1] {
     let place = LeafPlace {
@@ -294,120 +228,6 @@ fn alone(packet: &Packet, fact: impl Into<Fact>) -> [Logged<Fact>; 1] {
     };
     let fact = fact.into();
     [Logged { place, fact }]
-}
-
-#[test]
-fn somebody_who_did_not_come_has_not_canceled() {
-    let packet = Fixture::new().canceled();
-    let (booking_id, at) = (packet.booking.booking_id, packet.created_at);
-    let reported =
-        "It was reported on Monday 25 May 2026, 04:00 New York time (08:00 UTC) that the ";
-    let canceled = "It was canceled on Monday 25 May 2026, 04:00 New York time (08:00 UTC).";
-    let (talent, organizer) = ("talent did not come.", "organizer did not come.");
-    #[rustfmt::skip]
-    let cases = [
-        (Wording::Second, Actor::Talent, "(the talent) did not come.", format!("{reported}{talent}")),
-        (Wording::Second, Actor::Organizer, "(the organizer) did not come.", format!("{reported}{organizer}")),
-        (Wording::Second, Actor::Partner, "“Acme” reported that it canceled because somebody did not come.", canceled.to_owned()),
-        (Wording::First, Actor::Talent, "(the talent) canceled because somebody did not come.", canceled.to_owned()),
-        (Wording::First, Actor::Partner, "“Acme” reported that “Acme” (the platform) canceled because somebody did not come.", canceled.to_owned()),
-    ];
-    for (wording, canceled_by, end, standing) in cases {
-        let fact = Cancellation {
-            reason: Some(Reason::NoShow),
-            ..cancellation(booking_id, at, canceled_by)
-        };
-        let summary = sentences(&packet, wording, &alone(&packet, fact), &[]);
-        let text = &summary.timeline[0].text;
-        assert!(text.ends_with(end), "{text}");
-        let headline = &summary.headline;
-        assert!(headline.ends_with(&standing), "{headline}");
-    }
-}
-
-#[test]
-fn a_booking_that_was_canceled_unprotected_is_told_as_that() {
-    for (wording, pending, canceled) in [
-        (Wording::First, false, false),
-        (Wording::Second, true, false),
-    ] {
-        let mut fixture = Fixture::new();
-        fixture.wording = wording;
-        for (packet, is_said) in [(fixture.pending(), pending), (fixture.canceled(), canceled)] {
-            let headline = packet.summary.headline;
-            let told = headline.ends_with(" It had not been protected.");
-            assert_eq!(told, is_said, "{headline}");
-        }
-    }
-}
-
-#[test]
-fn a_date_before_a_move_is_told_on_the_clock_of_its_time_and_in_utc() {
-    for (wording, from, first, to) in [
-        (
-            Wording::First,
-            "20 August 2026, 20:00",
-            "20 June 2026, 19:00 (UTC-04:00)",
-            "Friday 21 August 2026, 02:00 Berlin time (00:00 UTC)",
-        ),
-        (
-            Wording::Second,
-            "Thursday 20 August 2026, 20:00 New York time (21 August, 00:00 UTC)",
-            "Saturday 20 June 2026, 19:00 New York time (23:00 UTC)",
-            "Thursday 20 August 2026, 20:00 New York time (21 August, 00:00 UTC)",
-        ),
-    ] {
-        let mut fixture = Fixture::new();
-        fixture.wording = wording;
-        let summary = fixture.rescheduled().summary;
-        let told = format!("it was to start on {from}.");
-        assert!(
-            summary.story.iter().any(|text| text.contains(&told)),
-            "{:?}",
-            summary.story
-        );
-        for told in [
-            format!("to move the event from {first} to {to}. The"),
-            format!("to move the event from {from} to "),
-        ] {
-            let mut moments = summary.timeline.iter();
-            assert!(
-                moments.any(|moment| moment.text.contains(&told)),
-                "{told}: {:#?}",
-                summary.timeline
-            );
-        }
-    }
-}
-
-#[test]
-fn the_story_says_who_agreed_to_the_last_move_and_before_which_one_terms_were_accepted() {
-    let both = "“Ana María” (the organizer) and “The 🎸 \"Band\"” (the talent)";
-    let agreed = format!(
-        " “Stage & Co” reported that {both} agreed to the last move on Monday 10 August 2026, 02:00 Berlin time (00:00 UTC)."
-    );
-    let mut fixture = Fixture::new();
-    fixture.wording = Wording::LATEST;
-    let story = fixture.rescheduled().summary.story;
-    for end in [
-        agreed.as_str(),
-        "(the organizer) accepted the terms that applied before move 1 of the event, by “checkbox”.",
-        "(the talent) accepted the terms that applied before move 2 of the event, by “checkbox”.",
-    ] {
-        assert!(
-            story.iter().any(|text| text.ends_with(end)),
-            "{end}: {story:#?}"
-        );
-    }
-    let once = fixture.moved_and_canceled().summary.story;
-    let agreed = format!(" “Stage & Co” reported that {both} agreed to this on ");
-    assert!(once[1].contains(&agreed), "{once:#?}");
-    let former = Fixture::new().rescheduled().summary.story;
-    let told = "the terms that applied before the event was moved on ";
-    assert!(
-        former.iter().filter(|text| text.contains(told)).count() == 2,
-        "{former:#?}"
-    );
 }
 
 #[test]
@@ -441,51 +261,6 @@ fn across_a_deadline(wording: Wording) -> Packet {
 }
 
 #[test]
-fn the_story_says_why_an_earlier_time_counts_and_what_receipt_would_have_given() {
-    let received = " On Monday 25 May 2026, 04:00 New York time (08:00 UTC), when the service received it, another step of the terms applied";
-    for (wording, rest) in [
-        (Wording::First, "."),
-        (
-            Wording::Second,
-            ", by which USD 0.00 would be returned. By the terms, an earlier time counts if it is at most 1 hour before receipt, \
-             or if evidence is named for it.",
-        ),
-    ] {
-        let story = across_a_deadline(wording).summary.story;
-        let end = format!("USD 475.00 is to be kept.{received}{rest}");
-        assert!(
-            story.iter().any(|text| text.ends_with(&end)),
-            "{end}: {story:#?}"
-        );
-    }
-}
-
-#[test]
-fn a_review_of_an_earlier_time_names_the_other_step_once() {
-    let packet = across_a_deadline(Wording::LATEST);
-    let booking = &packet.booking;
-    let canceled = Cancellation {
-        effective_at: Some(booking.canceled_at.unwrap().plus_ms(-60_000)),
-        ..cancellation(
-            booking.booking_id,
-            booking.canceled_at.unwrap(),
-            Actor::Organizer,
-        )
-    };
-    let mut resolution = packet.resolution.clone().unwrap();
-    resolution.evaluation.review_reasons = vec![ReviewReason::BackdatedAcrossDeadline];
-    let resolved = ResolutionFact::with_words_within(resolution);
-    let facts = [alone(&packet, canceled), alone(&packet, resolved)].concat();
-    let why = "nothing proves the earlier notice: a person must decide.";
-    for (wording, is_last) in [(Wording::First, false), (Wording::Second, true)] {
-        let timeline = sentences(&packet, wording, &facts, &[]).timeline;
-        let text = &timeline[1].text;
-        assert!(text.contains(why), "{text}");
-        assert_eq!(text.ends_with(why), is_last, "{text}");
-    }
-}
-
-#[test]
 fn data_are_erased_from_earlier_entries() {
     let packet = Fixture::new().recorded();
     for (wording, told) in [
@@ -511,55 +286,6 @@ fn data_are_erased_from_earlier_entries() {
 }
 
 #[test]
-fn terms_with_one_step_before_the_event_have_no_earlier_deadline() {
-    let flat =
-        r#"{"policyId":"flat","version":1,"organizer":{"tiers":[],"late":{"refundBps":5000}}}"#;
-    let soon = "2026-06-05T19:00:00-04:00";
-    let passed = "Every earlier deadline has passed.";
-    let only = "The step that applies lasts until the start of the event.";
-    for (wording, policy, date, told) in [
-        (Wording::Second, flat, "2026-08-20T19:00:00-04:00", only),
-        (Wording::Second, "firm", soon, passed),
-        (Wording::First, flat, soon, passed),
-    ] {
-        let mut fixture = Fixture::new();
-        fixture.wording = wording;
-        let usd = Amount::parse("950", Currency::USD).unwrap();
-        fixture.record(
-            30,
-            Some(policy),
-            date,
-            Some("America/New_York"),
-            usd,
-            |_| {},
-        );
-        let story = fixture.packet_at(13).summary.story;
-        assert!(
-            story.iter().any(|text| text.contains(told)),
-            "{told}: {story:#?}"
-        );
-    }
-}
-
-#[test]
-fn an_event_of_which_only_the_day_was_named_has_no_time() {
-    let alone = "Friday 20 November 2026 (no time of day was given)";
-    let midnight = "Friday 20 November 2026, 00:00 Berlin time (19 November, 23:00 UTC)";
-    for (wording, event) in [(Wording::First, midnight), (Wording::Second, alone)] {
-        let mut fixture = Fixture::new();
-        fixture.wording = wording;
-        let packet = fixture.rescheduled();
-        let summary = &packet.summary;
-        assert_eq!(packet.event_in_words(), event);
-        let told = format!(" for {event}, event type");
-        assert!(summary.headline.contains(&told), "{}", summary.headline);
-        let told = format!(" to {event}. The service froze new terms.");
-        let mut moments = summary.timeline.iter();
-        assert!(moments.any(|moment| moment.text.ends_with(&told)));
-    }
-}
-
-#[test]
 fn the_end_of_the_map_is_told_as_the_other_times_are() {
     let packet = vector("complete");
     let has = |texts: &[String], part: &str| texts.iter().any(|text| text.contains(part));
@@ -574,34 +300,4 @@ fn the_end_of_the_map_is_told_as_the_other_times_are() {
         has(&limits, &format!("no entry after {end}.")),
         "{limits:?}"
     );
-}
-
-#[test]
-fn three_sides_that_agreed_are_listed() {
-    let packet = Fixture::new().rescheduled();
-    let at = packet.created_at;
-    for (wording, words) in [
-        (Wording::Second, "(the organizer), “"),
-        (Wording::First, "(the organizer) and “"),
-    ] {
-        let fact = RescheduleFact {
-            rescheduled_at: at,
-            event_date: packet.booking.event_date,
-            time_zone: None,
-            agreed_by: vec![Actor::Organizer, Actor::Talent, Actor::Partner],
-            at: None,
-            former: PastReschedule {
-                at,
-                previous_event_date: EventDate::parse("2026-06-20T19:00").unwrap(),
-                reached: None,
-            },
-            terms: packet.terms.clone(),
-        };
-        let text = begins(&packet, wording, &alone(&packet, fact), &[]);
-        assert!(text.contains(words), "{text}");
-        assert!(
-            text.contains("(the talent) and “Acme” (the platform) agreed on"),
-            "{text}"
-        );
-    }
 }
