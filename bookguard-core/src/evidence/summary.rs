@@ -15,6 +15,8 @@ use crate::model::{Booking, Timestamp};
 use crate::policy::{Evaluation, Policy, Resolution, Zone};
 
 mod moments;
+mod notified;
+mod result;
 mod story;
 mod wall_clock;
 
@@ -31,10 +33,12 @@ pub const SUMMARY_VERSION: &str = "bookguard-summary-2";
 pub enum Wording {
     /// `bookguard-summary-1`, of 0.1.0.
     First,
-    /// `bookguard-summary-2`. It shows no erased words as the platform's own. It tells apart what was sent and what was not, what a
-    /// server answered and why that was not enough, and another step of the terms and none. It says which time of day was assumed, and that
-    /// somebody did not come instead of that they canceled. The date of an acceptance reads neither as that of a disclosure nor as that of a
-    /// move, and dates before a move have the zone of their time.
+    /// `bookguard-summary-2`. It shows no erased words as the platform's own. Of notifications, it tells apart those accepted, given up,
+    /// still tried, not sent yet and never to be sent, and says what a server answered and why that was not enough. What the platform
+    /// claims of a time is told as its claim; if that decides, so are the rule by which it counts, and what receipt would have given. An
+    /// event of which only the day was named has no time of day, and every date is on its own clock and has its year. It says who did not
+    /// come instead of that they canceled, that a canceled booking was not protected, who agreed to the last move, which side accepted
+    /// nothing, and before which move terms were accepted.
     Second,
 }
 
@@ -62,7 +66,7 @@ const PROVES: &[&str] = &[
     "That it was recorded no later than the signed state of the log, and not changed since.",
     "That nothing before the last entry shown is missing.",
     "That the result of a cancellation follows from the terms that were frozen when the booking was recorded or moved.",
-    "How each notification ended, and the digest of what was sent.",
+    "How each notification ended whose end is one of the entries, and the digest of what was sent.",
 ];
 
 /// What none proves.
@@ -140,7 +144,7 @@ pub struct SummaryInput<'a> {
 pub fn summarize(material: &SummaryInput<'_>) -> Summary {
     let mut writer = Writer {
         m: material,
-        clock: WallClock::new(material.terms.zone, material.offsets),
+        clock: WallClock::new(material.terms.zone, material.wording, material.offsets),
     };
     let headline = writer.headline();
     let story = writer.story();
@@ -157,14 +161,16 @@ pub fn summarize(material: &SummaryInput<'_>) -> Summary {
 /// An instant as the summaries write it, in UTC.
 #[must_use]
 pub fn utc_in_words(at: Timestamp) -> String {
-    WallClock::new(Zone::UTC, &[]).time(at)
+    WallClock::new(Zone::UTC, Wording::LATEST, &[]).time(at)
 }
 
 impl Packet {
     /// When the event starts, in the words of the summary.
     #[must_use]
     pub fn event_in_words(&self) -> String {
-        WallClock::new(self.terms.zone, &self.summary.offsets).time(self.booking.event_date)
+        let wording = Wording::of(&self.summary.version).unwrap_or(Wording::LATEST);
+        WallClock::new(self.terms.zone, wording, &self.summary.offsets)
+            .start(&self.terms, self.booking.event_date)
     }
 
     /// What the packet proves, if it verifies.

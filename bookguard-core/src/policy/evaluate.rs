@@ -320,7 +320,7 @@ fn blank(
 
 impl Question {
     /// Step 6: the rule at an instant under a schedule; `None` when the schedule does not cover it.
-    pub(super) fn rule(&self, schedule: &[Segment], at: Timestamp) -> Option<Rule> {
+    pub(crate) fn rule(&self, schedule: &[Segment], at: Timestamp) -> Option<Rule> {
         match (self.actor, self.reason) {
             (Actor::Mutual, _) => Some(Rule::Mutual),
             (_, Some(Reason::ForceMajeure)) => Some(Rule::ForceMajeure),

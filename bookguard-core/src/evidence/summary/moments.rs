@@ -1,12 +1,12 @@
 //! The timeline: one item per fact, and what the service states of deliveries that no entry holds.
 
+use super::notified::settled;
 use super::wall_clock::money;
 use super::{Moment, Wording, Writer};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
 use crate::evidence::facts::{Fact, Logged, facts_of};
-use crate::evidence::packet::{PacketDelivery, UNKNOWN_ADDRESS};
-use crate::evidence::{EvidenceItem, ItemKind, Notification};
-use crate::model::RecordedEventType;
+use crate::evidence::packet::PacketDelivery;
+use crate::evidence::{EvidenceItem, ItemKind, LegalBasis};
 use crate::policy::{Actor, Cancellation, Resolution};
 use crate::text::quoted;
 
@@ -58,20 +58,11 @@ impl Writer<'_> {
             }
             Fact::BookingRescheduled(fact) => {
                 let at = self.clock.time(fact.agreed_at());
-                let new = self.clock.time(fact.event_date);
-                let agreed: Vec<String> =
-                    fact.agreed_by.iter().map(|side| self.side(*side)).collect();
-                let agreed = match agreed.as_slice() {
-                    [before @ .., last]
-                        if before.len() > 1 && self.m.wording >= Wording::Second =>
-                    {
-                        format!("{} and {last}", before.join(", "))
-                    }
-                    all => all.join(" and "),
-                };
+                let former = self.former_date(entry, fact);
+                let new = self.clock.start(&fact.terms, fact.event_date);
+                let agreed = self.agreed_by(fact);
                 format!(
-                    "{partner} reported that {agreed} agreed on {at} to move the event from {} to {new}. The service froze new terms.",
-                    self.former_date(entry, fact)
+                    "{partner} reported that {agreed} agreed on {at} to move the event from {former} to {new}. The service froze new terms."
                 )
             }
             Fact::TermsAccepted(fact) => {
@@ -163,25 +154,20 @@ impl Writer<'_> {
             Some(request) => format!(" Its request has the reference {}.", quoted(request)),
             None => String::new(),
         };
-        format!(
-            "{} had personal data of the entries before erased, {}: {}. Their digests stay in the ledger.{asked}",
-            self.partner(),
-            erasure.legal_basis.in_words(),
-            names_in_words([erasure])
-        )
-    }
-
-    /// The state of a delivery that is still open, or goes on after it was given up.
-    fn under_way(&self, delivery: &PacketDelivery) -> String {
-        let at = match delivery.url.as_deref() {
-            Some(UNKNOWN_ADDRESS) if self.m.wording >= Wording::Second => String::new(),
-            url => format!(" at {}", url.unwrap_or_default()),
+        let why = match (self.m.wording, erasure.legal_basis) {
+            (Wording::Second, LegalBasis::ConsentWithdrawn) => {
+                "because the person withdrew consent"
+            }
+            (_, basis) => basis.in_words(),
+        };
+        let what = match self.m.wording {
+            Wording::First => "personal data of the entries before erased",
+            Wording::Second => "personal data erased from earlier entries",
         };
         format!(
-            "The service states that the notification {} to {}{at} was not accepted in {}.",
-            about(delivery.event_type),
+            "{} had {what}, {why}: {}. Their digests stay in the ledger.{asked}",
             self.partner(),
-            attempts(delivery.attempts)
+            names_in_words([erasure])
         )
     }
 }
@@ -208,51 +194,5 @@ impl<'a> Happening<'a> {
             Self::UnderWay(delivery) => (delivery.history.last())
                 .map_or(delivery.event_id.made_at(), |last| last.started_at),
         }
-    }
-}
-
-/// How a delivery ended.
-fn settled(notification: &Notification, partner: &str, wording: Wording) -> String {
-    let Notification {
-        event_type,
-        seq,
-        endpoint_id,
-        ..
-    } = notification;
-    let answer = match (notification.status_code, &notification.error) {
-        // A server may answer that it accepts, and then not end its answer.
-        (Some(code @ 200..=299), Some(error)) if wording >= Wording::Second => {
-            format!("status {code}, then {}", error.replace('_', " "))
-        }
-        (Some(code), _) => format!("status {code}"),
-        (None, Some(error)) => error.replace('_', " "),
-        (None, None) => "no answer".to_owned(),
-    };
-    let attempts = attempts(notification.attempts);
-    let outcome = match notification.delivered() {
-        true => format!(
-            "The server of {partner} accepted the notification {} ({answer}, after {attempts})",
-            about(*event_type)
-        ),
-        false => format!(
-            "The service gave up the notification {} to {partner} after {attempts} (at last: {answer})",
-            about(*event_type)
-        ),
-    };
-    format!("{outcome}: event {seq}, endpoint {endpoint_id}.")
-}
-
-fn attempts(n: u32) -> String {
-    match n {
-        1 => "1 attempt".to_owned(),
-        n => format!("{n} attempts"),
-    }
-}
-
-fn about(event_type: RecordedEventType) -> &'static str {
-    match event_type {
-        RecordedEventType::BookingCreated => "of the recorded booking",
-        RecordedEventType::BookingProtected => "of the protection",
-        RecordedEventType::ResolutionCreated => "of the result of the cancellation",
     }
 }

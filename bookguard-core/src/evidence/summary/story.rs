@@ -3,13 +3,11 @@
 use super::wall_clock::{day, money};
 use super::{Wording, Writer};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
-use crate::evidence::facts::{ResolutionFact, facts_of};
+use crate::evidence::facts::{CreationFact, ResolutionFact, facts_of};
 use crate::evidence::{Acceptance, EvidenceItem, RescheduleFact, Withheld};
-use crate::model::{Amount, DeliveryStatus, Timestamp};
+use crate::model::{Amount, Timestamp};
 use crate::policy::{
-    Actor, Assumption, Cancellation, Evaluation, EvaluationStatus, EventDate, PolicySource, Reason,
-    Resolution, ResolutionDecision, ResolutionStatus, Rule, TimeOfDay, clock, distance,
-    why_a_person,
+    Actor, Assumption, Cancellation, EventDate, PolicySource, Reason, TimeOfDay, clock,
 };
 use crate::text::quoted;
 
@@ -20,9 +18,9 @@ impl Writer<'_> {
     pub(super) fn headline(&mut self) -> String {
         let booking = self.m.booking;
         let value = super::value(booking);
-        let event = self.clock.time(booking.event_date);
+        let event = self.clock.start(self.m.terms, booking.event_date);
         let standing = match (booking.canceled_at, booking.protected_at) {
-            (Some(at), _) => format!("It was canceled on {}.", self.clock.time(at)),
+            (Some(at), protected_at) => self.ended(at, protected_at.is_some()),
             (None, Some(at)) => format!("It has been protected since {}.", self.clock.time(at)),
             (None, None) => "It is recorded, and not protected.".to_owned(),
         };
@@ -38,24 +36,34 @@ impl Writer<'_> {
         }
     }
 
+    /// How the booking ended, and whether it had been protected.
+    fn ended(&mut self, at: Timestamp, protected: bool) -> String {
+        let canceled = facts_of::<Cancellation>(self.m.facts).next();
+        let absent = canceled.and_then(|(_, cancellation)| self.absent(cancellation));
+        let at = self.clock.time(at);
+        let ended = match absent {
+            Some(side) => format!("It was reported on {at} that the {side} did not come."),
+            None => format!("It was canceled on {at}."),
+        };
+        match protected || self.m.wording == Wording::First {
+            true => ended,
+            false => format!("{ended} It had not been protected."),
+        }
+    }
+
+    /// Who did not come, if the cancellation is the report of that.
+    pub(super) fn absent(&self, cancellation: &Cancellation) -> Option<Actor> {
+        let side = cancellation.canceled_by;
+        let is_absent = cancellation.reason == Some(Reason::NoShow)
+            && matches!(side, Actor::Organizer | Actor::Talent);
+        (is_absent && self.m.wording >= Wording::Second).then_some(side)
+    }
+
     pub(super) fn story(&mut self) -> Vec<String> {
         let mut story = vec![self.agreed()];
-        let facts = self.m.facts;
-        let moved: Vec<_> = facts_of::<RescheduleFact>(facts).collect();
-        if let Some((entry, last)) = moved.last() {
-            let before = self.former_date(*entry, last);
-            story.push(match moved.len() {
-                1 => format!("The event was moved once; before that it was to start on {before}."),
-                n => {
-                    let times = match n {
-                        2 if self.m.wording >= Wording::Second => "twice".to_owned(),
-                        n => format!("{n} times"),
-                    };
-                    format!("The event was moved {times}; before the last time it was to start on {before}.")
-                }
-            });
-        }
+        story.extend(self.moved());
         story.extend(self.accepted());
+        let facts = self.m.facts;
         let canceled = facts_of::<Cancellation>(facts).next();
         match (canceled, self.m.resolution) {
             (Some((_, cancellation)), Some(resolution)) => {
@@ -108,7 +116,7 @@ impl Writer<'_> {
         }
     }
 
-    fn erasures(&self) -> impl Iterator<Item = &Erasure> {
+    pub(super) fn erasures(&self) -> impl Iterator<Item = &Erasure> {
         facts_of::<Erasure>(self.m.facts).map(|(_, erasure)| erasure)
     }
 
@@ -145,15 +153,69 @@ impl Writer<'_> {
         quoted(self.m.partner_name)
     }
 
-    /// The date from which this entry moved the event, as it was given.
-    pub(super) fn former_date(&self, entry: u64, moved: &RescheduleFact) -> String {
-        let given = &moved.former.previous_event_date;
-        let earlier = facts_of::<RescheduleFact>(self.m.facts).take_while(|(at, _)| *at < entry);
-        match (given, self.m.former_terms.get(earlier.count())) {
-            (EventDate::Local(_), Some(terms)) if self.m.wording >= Wording::Second => {
-                format!("{} {}", date(given), terms.zone.in_words())
+    /// How often the event was moved, from which date the last time, and who agreed to that.
+    fn moved(&mut self) -> Option<String> {
+        let facts = self.m.facts;
+        let moves: Vec<_> = facts_of::<RescheduleFact>(facts).collect();
+        let (entry, last) = *moves.last()?;
+        let before = self.former_date(entry, last);
+        let (mut text, this) = match moves.len() {
+            1 => (
+                format!("The event was moved once; before that it was to start on {before}."),
+                "this",
+            ),
+            n => {
+                let times = match n {
+                    2 if self.m.wording >= Wording::Second => "twice".to_owned(),
+                    n => format!("{n} times"),
+                };
+                (
+                    format!(
+                        "The event was moved {times}; before the last time it was to start on {before}."
+                    ),
+                    "the last move",
+                )
             }
-            _ => date(given),
+        };
+        if self.m.wording >= Wording::Second {
+            text += &format!(
+                " {} reported that {} agreed to {this} on {}.",
+                self.partner(),
+                self.agreed_by(last),
+                self.clock.time(last.agreed_at())
+            );
+        }
+        Some(text)
+    }
+
+    /// The sides that agreed to a move.
+    pub(super) fn agreed_by(&self, moved: &RescheduleFact) -> String {
+        let agreed = moved.agreed_by.iter();
+        let agreed: Vec<String> = agreed.map(|side| self.side(*side)).collect();
+        match agreed.as_slice() {
+            [before @ .., last] if before.len() > 1 && self.m.wording >= Wording::Second => {
+                format!("{} and {last}", before.join(", "))
+            }
+            all => all.join(" and "),
+        }
+    }
+
+    /// The date from which this entry moved the event.
+    pub(super) fn former_date(&mut self, entry: u64, moved: &RescheduleFact) -> String {
+        let (facts, former_terms) = (self.m.facts, self.m.former_terms);
+        let moves = facts_of::<RescheduleFact>(facts);
+        let earlier: Vec<_> = moves.take_while(|(at, _)| *at < entry).collect();
+        let start = match earlier.last() {
+            Some((_, before)) => Some(before.event_date),
+            None => facts_of::<CreationFact>(facts)
+                .next()
+                .map(|(_, created)| created.event_date),
+        };
+        match (start, former_terms.get(earlier.len())) {
+            (Some(start), Some(terms)) if self.m.wording >= Wording::Second => {
+                self.clock.start(terms, start)
+            }
+            _ => date(&moved.former.previous_event_date),
         }
     }
 
@@ -226,15 +288,47 @@ impl Writer<'_> {
         }
         latest.reverse();
         let moves = facts_of::<RescheduleFact>(facts);
-        let moved = moves.map(|(entry, _)| entry).last();
+        let moves: Vec<u64> = moves.map(|(entry, _)| entry).collect();
+        let lacking = self.lacking(&latest, moves.last().copied());
         let told = latest.into_iter().map(|(entry, acceptance)| {
-            let terms = match moved > Some(entry) {
-                true => "the terms that applied before the event was moved",
-                false => "these terms, as they were disclosed",
+            let before = moves.iter().filter(|moved| **moved < entry).count();
+            let terms = match moves.len() {
+                n if n == before => "these terms, as they were disclosed".to_owned(),
+                2.. if self.m.wording >= Wording::Second => {
+                    format!(
+                        "the terms that applied before move {} of the event",
+                        before + 1
+                    )
+                }
+                _ => "the terms that applied before the event was moved".to_owned(),
             };
-            self.acceptance(entry, acceptance, terms)
+            self.acceptance(entry, acceptance, &terms)
         });
-        told.collect()
+        told.chain(lacking).collect()
+    }
+
+    /// Which of the two sides have not accepted the terms in force: those since the last move, if there was one.
+    fn lacking(&self, latest: &[(u64, &Acceptance)], moved: Option<u64>) -> Option<String> {
+        // Without a policy there are no terms to accept.
+        self.m.policy?;
+        let has_accepted = |side: Actor| {
+            let mut known = latest.iter();
+            known.any(|(entry, other)| other.party == side && Some(*entry) > moved)
+        };
+        let sides = [Actor::Organizer, Actor::Talent].into_iter();
+        let sides: Vec<String> = sides
+            .filter(|side| !has_accepted(*side))
+            .map(|side| format!("the {side}"))
+            .collect();
+        let terms = match moved {
+            None => "these terms",
+            Some(_) => "the terms that have applied since the event was last moved",
+        };
+        let text = format!(
+            "No entry says that {} accepted {terms}.",
+            sides.join(" or ")
+        );
+        (self.m.wording >= Wording::Second && !sides.is_empty()).then_some(text)
     }
 
     pub(super) fn acceptance(
@@ -256,23 +350,19 @@ impl Writer<'_> {
 
     /// What the partner reported. `received` says when, unless the reader sees that beside it.
     pub(super) fn cancellation(&mut self, cancellation: &Cancellation, received: &str) -> String {
-        let did = match (cancellation.reason, cancellation.canceled_by) {
-            (Some(Reason::NoShow), Actor::Organizer | Actor::Talent)
-                if self.m.wording >= Wording::Second =>
-            {
-                "did not come".to_owned()
-            }
-            (Some(reason), _) => format!("canceled {}", because(reason)),
-            (None, _) => "canceled".to_owned(),
+        let (did, what) = match (self.absent(cancellation), cancellation.reason) {
+            (Some(_), _) => ("did not come".to_owned(), "report"),
+            (None, Some(reason)) => (format!("canceled {}", because(reason)), "cancellation"),
+            (None, None) => ("canceled".to_owned(), "cancellation"),
         };
-        let mut text = format!(
-            "{} reported that {} {did}{received}.",
-            self.partner(),
-            self.side(cancellation.canceled_by)
-        );
+        let who = match cancellation.canceled_by {
+            Actor::Partner if self.m.wording >= Wording::Second => "it".to_owned(),
+            side => self.side(side),
+        };
+        let mut text = format!("{} reported that {who} {did}{received}.", self.partner());
         if let Some(effective) = cancellation.effective_at {
             text += &format!(
-                " According to {}, the cancellation counts from {}.",
+                " According to {}, the {what} counts from {}.",
                 self.partner(),
                 self.clock.time(effective)
             );
@@ -290,144 +380,6 @@ impl Writer<'_> {
             n => text += &format!(" It named {n} documents as evidence, by their digests."),
         }
         text
-    }
-
-    /// What the terms gave for a recorded cancellation.
-    pub(super) fn result(
-        &mut self,
-        evaluation: &Evaluation,
-        cancellation: &Cancellation,
-    ) -> String {
-        let mut text = format!(
-            "The service computed from the frozen terms: the cancellation came {}. ",
-            distance(evaluation.as_of, evaluation.anchor_utc)
-        );
-        text += &self.applied(evaluation, true);
-        let received = cancellation.canceled_at;
-        let then = match self.is_too_late(evaluation, received) {
-            true => "the time for claims had passed",
-            false if is_other_at(evaluation, received) => "another step of the terms applied",
-            false => return text,
-        };
-        text += &format!(
-            " On {}, when the service received it, {then}.",
-            self.clock.time(received)
-        );
-        text
-    }
-
-    /// Whether a result that the terms gave came only from a time before the cancellation was received, when they gave none any more.
-    fn is_too_late(&self, evaluation: &Evaluation, received: Timestamp) -> bool {
-        let given = evaluation.matched_rule.filter(|rule| *rule != Rule::Mutual);
-        self.m.wording >= Wording::Second
-            && given.is_some()
-            && received.unix_seconds() > self.m.terms.until
-    }
-
-    /// Which rule applies and what it gives, or why a person has to decide.
-    fn applied(&mut self, evaluation: &Evaluation, past: bool) -> String {
-        if !evaluation.review_reasons.is_empty() {
-            let reasons = evaluation.review_reasons.iter();
-            let reasons: Vec<&str> = reasons.map(|reason| why_a_person(*reason)).collect();
-            return reasons.join(" ");
-        }
-        let rule = evaluation
-            .matched_rule
-            .map_or_else(String::new, |rule| self.rule(rule, evaluation, past) + " ");
-        match (evaluation.refund, evaluation.kept()) {
-            (Some(refund), Some(kept)) => rule + &sums(evaluation, refund, kept),
-            _ => rule + "The amounts are open.",
-        }
-    }
-
-    fn rule(&mut self, rule: Rule, evaluation: &Evaluation, past: bool) -> String {
-        let deadline = evaluation.deadline_utc.unwrap_or(evaluation.anchor_utc);
-        let (applies, lasts) = if past {
-            ("applied", "lasted")
-        } else {
-            ("applies", "lasts")
-        };
-        match rule {
-            Rule::Grace => format!(
-                "The grace period after booking {lasts} until {}.",
-                self.clock.time(deadline)
-            ),
-            Rule::Tier(_) => format!(
-                "The step that {applies} {lasts} until {}.",
-                self.clock.time(deadline)
-            ),
-            Rule::Late => format!(
-                "Every earlier deadline {} passed.",
-                if past { "had" } else { "has" }
-            ),
-            Rule::OrganizerNoShow => {
-                "The rule for an organizer who does not come applies.".to_owned()
-            }
-            Rule::TalentCancel => "The rule for a talent who cancels applies.".to_owned(),
-            Rule::TalentNoShow => "The rule for a talent who does not come applies.".to_owned(),
-            Rule::PartnerCancel => "The rule for a platform that cancels applies.".to_owned(),
-            Rule::ForceMajeure => "The rule for force majeure applies, whoever cancels.".to_owned(),
-            Rule::Mutual => "The amount is the one that both sides agreed on.".to_owned(),
-        }
-    }
-
-    /// How a cancellation ended that the terms did not settle.
-    fn outcome(&mut self, resolution: &Resolution) -> Option<String> {
-        match (resolution.status, &resolution.decision) {
-            (ResolutionStatus::Decided, Some(decision)) => {
-                Some(self.decision(decision, &resolution.evaluation))
-            }
-            (ResolutionStatus::PendingReview, _) => {
-                Some("When this packet was made, nobody had decided yet.".to_owned())
-            }
-            _ => None,
-        }
-    }
-
-    pub(super) fn decision(
-        &mut self,
-        decision: &ResolutionDecision,
-        evaluation: &Evaluation,
-    ) -> String {
-        let at = self.clock.time(decision.decided_at);
-        let sums = match (evaluation.refund, evaluation.kept()) {
-            (Some(refund), Some(kept)) => sums(evaluation, refund, kept),
-            _ => format!(
-                "{} is to be returned to the organizer.",
-                money(decision.refund)
-            ),
-        };
-        let values = self.erasures().flat_map(|erasure| &erasure.values);
-        let erased: Vec<&Erasable> = values.flat_map(|one| &one.names).collect();
-        let by = match erased.contains(&&Erasable::DecidedBy) {
-            true => "somebody (name erased)".to_owned(),
-            false => quoted(&decision.decided_by),
-        };
-        let why = match erased.contains(&&Erasable::Rationale) {
-            true => "The reason given was erased.".to_owned(),
-            false => format!("The reason given: {}", quoted(&decision.rationale)),
-        };
-        format!(
-            "{} reported that {by} decided on {at}: {sums} {why}",
-            self.partner()
-        )
-    }
-
-    /// What canceling would come to when the packet was made.
-    fn outlook(&mut self) -> Option<String> {
-        let evaluation = self.m.evaluation?;
-        let text = match evaluation.evaluation_status {
-            EvaluationStatus::NotEvaluable => return None,
-            EvaluationStatus::Closed => {
-                return Some("The event is over, and the time for claims has passed.".to_owned());
-            }
-            _ => self.applied(evaluation, false),
-        };
-        let at = self.clock.time(self.m.created_at);
-        let far = distance(evaluation.as_of, evaluation.anchor_utc);
-        Some(format!(
-            "If the organizer had canceled when this packet was made, on {at}, that would have been {far}. {text}"
-        ))
     }
 
     /// The evidence items that the partner added.
@@ -459,81 +411,6 @@ impl Writer<'_> {
         );
         (!values.is_empty()).then_some(text)
     }
-
-    fn notifications(&self) -> Option<String> {
-        let partner = self.partner();
-        let sent = self.m.deliveries.iter();
-        let sent = sent.filter(|delivery| delivery.status != DeliveryStatus::NoEndpoints);
-        let (mut accepted, mut failed, mut open, mut unsent) = (0, 0, 0, 0);
-        for delivery in sent {
-            match delivery.status {
-                _ if delivery.attempts == 0 && self.m.wording >= Wording::Second => unsent += 1,
-                DeliveryStatus::Delivered => accepted += 1,
-                DeliveryStatus::Failed => failed += 1,
-                _ => open += 1,
-            }
-        }
-        let parts = [
-            (accepted, "accepted"),
-            (failed, "not accepted"),
-            (open, "still under way"),
-        ];
-        let parts = parts.into_iter().filter(|(n, _)| *n > 0);
-        let parts: Vec<String> = parts.map(|(n, how)| format!("{n} {how}")).collect();
-        let total = accepted + failed + open;
-        let noun = |n| match n {
-            1 => "notification",
-            _ => "notifications",
-        };
-        let sent = match total {
-            0 => String::new(),
-            total => format!(
-                "The service sent {total} {} about the booking to {partner}: {}.",
-                noun(total),
-                parts.join(", ")
-            ),
-        };
-        match (total, unsent) {
-            (0, 0) => None,
-            (_, 0) => Some(sent),
-            (0, n) => Some(format!(
-                "The service has {n} {} about the booking for {partner} that it has not sent.",
-                noun(n)
-            )),
-            (_, n) => Some(format!("{sent} It has {n} more that it has not sent.")),
-        }
-    }
-}
-
-/// Whether another step of the organizer's schedule applied at this instant than the one that matched.
-fn is_other_at(evaluation: &Evaluation, at: Timestamp) -> bool {
-    let at = at.floor_to_second();
-    let mut steps = evaluation.schedule.iter();
-    let step = steps.find(|step| (step.from..=step.to).contains(&at));
-    let matched = evaluation.matched_rule;
-    let timed = matches!(matched, Some(Rule::Grace | Rule::Tier(_) | Rule::Late));
-    timed && step.map(|step| step.rule_id) != matched
-}
-
-/// What happens to the money.
-fn sums(evaluation: &Evaluation, refund: Amount, kept: Amount) -> String {
-    let mut text = format!(
-        "{} is to be returned to the organizer and {} is to be kept",
-        money(refund),
-        money(kept)
-    );
-    for (amount, what) in [
-        (evaluation.balance_due, "is still owed by the organizer"),
-        (
-            evaluation.compensation,
-            "is owed to the organizer as compensation",
-        ),
-    ] {
-        if let Some(amount) = amount.filter(|amount| amount.minor() > 0) {
-            text += &format!("; {} {what}", money(amount));
-        }
-    }
-    text + "."
 }
 
 fn because(reason: Reason) -> &'static str {

@@ -2,17 +2,21 @@
 
 use std::fmt::Write as _;
 
-use super::{SummaryInput, Wording, summarize};
+use super::{Summary, SummaryInput, Wording, summarize};
 use crate::evidence::facts::{Fact, LeafPlace, Logged, ResolutionFact};
-use crate::evidence::packet::{PacketDelivery, UNKNOWN_ADDRESS};
+use crate::evidence::packet::PacketDelivery;
 use crate::evidence::verify::tests::fixture::{Fixture, cancellation, erased_values, item};
 use crate::evidence::{
-    Acceptance, Erasable, Erasure, EvidenceItem, ItemKind, LegalBasis, Packet, RescheduleFact,
-    Withheld,
+    Acceptance, Erasable, Erasure, EvidenceItem, ItemKind, LegalBasis, Packet, Withheld,
 };
 use crate::ledger::Hash;
-use crate::policy::{Actor, Cancellation, EventDate, PastReschedule, Reason};
+use crate::model::{Amount, Currency};
+use crate::policy::{Actor, Cancellation, Reason};
 use crate::text::outside_quotations;
+
+mod canceled;
+mod moved;
+mod notified;
 
 const GOLDEN: &str = "src/evidence/summary/golden.txt";
 
@@ -25,7 +29,10 @@ const VECTORS: [(&str, &str); 9] = [
     ("rationale erased", "erased-words"),
     ("words erased, in the second wording", "worded-2-erased"),
     ("canceled too late", "worded-2-late"),
-    ("accepted before, between and after two moves", "worded-2-moved"),
+    (
+        "accepted before, between and after two moves",
+        "worded-2-moved",
+    ),
     ("without a time, and not told", "worded-2-unsent"),
 ];
 
@@ -74,6 +81,10 @@ fn each_kind_of_history_is_told_in_these_words() {
         ),
     ]
     .into_iter()
+    .chain([(
+        "dated back across a deadline",
+        across_a_deadline(Wording::LATEST),
+    )])
     .chain(VECTORS.map(|(name, file)| (name, vector(file))))
     .map(|(name, packet)| told(name, &packet))
     .collect();
@@ -173,14 +184,14 @@ fn nothing_that_others_wrote_breaks_out_of_its_quotation() {
     }
 }
 
-/// The first item of a packet's timeline if this is all that happened.
-fn begins(
+/// A packet in sentences if this is all that happened.
+fn sentences(
     packet: &Packet,
     wording: Wording,
     facts: &[Logged<Fact>],
     deliveries: &[PacketDelivery],
-) -> String {
-    let summary = summarize(&SummaryInput {
+) -> Summary {
+    summarize(&SummaryInput {
         wording,
         created_at: packet.created_at,
         partner_name: "Acme",
@@ -194,74 +205,83 @@ fn begins(
         deliveries,
         withheld: &[],
         offsets: &[],
-    });
+    })
+}
+
+/// The first item of its timeline.
+fn begins(
+    packet: &Packet,
+    wording: Wording,
+    facts: &[Logged<Fact>],
+    deliveries: &[PacketDelivery],
+) -> String {
+    let summary = sentences(packet, wording, facts, deliveries);
     summary.timeline[0].text.clone()
 }
 
+/// This fact alone.
+fn alone(packet: &Packet, fact: impl Into<Fact>) -> [Logged<Fact>; 1] {
+    let place = LeafPlace {
+        index: 0,
+        hash: Hash::ZERO,
+        at: packet.created_at,
+    };
+    let fact = fact.into();
+    [Logged { place, fact }]
+}
+
 #[test]
-fn an_address_that_is_not_known_is_not_named() {
-    let mut packet = Fixture::new().recorded();
-    packet.deliveries[0].url = Some(UNKNOWN_ADDRESS.to_owned());
-    for (wording, end) in [
-        (Wording::Second, "to “Acme” was not accepted in 1 attempt."),
+fn the_story_says_who_accepted_nothing() {
+    let mut fixture = Fixture::new();
+    fixture.wording = Wording::LATEST;
+    fixture.with_items(13, 30);
+    let said = |packet: Packet| {
+        let mut story = packet.summary.story.into_iter();
+        story.find(|text| text.starts_with("No entry says"))
+    };
+    let nobody = "No entry says that the organizer or the talent accepted these terms.";
+    let talent = "No entry says that the talent accepted these terms.";
+    let former = "No entry says that the organizer or the talent accepted the terms that have applied since the event was last moved.";
+    assert_eq!(said(fixture.recorded()).as_deref(), Some(nobody));
+    assert_eq!(said(fixture.packet_at(13)).as_deref(), Some(talent));
+    assert_eq!(said(fixture.rescheduled()).as_deref(), Some(former));
+    assert_eq!(said(fixture.bare()), None);
+    assert_eq!(said(Fixture::new().recorded()), None);
+}
+
+/// A cancellation that took effect in the step of 50 %, a minute before it was received in the one of 0 %.
+fn across_a_deadline(wording: Wording) -> Packet {
+    let mut fixture = Fixture::new();
+    fixture.wording = wording;
+    let (date, zone) = ("2026-06-01T03:59:30-04:00", Some("America/New_York"));
+    let usd = Amount::parse("950", Currency::USD).unwrap();
+    fixture.record(30, Some("firm"), date, zone, usd, |_| {});
+    fixture.cancel(13, Actor::Organizer, Some(Reason::Illness));
+    fixture.packet_at(13)
+}
+
+#[test]
+fn data_are_erased_from_earlier_entries() {
+    let packet = Fixture::new().recorded();
+    for (wording, told) in [
         (
             Wording::First,
-            "to “Acme” at unknown:// was not accepted in 1 attempt.",
+            "“Acme” had personal data of the entries before erased, because the person withdrew the consent: notes.",
+        ),
+        (
+            Wording::Second,
+            "“Acme” had personal data erased from earlier entries, because the person withdrew consent: notes.",
         ),
     ] {
-        let text = begins(&packet, wording, &[], &packet.deliveries);
-        assert!(text.ends_with(end), "{text}");
-    }
-}
-
-#[test]
-fn somebody_who_did_not_come_has_not_canceled() {
-    let packet = Fixture::new().canceled();
-    let (booking_id, at) = (packet.booking.booking_id, packet.created_at);
-    let told = |wording, canceled_by| {
-        let fact = Cancellation {
-            reason: Some(Reason::NoShow),
-            ..cancellation(booking_id, at, canceled_by)
+        let fact = Erasure {
+            booking_id: packet.booking.booking_id,
+            erased_at: packet.created_at,
+            legal_basis: LegalBasis::ConsentWithdrawn,
+            request_ref: None,
+            values: vec![erased_values(1, &[Erasable::Note])],
         };
-        let place = LeafPlace {
-            index: 0,
-            hash: Hash::ZERO,
-            at,
-        };
-        let fact = fact.into();
-        begins(&packet, wording, &[Logged { place, fact }], &[])
-    };
-    #[rustfmt::skip]
-    let cases = [
-        (Wording::Second, Actor::Talent, "(the talent) did not come."),
-        (Wording::Second, Actor::Organizer, "(the organizer) did not come."),
-        (Wording::Second, Actor::Partner, "(the platform) canceled because somebody did not come."),
-        (Wording::First, Actor::Talent, "(the talent) canceled because somebody did not come."),
-    ];
-    for (wording, canceled_by, end) in cases {
-        let text = told(wording, canceled_by);
-        assert!(text.ends_with(end), "{text}");
-    }
-}
-
-#[test]
-fn a_date_before_a_move_has_the_zone_of_its_time() {
-    for (wording, date) in [
-        (Wording::First, "20 August 2026, 20:00"),
-        (Wording::Second, "20 August 2026, 20:00 New York time"),
-    ] {
-        let mut fixture = Fixture::new();
-        fixture.wording = wording;
-        let summary = fixture.rescheduled().summary;
-        let told = format!("it was to start on {date}.");
-        assert!(
-            summary.story.iter().any(|text| text.contains(&told)),
-            "{:?}",
-            summary.story
-        );
-        let told = format!("to move the event from {date} to Friday");
-        let mut moments = summary.timeline.iter();
-        assert!(moments.any(|moment| moment.text.contains(&told)));
+        let text = begins(&packet, wording, &alone(&packet, fact), &[]);
+        assert!(text.starts_with(told), "{text}");
     }
 }
 
@@ -280,40 +300,4 @@ fn the_end_of_the_map_is_told_as_the_other_times_are() {
         has(&limits, &format!("no entry after {end}.")),
         "{limits:?}"
     );
-}
-
-#[test]
-fn three_sides_that_agreed_are_listed() {
-    let packet = Fixture::new().rescheduled();
-    let at = packet.created_at;
-    for (wording, words) in [
-        (Wording::Second, "(the organizer), “"),
-        (Wording::First, "(the organizer) and “"),
-    ] {
-        let fact = RescheduleFact {
-            rescheduled_at: at,
-            event_date: packet.booking.event_date,
-            time_zone: None,
-            agreed_by: vec![Actor::Organizer, Actor::Talent, Actor::Partner],
-            at: None,
-            former: PastReschedule {
-                at,
-                previous_event_date: EventDate::parse("2026-06-20T19:00").unwrap(),
-                reached: None,
-            },
-            terms: packet.terms.clone(),
-        };
-        let place = LeafPlace {
-            index: 0,
-            hash: Hash::ZERO,
-            at,
-        };
-        let fact = fact.into();
-        let text = begins(&packet, wording, &[Logged { place, fact }], &[]);
-        assert!(text.contains(words), "{text}");
-        assert!(
-            text.contains("(the talent) and “Acme” (the platform) agreed on"),
-            "{text}"
-        );
-    }
 }

@@ -3,10 +3,12 @@
 //! A time is given on the wall clock of the booking's terms first, then in UTC. The tables of time zones change, so a packet
 //! keeps the offset of every time in its sentences, and a verifier writes the sentences with those.
 
-use chrono::{Datelike as _, Month, NaiveDateTime, TimeDelta};
+use chrono::{Datelike as _, Month, NaiveDate, NaiveDateTime, TimeDelta};
 
+use super::Wording;
+use crate::evidence::FrozenTerms;
 use crate::model::{Amount, Timestamp};
-use crate::policy::{ZONE_CHANGE_MS, Zone, clock};
+use crate::policy::{EventDate, ZONE_CHANGE_MS, Zone, clock};
 use crate::text::grouped;
 
 const WEEKDAYS: [&str; 7] = [
@@ -22,8 +24,7 @@ const WEEKDAYS: [&str; 7] = [
 /// Writes times, and keeps the offset of each.
 pub(super) struct WallClock<'a> {
     zone: Zone,
-    /// What it is called.
-    name: String,
+    wording: Wording,
     /// The offsets to use, in the order of the times; beyond them and without them, those of the tables.
     given: &'a [i32],
     /// The offsets used so far: seconds by which the clock was ahead of UTC.
@@ -31,10 +32,10 @@ pub(super) struct WallClock<'a> {
 }
 
 impl<'a> WallClock<'a> {
-    pub fn new(zone: Zone, given: &'a [i32]) -> Self {
+    pub fn new(zone: Zone, wording: Wording, given: &'a [i32]) -> Self {
         Self {
             zone,
-            name: zone.in_words(),
+            wording,
             given,
             used: Vec::new(),
         }
@@ -42,32 +43,61 @@ impl<'a> WallClock<'a> {
 
     /// `Saturday 20 June 2026, 19:00 New York time (23:00 UTC)`.
     pub fn time(&mut self, at: Timestamp) -> String {
-        let table = self.zone.offset_at(at);
+        self.time_in(self.zone, at)
+    }
+
+    /// When an event starts that starts at this instant under these terms: on their clock, or the day alone if nobody named a time.
+    pub fn start(&mut self, terms: &FrozenTerms, at: Timestamp) -> String {
+        match (self.wording, terms.date) {
+            (Wording::First, _) => self.time(at),
+            (Wording::Second, EventDate::Date(date)) => day_alone(date),
+            (Wording::Second, _) => self.time_in(terms.zone, at),
+        }
+    }
+
+    /// A time on the clock of another zone.
+    fn time_in(&mut self, zone: Zone, at: Timestamp) -> String {
+        let table = zone.offset_at(at);
         let given = self.given.get(self.used.len()).copied();
         let offset = given
-            .filter(|given| self.may_be(*given, table))
+            .filter(|given| may_be(zone, *given, table))
             .unwrap_or(table);
         self.used.push(offset);
         let utc = at.to_utc().naive_utc();
         // Within the years of a timestamp, no offset of a day leaves the calendar.
         let local = utc + TimeDelta::seconds(i64::from(offset));
-        let weekday = WEEKDAYS[local.weekday().num_days_from_monday() as usize];
-        let (day, name) = (day(local), &self.name);
+        let (date, name) = (weekday_and_day(local), zone.in_words());
         if name == "UTC" {
-            return format!("{weekday} {day}, {} UTC", clock(utc));
+            return format!("{date}, {} UTC", clock(utc));
         }
+        let is_other_year = utc.year() != local.year() && self.wording >= Wording::Second;
         let utc = match utc.date() == local.date() {
             true => clock(utc),
+            false if is_other_year => format!("{}, {}", day(utc), clock(utc)),
             false => format!("{} {}, {}", utc.day(), month(utc), clock(utc)),
         };
-        format!("{weekday} {day}, {} {name} ({utc} UTC)", clock(local))
+        format!("{date}, {} {name} ({utc} UTC)", clock(local))
     }
+}
 
-    /// Whether an offset can be that of another edition of the tables. One that cannot is not used, so the sentences differ.
-    fn may_be(&self, given: i32, table: i32) -> bool {
-        let change = i64::from(given) - i64::from(table);
-        matches!(self.zone, Zone::Named(_)) && change.abs() * 1000 <= ZONE_CHANGE_MS
-    }
+/// Whether an offset in this zone can be that of another edition of the tables. One that cannot is not used, so the sentences differ.
+fn may_be(zone: Zone, given: i32, table: i32) -> bool {
+    let change = i64::from(given) - i64::from(table);
+    matches!(zone, Zone::Named(_)) && change.abs() * 1000 <= ZONE_CHANGE_MS
+}
+
+/// `Saturday 20 June 2026 (no time of day was given)`.
+fn day_alone(date: NaiveDate) -> String {
+    format!(
+        "{} (no time of day was given)",
+        weekday_and_day(date.into())
+    )
+}
+
+/// `Saturday 20 June 2026`.
+fn weekday_and_day(local: NaiveDateTime) -> String {
+    let weekday = WEEKDAYS[local.weekday().num_days_from_monday() as usize];
+    format!("{weekday} {}", day(local))
 }
 
 /// `20 June 2026`.
@@ -92,6 +122,10 @@ mod tests {
     use super::*;
     use crate::model::Currency;
 
+    fn clock(zone: Zone, given: &[i32]) -> WallClock<'_> {
+        WallClock::new(zone, Wording::LATEST, given)
+    }
+
     #[test]
     fn times_are_local_first_and_in_utc_too() {
         let summer = "2026-06-20T23:00:00Z";
@@ -108,7 +142,23 @@ mod tests {
         ];
         for (zone, at, text) in cases {
             let at = Timestamp::parse(at).unwrap();
-            assert_eq!(WallClock::new(zone.unwrap(), &[]).time(at), text);
+            assert_eq!(clock(zone.unwrap(), &[]).time(at), text);
+        }
+    }
+
+    #[test]
+    fn the_date_in_utc_has_its_year_if_that_is_another() {
+        let zone = Zone::iana("America/New_York").unwrap();
+        let at = Timestamp::parse("2027-01-01T00:30:00Z").unwrap();
+        for (wording, utc) in [
+            (Wording::First, "1 January, 00:30 UTC"),
+            (Wording::Second, "1 January 2027, 00:30 UTC"),
+        ] {
+            let told = WallClock::new(zone, wording, &[]).time(at);
+            assert_eq!(
+                told,
+                format!("Thursday 31 December 2026, 19:30 New York time ({utc})")
+            );
         }
     }
 
@@ -118,19 +168,19 @@ mod tests {
         for n in 0..366 {
             let at = Timestamp::from_ms(first.ms() + n * 86_400_000);
             let named = at.to_utc().format("%A %-d %B %Y, 12:00 UTC").to_string();
-            assert_eq!(WallClock::new(Zone::UTC, &[]).time(at), named);
+            assert_eq!(clock(Zone::UTC, &[]).time(at), named);
         }
     }
 
     #[test]
     fn offsets_that_a_packet_kept_count_more_than_the_tables() {
         let at = Timestamp::parse("2026-06-20T23:00:00Z").unwrap();
-        let mut clock = WallClock::new(Zone::iana("America/New_York").unwrap(), &[-3 * 3600]);
-        assert!(clock.time(at).contains("20:00 New York"));
-        assert!(clock.time(at).contains("19:00 New York"));
-        assert_eq!(clock.used, [-10_800, -14_400]);
+        let mut known = clock(Zone::iana("America/New_York").unwrap(), &[-3 * 3600]);
+        assert!(known.time(at).contains("20:00 New York"));
+        assert!(known.time(at).contains("19:00 New York"));
+        assert_eq!(known.used, [-10_800, -14_400]);
         for (zone, at) in [("Asia/Tokyo", i64::MAX), ("America/New_York", i64::MIN)] {
-            let mut clock = WallClock::new(Zone::iana(zone).unwrap(), &[i32::MAX, i32::MIN]);
+            let mut clock = clock(Zone::iana(zone).unwrap(), &[i32::MAX, i32::MIN]);
             let told = clock.time(Timestamp::from_ms(at));
             assert!(told.contains("time ("), "{told}");
             assert!(clock.used[0].abs() < 86_400);
