@@ -15,7 +15,8 @@ pub struct Check {
     pub name: &'static str,
     /// Where in the packet: a JSON pointer, empty for the whole packet.
     pub place: String,
-    /// Whether the check passed.
+    /// Whether the check found nothing wrong. A check of something that a packet need not show yet passes without it, and its
+    /// detail says so: [`Report::complete`] and [`Report::timestamp`] tell whether it is shown.
     pub passed: bool,
     /// What the result means, in a sentence.
     pub detail: String,
@@ -87,7 +88,7 @@ pub struct Report {
     pub witnesses: Option<Vec<CosignedBy>>,
     /// When its entries existed; absent unless roots of time-stamp authorities were given and one of them vouches for that.
     pub timestamp: Option<StampedTime>,
-    /// By when the packet lacks nothing; absent if it does not show that.
+    /// By when the packet lacks nothing; absent if it does not show that, which is no fault: the check `complete` passes then too.
     pub complete: Option<CompleteAsOf>,
     /// Every check, in the order made. Checks that depend on a failed one are left out.
     pub checks: Vec<Check>,
