@@ -348,10 +348,72 @@ impl Error {
     }
 }
 
+/// How many of several faults an error names in words; the rest are in [`Error::details`].
+const FAULTS_IN_WORDS: usize = 3;
+
+/// Writes the message, where the first faults are and how to fix them, and the code. Whoever passes an error on keeps nothing else of it.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.code)
+        let stop = if self.message.ends_with('.') { "" } else { "." };
+        f.write_str(&self.message)?;
+        match self.details.as_slice() {
+            [] => {}
+            // The message says what is wrong.
+            [one] => write!(f, "{stop} {}", one.fix)?,
+            many => {
+                for fault in many.iter().take(FAULTS_IN_WORDS) {
+                    let place = match fault.pointer.as_str() {
+                        "" => "the body",
+                        pointer => pointer,
+                    };
+                    write!(f, " {place}: {}. {}", fault.message, fault.fix)?;
+                }
+                if many.len() > FAULTS_IN_WORDS {
+                    write!(f, " And {} more.", many.len() - FAULTS_IN_WORDS)?;
+                }
+            }
+        }
+        write!(f, " ({})", self.code)
     }
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_words_an_error_says_where_its_first_faults_are_and_how_to_fix_them() {
+        let fault =
+            |pointer: &str| FieldError::new(pointer, "missing_field", "is missing", "Send it.");
+        let faults =
+            |pointers: &[&str]| Error::faults(pointers.iter().map(|at| fault(at)).collect());
+        for (error, expected) in [
+            (
+                Error::conflict("not_found", "There is none. Look again."),
+                "There is none. Look again. (not_found)",
+            ),
+            (
+                Error::internal("the disk failed"),
+                "the disk failed (internal)",
+            ),
+            (faults(&["/a"]), "/a: is missing. Send it. (missing_field)"),
+            (
+                faults(&[""]),
+                "The body is missing. Send it. (missing_field)",
+            ),
+            (
+                faults(&["/a", ""]),
+                "2 fields are not valid; see details. /a: is missing. Send it. the body: is missing. Send it. (invalid_request)",
+            ),
+            (
+                faults(&["/a", "/b", "/c", "/d", "/e"]),
+                "5 fields are not valid; see details. /a: is missing. Send it. /b: is missing. Send it. \
+                 /c: is missing. Send it. And 2 more. (invalid_request)",
+            ),
+        ] {
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}

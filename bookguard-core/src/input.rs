@@ -46,7 +46,7 @@ const INSTANT: &str = "2031-06-01T09:00:00Z";
 /// Reads an instant: RFC 3339 with an offset.
 pub fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
     let text = v.format("date-time").example(INSTANT).string()?;
-    Timestamp::parse_sent(&text).or_else(|| {
+    Timestamp::parse(&text).or_else(|| {
         v.fault(
             "invalid_date",
             format!("\"{}\" {}", shorten(&text), Timestamp::fault(&text)),

@@ -1305,17 +1305,17 @@
   module.exports = { verifyPacket, canVerify, fingerprintOf };
   if (require.main !== module) return;
 
-  const given = process.argv.slice(2);
-  const fileOf = (name) => {
-    const at = given.indexOf(name);
-    return at < 0 ? undefined : (given.splice(at, 2)[1] ?? "");
-  };
-  const [policyFile, rootsFile] = [fileOf("--witness-policy"), fileOf("--timestamp-roots")];
-  const [packetFile, keyFile, ...more] = given;
   const usage = (why) => {
     console.error(`${why}\nusage: node verify.js PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE]`);
     process.exit(2);
   };
+  const given = process.argv.slice(2);
+  const fileOf = (name) => {
+    const at = given.indexOf(name);
+    return at < 0 ? undefined : given.splice(at, 2)[1] || usage(`${name} names a file: give one after it.`);
+  };
+  const [policyFile, rootsFile] = [fileOf("--witness-policy"), fileOf("--timestamp-roots")];
+  const [packetFile, keyFile, ...more] = given;
   if (!packetFile || !keyFile || more.length) usage("Two files are needed: the packet, and the verifier key from the service's /v1/ledger/key.");
   const read = (path) => {
     try {

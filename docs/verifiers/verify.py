@@ -1021,10 +1021,16 @@ def content(what, file, read):
         raise Refused(f"{file} is not {what}" + (f": {why}" if isinstance(why, Refused) else "")) from None
 
 
+def file_name(text):
+    if not text:
+        raise argparse.ArgumentTypeError("names a file: give one after it")
+    return text
+
+
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(usage="verify.py PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE]")
     for name in ("packet", "keyfile", "--timestamp-roots", "--witness-policy"):
-        asked.add_argument(name)
+        asked.add_argument(name, type=file_name)
     asked = asked.parse_args()
     try:
         data = content("a packet", asked.packet, bytes)

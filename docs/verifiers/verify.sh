@@ -13,13 +13,14 @@ export LC_ALL=C OPENSSL_CONF=/dev/null
 refuse() { echo "NOT VERIFIED. $*"; exit 1; }
 usage() { echo "usage: verify.sh PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE] ($*)" >&2; exit 2; }
 files=() roots='' policy=''
+named() { [[ ${2-} ]] || usage "$1 names a file: give one after it"; }
 while (($#)); do
     case $1 in
-        --timestamp-roots) roots=${2-} && shift ;;
-        --witness-policy) policy=${2-} && shift ;;
+        --timestamp-roots) named "$@" && roots=$2 && shift ;;
+        --witness-policy) named "$@" && policy=$2 && shift ;;
         *) files+=("$1") ;;
     esac
-    shift || usage "a flag names a file"
+    shift
 done
 [[ ${#files[@]} == 2 ]] || usage "two files"
 set -- "${files[@]}"

@@ -100,7 +100,6 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
     }
     let verified = report.verified();
     let mut value = json!(report);
-    value["verified"] = verified.into();
     if let Some(found) = &found {
         value["log"] = json!(found);
         value["log"]["complete"] = found.complete().into();

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
 
 use crate::model::{BookingId, Timestamp};
 
@@ -14,7 +15,8 @@ pub struct Check {
     pub name: &'static str,
     /// Where in the packet: a JSON pointer, empty for the whole packet.
     pub place: String,
-    /// Whether the check passed.
+    /// Whether the check found nothing wrong. A check of something that a packet need not show yet passes without it, and its
+    /// detail says so: [`Report::complete`] and [`Report::timestamp`] tell whether it is shown.
     pub passed: bool,
     /// What the result means, in a sentence.
     pub detail: String,
@@ -71,8 +73,9 @@ pub struct CompleteAsOf {
 ///
 /// Details and places of checks may quote the packet, and a forged packet may hold anything: before a terminal shows them, replace
 /// what controls it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+///
+/// Its JSON begins with the verdict, `verified`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Report {
     /// The packet's booking; absent if the packet cannot be read.
@@ -82,13 +85,10 @@ pub struct Report {
     /// The state of the ledger that proves the packet; absent if no proof holds.
     pub ledger: Option<LedgerState>,
     /// The witnesses that have cosigned that state; absent if no trust policy was given, or its quorum is missing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub witnesses: Option<Vec<CosignedBy>>,
     /// When its entries existed; absent unless roots of time-stamp authorities were given and one of them vouches for that.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<StampedTime>,
-    /// By when the packet lacks nothing; absent if it does not show that.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// By when the packet lacks nothing; absent if it does not show that, which is no fault: the check `complete` passes then too.
     pub complete: Option<CompleteAsOf>,
     /// Every check, in the order made. Checks that depend on a failed one are left out.
     pub checks: Vec<Check>,
@@ -104,6 +104,38 @@ impl Report {
     /// The checks that failed.
     pub fn failures(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| !check.passed)
+    }
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self {
+            booking_id,
+            created_at,
+            ledger,
+            witnesses,
+            timestamp,
+            complete,
+            checks,
+        } = self;
+        let shown = [witnesses.is_some(), timestamp.is_some(), complete.is_some()];
+        let shown = shown.into_iter().filter(|is_shown| *is_shown).count();
+        let mut object = serializer.serialize_struct("Report", 5 + shown)?;
+        object.serialize_field("verified", &self.verified())?;
+        object.serialize_field("bookingId", booking_id)?;
+        object.serialize_field("createdAt", created_at)?;
+        object.serialize_field("ledger", ledger)?;
+        if let Some(witnesses) = witnesses {
+            object.serialize_field("witnesses", witnesses)?;
+        }
+        if let Some(timestamp) = timestamp {
+            object.serialize_field("timestamp", timestamp)?;
+        }
+        if let Some(complete) = complete {
+            object.serialize_field("complete", complete)?;
+        }
+        object.serialize_field("checks", checks)?;
+        object.end()
     }
 }
 

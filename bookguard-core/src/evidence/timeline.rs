@@ -49,7 +49,9 @@ impl Account {
             .map_err(|e| format!("The verifier key cannot be read: {e}."))?;
         let text = std::str::from_utf8(bytes).map_err(|_| "It is not text.".to_owned())?;
         if !text.trim_start().starts_with('{') {
-            let read = SignedStatement::open(text, &key);
+            // The signature is not over the end of the file: `jq -r` adds a newline there, and a shell's variable drops it.
+            let note = text.trim_end().to_owned() + "\n";
+            let read = SignedStatement::open(&note, &key);
             return read.map(Self::Note).map_err(|e| {
                 format!("It is neither a packet nor the signed note of one by this key: {e}.")
             });

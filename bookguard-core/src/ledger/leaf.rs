@@ -370,7 +370,7 @@ mod tests {
         let moved = format!("{moved},{}}}", first_member.trim_end_matches(','));
         assert_eq!(Leaf::parse(moved.as_bytes()), Err(LeafError::Canonical));
         for (from, to, error) in [
-            ("T10:00:00", "T10:00:60", LeafError::Canonical),
+            ("T10:00:00", "T10:00:60", LeafError::Field("t")),
             ("\"seq\":0", "\"seq\":9007199254740992", LeafError::Seq),
             ("BAQE\"", "BAQF\"", LeafError::Field("commit")),
             ("AgICAg\"", "AgICA\u{e9}\"", LeafError::Field("stream")),

@@ -151,7 +151,8 @@ impl Amount {
         Self { minor, ..self }
     }
 
-    /// Reads a decimal in JSON's number notation (`12`, `12.50`, `1e3`), exactly. Trailing zeros do not count as precision.
+    /// Reads a decimal as JSON writes numbers (`12`, `12.50`, `1e3`), exactly. Leading zeros are read too; trailing ones do not count
+    /// as precision.
     ///
     /// # Errors
     /// `amount_not_a_number`, `amount_negative`, `amount_precision`, `amount_too_large`.
@@ -314,6 +315,7 @@ mod tests {
             ("1.5E+2", "USD", Ok(15_000)),
             ("12500e-2", "USD", Ok(12_500)),
             ("100.00", "JPY", Ok(100)),
+            ("007", "USD", Ok(700)),
             ("0", "USD", Ok(0)),
             ("-0.00", "USD", Ok(0)),
             ("0e99999999999999999999", "USD", Ok(0)),

@@ -57,21 +57,13 @@ impl Timestamp {
             .then(|| format!("{self} is more than {minutes} minutes after receipt ({received})"))
     }
 
-    /// Reads RFC 3339 with any offset; digits below the millisecond are dropped.
+    /// Reads RFC 3339 with any offset; digits below the millisecond are dropped. Second 60 is read only where UTC may have one, at
+    /// the end of a month, and counts as the first instant of the next.
     pub fn parse(text: &str) -> Option<Self> {
         Self::read(text).or_else(|| Self::parse_any(text))
     }
 
-    /// Reads what somebody sends: as [`parse`](Self::parse), but second 60 only where UTC may have one, at the end of a month, and
-    /// thus of an instant that counts as the first of the next.
-    pub(crate) fn parse_sent(text: &str) -> Option<Self> {
-        let at = Self::parse(text)?;
-        let utc = at.to_utc();
-        let may_leap = (utc.day(), utc.hour(), utc.minute(), utc.second()) == (1, 0, 0, 0);
-        (may_leap || text.get(17..19) != Some("60")).then_some(at)
-    }
-
-    /// What is wrong with a text that [`parse_sent`](Self::parse_sent) does not take.
+    /// What is wrong with a text that [`parse`](Self::parse) does not take.
     pub(crate) fn fault(text: &str) -> &'static str {
         match Self::rfc_3339(text).map(Self::within) {
             Some(None) => "is outside the years 0001 to 9999 in UTC",
@@ -99,7 +91,10 @@ impl Timestamp {
     }
 
     fn parse_any(text: &str) -> Option<Self> {
-        Self::within(Self::rfc_3339(text)?)
+        let at = Self::within(Self::rfc_3339(text)?)?;
+        let utc = at.to_utc();
+        let may_leap = (utc.day(), utc.hour(), utc.minute(), utc.second()) == (1, 0, 0, 0);
+        (may_leap || text.get(17..19) != Some("60")).then_some(at)
     }
 
     fn rfc_3339(text: &str) -> Option<DateTime<Utc>> {
@@ -194,6 +189,7 @@ mod tests {
             ("2026-11-05T10:00:00Z", "2026-11-05T10:00:00.000Z"),
             ("2026-11-05T12:30:00.5+02:30", "2026-11-05T10:00:00.500Z"),
             ("2026-11-05T10:00:00.123999999Z", "2026-11-05T10:00:00.123Z"),
+            ("2016-12-31T18:59:60-05:00", "2017-01-01T00:00:00.000Z"),
             ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
             ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
         ] {
@@ -244,7 +240,7 @@ mod tests {
             ("+031-02-29T00:00:00Z", "is not a valid date-time"),
             ("2031-0é", "is not a valid date-time"),
         ] {
-            assert_eq!(Timestamp::parse_sent(text), None, "{text}");
+            assert_eq!(Timestamp::parse(text), None, "{text}");
             assert_eq!(Timestamp::fault(text), fault, "{text}");
         }
     }

@@ -140,7 +140,7 @@ impl<'r> QueryReader<'r> {
     /// Reads an instant.
     pub fn instant(&mut self, name: &str) -> Option<Timestamp> {
         let text = self.value(name)?;
-        let found = Timestamp::parse_sent(text);
+        let found = Timestamp::parse(text);
         if found.is_none() {
             self.fault_at(
                 name,

@@ -16,6 +16,7 @@ use super::templates;
 use super::zone::Zone;
 use crate::error::Error;
 use crate::input::{self, Form};
+use crate::ledger::jcs;
 use crate::model::{Currency, digest, vocabulary};
 
 /// A cancellation policy. A clone shares the document.
@@ -331,7 +332,7 @@ impl Serialize for Policy {
 impl<'de> Deserialize<'de> for Policy {
     /// Uses [`Policy::from_json`], so stored and disclosed policies obey the same rules as new ones, but for those on words.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = serde_json::Value::deserialize(deserializer)?;
+        let value = jcs::deserialize(deserializer)?;
         if let Some(policy) = templates::known(&value) {
             return Ok(policy.clone());
         }

@@ -42,7 +42,7 @@ impl EventDate {
         if !text.is_ascii() {
             return None;
         }
-        if let Some(at) = Timestamp::parse_sent(text) {
+        if let Some(at) = Timestamp::parse(text) {
             let offset = *DateTime::parse_from_rfc3339(text).ok()?.offset();
             return is_exact(text).then_some(Self::Instant { at, offset });
         }

@@ -42,7 +42,7 @@ pub struct StandardHeaders<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// No secret was given, or an empty one: anybody could sign with that.
+    /// No secret was given, or an empty one (`whsec_` alone is one) and no other fits: anybody could sign with that.
     NoSecret,
     /// `x-service-signature` does not begin with `sha256=`.
     MissingPrefix,
@@ -125,19 +125,10 @@ pub fn verify<'a>(
     body: impl AsRef<[u8]>,
 ) -> Result<(), VerifyError> {
     let claimed = read_body_signature(header.as_ref())?;
-    let (mut given, mut fits) = (false, Choice::from(0));
-    for secret in secrets {
-        if secret.body_key().is_empty() {
-            return Err(VerifyError::NoSecret);
-        }
-        given = true;
-        fits |= digest(secret.body_key(), &[body.as_ref()]).ct_eq(&claimed);
-    }
-    match (given, fits.into()) {
-        (false, _) => Err(VerifyError::NoSecret),
-        (true, true) => Ok(()),
-        (true, false) => Err(VerifyError::Mismatch),
-    }
+    let body = body.as_ref();
+    any_fits(secrets, |secret| {
+        Ok(digest(secret.body_key(), &[body]).ct_eq(&claimed))
+    })
 }
 
 /// Accepts `body` if the `webhook-*` headers were made recently with one of `secrets`.
@@ -168,24 +159,43 @@ pub fn verify_standard<'a>(
         return Err(VerifyError::NoV1Signature);
     }
 
-    let (mut given, mut unusable, mut fits) = (false, false, Choice::from(0));
-    for secret in secrets {
-        given = true;
-        let Ok(key) = secret.standard_key() else {
-            unusable = true;
-            continue;
-        };
-        let digest = standard_digest(key, headers.id, headers.timestamp, body.as_ref());
+    let body = body.as_ref();
+    any_fits(secrets, |secret| {
+        let digest = standard_digest(secret.standard_key()?, headers.id, headers.timestamp, body);
+        let mut fits = Choice::from(0);
         for signature in claimed() {
             fits |= same_digest(signature, &digest);
         }
+        Ok(fits)
+    })
+}
+
+/// Accepts if one of the secrets fits. An empty one never does.
+fn any_fits<'a>(
+    secrets: impl IntoIterator<Item = &'a Secret>,
+    fits: impl Fn(&Secret) -> Result<Choice, NotStandardSecret>,
+) -> Result<(), VerifyError> {
+    let (mut given, mut empty, mut unusable) = (false, false, false);
+    let mut fitting = Choice::from(0);
+    for secret in secrets {
+        given = true;
+        if secret.is_empty() {
+            empty = true;
+            continue;
+        }
+        match fits(secret) {
+            Ok(fits) => fitting |= fits,
+            Err(NotStandardSecret) => unusable = true,
+        }
     }
-    match (given, fits.into(), unusable) {
-        (false, _, _) => Err(VerifyError::NoSecret),
-        (true, true, _) => Ok(()),
-        (true, false, true) => Err(VerifyError::SecretNotBase64),
-        (true, false, false) => Err(VerifyError::Mismatch),
+    if fitting.into() {
+        return Ok(());
     }
+    Err(match (given && !empty, unusable) {
+        (false, _) => VerifyError::NoSecret,
+        (true, true) => VerifyError::SecretNotBase64,
+        (true, false) => VerifyError::Mismatch,
+    })
 }
 
 fn read_body_signature(header: &[u8]) -> Result<[u8; DIGEST_LEN], VerifyError> {

@@ -19,11 +19,8 @@ pub(super) struct VerifyEvidence;
 
 /// The result: the report as `bookguard evidence verify` prints it.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Verification {
-    verified: bool,
-    #[serde(flatten)]
-    report: Value,
-}
+#[serde(transparent)]
+pub(super) struct Verification(Value);
 
 /// What to verify.
 enum Subject {
@@ -71,10 +68,7 @@ type PacketFn = Box<dyn FnOnce(&Session) -> Result<Bytes, Error> + Send>;
 
 impl From<Report> for Verification {
     fn from(report: Report) -> Self {
-        Self {
-            verified: report.verified(),
-            report: json!(report),
-        }
+        Self(json!(report))
     }
 }
 

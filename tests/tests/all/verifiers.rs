@@ -83,6 +83,16 @@ impl Case {
         self.set("webhook-signature", signed.unwrap());
     }
 
+    /// Signs for the `webhook-*` headers with this key, whatever the secret is.
+    fn sign_with(&mut self, key: &[u8]) {
+        let (id, sent) = (self.header("webhook-id"), self.header("webhook-timestamp"));
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+        mac.update(format!("{id}.{sent}.").as_bytes());
+        mac.update(&self.body);
+        let signature = STANDARD.encode(mac.finalize().into_bytes());
+        self.set("webhook-signature", format!("v1,{signature}"));
+    }
+
     fn json(&self) -> String {
         let (secret, headers) = (&self.secret, &self.headers);
         json!({ "secret": secret, "headers": headers, "body": STANDARD.encode(&self.body) })
@@ -185,12 +195,8 @@ fn malformed(genuine: &Case) -> Vec<Case> {
     cases.push(genuine.but("a time with a sign", old, |case| {
         let sent = format!("+{}", case.header("webhook-timestamp"));
         let key = STANDARD.decode(case.secret.replace("whsec_", "")).unwrap();
-        let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
-        mac.update(format!("{}.{sent}.", case.header("webhook-id")).as_bytes());
-        mac.update(&case.body);
-        let signature = STANDARD.encode(mac.finalize().into_bytes());
         case.set("webhook-timestamp", sent);
-        case.set("webhook-signature", format!("v1,{signature}"));
+        case.sign_with(&key);
     }));
     cases.push(
         genuine.but("bytes that are not text", (true, true), |case| {
@@ -207,6 +213,27 @@ fn malformed(genuine: &Case) -> Vec<Case> {
         case.set("x-service-signature", standard);
     }));
     cases
+}
+
+/// Returns deliveries to a receiver without a usable secret, signed as anybody can who guesses that.
+fn without_a_secret(genuine: &Case) -> Vec<Case> {
+    let signed = |what: &'static str, secret: &str, short: bool| {
+        genuine.but(what, (false, short), |case| {
+            case.secret = secret.to_owned();
+            case.sign_with(b"");
+            let guessed = format!("v1, {}", case.header("webhook-signature"));
+            case.set("webhook-signature", guessed);
+            let body = sign_body(&Secret::new(secret), &case.body);
+            case.set("x-service-signature", body);
+        })
+    };
+    vec![
+        signed("the secret is empty", "", false),
+        signed("the secret is a prefix", "whsec_", false),
+        signed("the secret is a prefix and a space", "whsec_ ", false),
+        // Any other text is a key of the short form.
+        signed("the secret is not base64", "whsec_!!!", true),
+    ]
 }
 
 fn repository() -> PathBuf {
@@ -280,7 +307,7 @@ async fn judged(mut command: Command, lines: impl Iterator<Item = String>) -> Ve
 
 async fn all_cases() -> Vec<Case> {
     let genuine = deliveries().await;
-    let cases = |one: &Case| [common(one), malformed(one)].concat();
+    let cases = |one: &Case| [common(one), malformed(one), without_a_secret(one)].concat();
     genuine.iter().flat_map(cases).collect()
 }
 
@@ -365,6 +392,30 @@ async fn the_shell_we_offer_tells_our_deliveries_from_all_else() {
     let code = offered("sh", "verify_body()") + "\n" + &driver("driver.sh");
     command.args(["-c", &code]);
     judges_rightly(command, Case::parts).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_shell_we_offer_takes_nothing_without_a_body_or_when_openssl_fails() {
+    if !is_there("openssl", &["version"]).await {
+        return;
+    }
+    let secret = Secret::from_bytes([7; 32]);
+    let nothing = sign_standard(&secret, "evt_1", 1, "").unwrap();
+    let script = r#"
+        verify "$1" evt_1 1 "v1, $2" missing.json 2>&1 && echo "verify took what it could not read"
+        verify_body "$1" sha256= missing.json 2>&1 && echo "verify_body took what it could not read"
+        openssl() { case $1 in dgst) return 1 ;; *) command openssl "$@" ;; esac; }
+        verify "$1" evt_1 1 v1, /dev/null && echo "verify took half a signature"
+        verify_body "$1" sha256= /dev/null && echo "verify_body took half a signature"
+        true"#;
+    let folder = TempDir::new().unwrap();
+    let mut command = Command::new("sh");
+    let code = offered("sh", "verify_body()") + script;
+    command
+        .args(["-c", &code, "sh", secret.reveal(), &nothing])
+        .current_dir(folder.path());
+    let said = judged(command, std::iter::empty()).await;
+    assert!(!said.iter().any(|line| line.contains(" took ")), "{said:?}");
 }
 
 /// Runs a published library on the common cases only: each library reports malformed headers in its own way.

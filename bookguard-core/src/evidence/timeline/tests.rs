@@ -120,9 +120,12 @@ fn accounts_are_read_from_packets_and_from_their_notes() {
     let (hiding, honest) = fixture.hiding_the_protection();
     let (hiding, honest) = (seal(&hiding), seal(&honest));
     let read = |bytes: &str| Account::read(bytes.as_bytes(), &vkey);
-    let note = hiding.read().unwrap().signature;
-    let (packet, note) = (read(hiding.text()).unwrap(), read(&note).unwrap());
+    let signature = hiding.read().unwrap().signature;
+    let (packet, note) = (read(hiding.text()).unwrap(), read(&signature).unwrap());
     assert_eq!(compare(&packet, &note).verdict, TimelineVerdict::Consistent);
+    for copied in [format!("{signature}\n"), signature.trim_end().to_owned()] {
+        assert_eq!(read(&copied), Ok(note.clone()), "{copied:?}");
+    }
     // What one packet hides, the other shows.
     let honest = read(honest.text()).unwrap();
     for hiding in [&packet, &note] {

@@ -104,6 +104,9 @@ fn a_trust_policy_demands_witnesses_and_the_report_names_them() {
         for (policy, reached) in [&none, &any, &all].into_iter().zip(reached) {
             let (report, timeline) = verify_with(packet.as_bytes(), &vkey, witnessed_by(policy));
             assert_eq!(report.verified(), reached, "{report}");
+            let shown = json!(report);
+            assert_eq!(shown["verified"], reached);
+            assert_eq!(shown.get("witnesses").is_some(), reached);
             assert_eq!(timeline.is_some(), reached);
             let check = report.checks.last().unwrap();
             assert_eq!((check.name, check.passed), ("witnesses", reached));

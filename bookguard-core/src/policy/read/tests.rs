@@ -113,6 +113,20 @@ fn what_is_said_is_kept_to_the_letter() {
     assert_eq!(back.hash(), policy.hash());
 }
 
+#[test]
+fn serde_reads_no_policy_that_its_text_does_not_give() {
+    let twice = r#""policyId":"p","policyId":"q","organizer":{"late":{"refundBps":0}}"#;
+    let deeper = r#""policyId":"p","organizer":{"late":{"refundBps":0,"refundBps":1}}"#;
+    for fields in [twice, deeper] {
+        let text = format!("{{{fields}}}");
+        assert!(Policy::from_json(&text).is_err(), "{text}");
+        let refused = serde_json::from_str::<Policy>(&text)
+            .unwrap_err()
+            .to_string();
+        assert!(refused.starts_with("duplicate name"), "{refused}");
+    }
+}
+
 /// The terms in words quote a policy's name.
 #[test]
 fn no_new_name_ends_its_quotation_and_stored_ones_stay() {

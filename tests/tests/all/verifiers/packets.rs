@@ -376,7 +376,21 @@ impl Verifier {
             let printed = self.gives(2, &format!("{arguments:?}"), arguments).await;
             assert!(printed.len() < 1_000, "{printed}");
         }
+        self.names_the_flag_without_a_file().await;
         self.judges_no_document_made_of_a_packet().await;
+    }
+
+    /// A flag without its file, as an unset variable leaves it, is not taken for one that was not given.
+    async fn names_the_flag_without_a_file(&self) {
+        let (packet, key) = (vectors().join("good/created.json"), ledger_key());
+        for flag in ["--timestamp-roots", "--witness-policy"] {
+            let arguments: [&Path; 4] = [&packet, &key, flag.as_ref(), Path::new("")];
+            for arguments in [&arguments[..], &arguments[..3]] {
+                let printed = self.gives(2, flag, arguments).await;
+                let usage = "[--timestamp-roots FILE] [--witness-policy FILE]";
+                assert!(printed.replace(usage, "").contains(flag), "{printed}");
+            }
+        }
     }
 
     /// Says what a document is that is made of a packet, instead of that it is not genuine.
