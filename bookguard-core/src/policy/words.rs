@@ -134,7 +134,7 @@ vocabulary! {
         EvidenceMissing = "evidence_missing",
         /// The time zone is unknown, and another one would give another rule.
         TimeZoneAmbiguous = "time_zone_ambiguous",
-        /// Another rule would apply at the instant of receipt, and no evidence supports the earlier notice.
+        /// Another rule would apply at the instant of receipt, or none any more, and no evidence supports the earlier notice.
         BackdatedAcrossDeadline = "backdated_across_deadline",
         /// The policy itself leaves this case to people.
         ManualRule = "manual_rule",
