@@ -75,9 +75,9 @@ pub(crate) fn evaluate_as_first(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Edition {
     /// 0.1.0: in the alternatives of a review, a step before a move that was left to a person counts as nothing. A rule without a
-    /// deadline still applies at a receipt after the claim window.
+    /// deadline still applies at a receipt after the claim window. After that window, the schedule lacks what moves kept.
     First,
-    /// A person decides wherever such a step counts, and what is dated back into the claim window.
+    /// A person decides wherever such a step counts, and what is dated back into the claim window; the schedule is always whole.
     Latest,
 }
 
@@ -366,7 +366,19 @@ impl<'a> Inquiry<'a> {
             ));
         }
         let explanation = explain::closed(terms);
-        Ok(blank(self.booking, self.question, self.at, explanation))
+        let mut evaluation = blank(self.booking, self.question, self.at, explanation);
+        if self.edition == Edition::Latest {
+            let reached = reschedule::reached(&self.stakes, self.booking.reschedules)?;
+            self.raise(&mut evaluation, reached);
+        }
+        Ok(evaluation)
+    }
+
+    /// Puts what was reached before the event was moved into the schedule.
+    fn raise(&self, evaluation: &mut Evaluation, reached: Option<i64>) {
+        if reached != Some(0) {
+            evaluation.schedule = reschedule::raised(&self.terms().schedule, &self.stakes, reached);
+        }
     }
 
     /// Steps 6 to 11.
@@ -394,9 +406,7 @@ impl<'a> Inquiry<'a> {
         let mut evaluation = blank(self.booking, self.question, self.at, explanation);
         evaluation.matched_rule = Some(rule);
         evaluation.deadline_utc = deadline;
-        if reached != Some(0) {
-            evaluation.schedule = reschedule::raised(&self.terms().schedule, &self.stakes, reached);
-        }
+        self.raise(&mut evaluation, reached);
         match settled {
             Settled::Sums(sums) if reviews.is_empty() => {
                 self.conclude(&mut evaluation, rule, &sums)

@@ -207,6 +207,32 @@ fn after_the_claim_window_what_is_dated_back_into_it_needs_evidence_whoever_canc
 }
 
 #[test]
+fn once_it_is_closed_the_schedule_still_has_what_a_move_kept() {
+    let former = firm();
+    let moves = [PastReschedule::of(&former, &[], at("2026-06-01T00:00:00Z"))];
+    let date = EventDate::parse("2026-12-20T19:00:00Z").unwrap();
+    let terms = former.rescheduled(date, None).unwrap();
+    let booking = Subject {
+        reschedules: &moves,
+        ..protected(&terms)
+    };
+    let open = evaluate(&booking, &ask("2027-01-03T19:00:00Z")).unwrap();
+    let closing = ask("2027-01-03T19:00:01Z");
+    let closed = evaluate(&booking, &closing).unwrap();
+    assert_eq!(open.evaluation_status, EvaluationStatus::Evaluated);
+    assert_eq!(closed.evaluation_status, EvaluationStatus::Closed);
+    let mut steps = open.schedule.iter();
+    let first_tier = steps.find(|step| step.rule_id == Rule::Tier(0)).unwrap();
+    assert_eq!(first_tier.penalty, Some(usd("500")));
+    assert_eq!(closed.schedule, open.schedule);
+    // The first release showed the steps alone, and was the same otherwise.
+    let first = evaluate_as_first(&booking, &closing).unwrap();
+    assert_eq!(first.schedule, terms.schedule);
+    let schedule = closed.schedule.clone();
+    assert_eq!(Evaluation { schedule, ..first }, closed);
+}
+
+#[test]
 fn time_matters_only_where_it_decides() {
     use Actor::{Organizer, Partner, Talent};
     let (evaluate, cancel) = (Mode::Evaluate, Mode::Cancel);
