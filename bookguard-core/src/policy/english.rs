@@ -13,7 +13,7 @@ impl Policy {
         lines.extend(deposit(document));
         lines.extend(grace(document));
         lines.extend(document.organizer.tiers.iter().map(|tier| {
-            let outcome = say(document, &tier.outcome);
+            let outcome = say_of_organizer(document, &tier.outcome);
             format!("Organizer cancels {}: {outcome}.", deadline(tier))
         }));
         lines.extend(rules(document));
@@ -39,16 +39,21 @@ fn rules(document: &Document) -> impl Iterator<Item = String> {
         true => "Organizer does not come, or cancels after the start and after the last deadline",
         false => "Organizer does not come, or cancels after the start",
     };
-    let rules = [
+    let of_organizer = [
         (late, &document.organizer.late),
         (no_show, &document.organizer.no_show),
+    ];
+    let of_others = [
         ("Talent cancels", &document.talent.cancel),
         ("Talent does not come", &document.talent.no_show),
         ("Partner cancels", &document.partner.cancel),
         (evidence, &force_majeure.outcome),
     ];
-    let line = |(when, outcome)| format!("{when}: {}.", say(document, outcome));
-    rules.into_iter().map(line)
+    let of_organizer =
+        of_organizer.map(|(when, outcome)| (when, say_of_organizer(document, outcome)));
+    let of_others = of_others.map(|(when, outcome)| (when, say(document, outcome)));
+    let rules = of_organizer.into_iter().chain(of_others);
+    rules.map(|(when, outcome)| format!("{when}: {outcome}."))
 }
 
 /// The provisions that hold for all rules.
@@ -132,6 +137,56 @@ fn deadline(tier: &Tier) -> String {
     }
 }
 
+/// What an outcome of the organizer means, of which a deposit that is not refundable is the least that is kept.
+fn say_of_organizer(document: &Document, outcome: &Outcome) -> String {
+    match (keeps_less_than_deposit(document, outcome), outcome) {
+        (Some(false), _) => say(document, outcome),
+        (Some(true), Outcome::Plain(split)) => {
+            say_split(document, &Split::KeepDeposit) + &compensation(split)
+        }
+        _ => say(document, outcome) + ", but at least the deposit is kept",
+    }
+}
+
+/// Whether an outcome keeps less than a deposit that is not refundable, so that this is kept instead; `None` if that depends
+/// on the value.
+fn keeps_less_than_deposit(document: &Document, outcome: &Outcome) -> Option<bool> {
+    let deposit = document.deposit.as_ref();
+    let Some(deposit) = deposit.filter(|deposit| deposit.non_refundable) else {
+        return Some(false);
+    };
+    let splits = outcome.splits().iter();
+    let each: Vec<_> = splits
+        .map(|one| one.keeps_less_than(&deposit.size))
+        .collect();
+    // One split that keeps less is enough, or one that does not where the greater counts.
+    let enough = !matches!(outcome, Outcome::GreaterOf(_));
+    if each.contains(&Some(enough)) {
+        return Some(enough);
+    }
+    let all_differ = each.iter().all(|one| *one == Some(!enough));
+    all_differ.then_some(!enough)
+}
+
+impl Split {
+    /// Whether this keeps less than such a deposit; `None` if that depends on the value.
+    fn keeps_less_than(&self, deposit: &DepositSize) -> Option<bool> {
+        match (self, deposit) {
+            (Self::KeepDeposit | Self::Refund { bps: 0, .. }, _) | (_, DepositSize::Bps(0)) => {
+                Some(false)
+            }
+            (_, DepositSize::Amount(amount)) if amount.minor() == 0 => Some(false),
+            (Self::Refund { bps: 10_000, .. }, _) => Some(true),
+            (Self::Refund { bps, .. }, DepositSize::Bps(share)) => Some(bps + share > 10_000),
+            (Self::Penalty(fixed), DepositSize::Amount(amount)) => {
+                Some(fixed.minor() < amount.minor())
+            }
+            (Self::Penalty(fixed), DepositSize::Bps(_)) if fixed.minor() == 0 => Some(true),
+            _ => None,
+        }
+    }
+}
+
 fn say(document: &Document, outcome: &Outcome) -> String {
     let list = |splits: &[Split]| {
         let words = splits.iter().map(|split| say_split(document, split));
@@ -147,21 +202,12 @@ fn say(document: &Document, outcome: &Outcome) -> String {
 
 fn say_split(document: &Document, split: &Split) -> String {
     match split {
-        Split::Refund {
-            bps,
-            compensation_bps,
-        } => {
-            let mut text = match bps {
+        Split::Refund { bps, .. } => {
+            let text = match bps {
                 0 => "nothing is returned".to_owned(),
                 bps => format!("{} is returned", percent(*bps)),
             };
-            if let Some(bps) = compensation_bps.filter(|bps| *bps > 0) {
-                text += &format!(
-                    ", and {} of the value is owed to the organizer",
-                    percent(bps)
-                );
-            }
-            text
+            text + &compensation(split)
         }
         Split::Penalty(fixed) => format!(
             "{} is kept, the rest is returned",
@@ -169,6 +215,21 @@ fn say_split(document: &Document, split: &Split) -> String {
         ),
         Split::KeepDeposit => "the deposit is kept, the rest is returned".to_owned(),
     }
+}
+
+/// What is owed to the organizer on top, if anything is.
+fn compensation(split: &Split) -> String {
+    let Split::Refund {
+        compensation_bps: Some(bps @ 1..),
+        ..
+    } = split
+    else {
+        return String::new();
+    };
+    format!(
+        ", and {} of the value is owed to the organizer",
+        percent(*bps)
+    )
 }
 
 fn money(document: &Document, amount: &str) -> String {
@@ -228,6 +289,52 @@ mod tests {
             hotel[2],
             "Organizer does not come, or cancels after the start and after the last deadline: EUR 150.00 is kept, the rest is returned."
         );
+    }
+
+    #[test]
+    fn a_deposit_that_is_not_refundable_is_said_where_an_outcome_keeps_less() {
+        let (bps, amount) = (json!({"bps": 2500}), json!({"amount": "50.00"}));
+        let kept = "the deposit is kept, the rest is returned";
+        #[rustfmt::skip]
+        let cases = [
+            (&bps, json!({"refundBps": 10_000}), kept),
+            (&bps, json!({"refundBps": 7_501}), kept),
+            (&bps, json!({"refundBps": 7_500}), "75 % is returned"),
+            (&bps, json!({"refundBps": 0}), "nothing is returned"),
+            (&bps, json!({"keepDeposit": true}), kept),
+            (&bps, json!({"manual": true}), "a person decides"),
+            (&bps, json!({"refundBps": 10_000, "compensationBps": 500}),
+                "the deposit is kept, the rest is returned, and 5 % of the value is owed to the organizer"),
+            (&bps, json!({"penaltyAmount": "10.00"}), "USD 10.00 is kept, the rest is returned, but at least the deposit is kept"),
+            (&bps, json!({"lesserOf": [{"refundBps": 0}, {"refundBps": 9_000}]}),
+                "whichever keeps less: nothing is returned; or 90 % is returned, but at least the deposit is kept"),
+            (&bps, json!({"greaterOf": [{"refundBps": 0}, {"refundBps": 9_000}]}),
+                "whichever keeps more: nothing is returned; or 90 % is returned"),
+            (&amount, json!({"refundBps": 9_000}), "90 % is returned, but at least the deposit is kept"),
+            (&amount, json!({"penaltyAmount": "49.99"}), kept),
+            (&amount, json!({"penaltyAmount": "50.00"}), "USD 50.00 is kept, the rest is returned"),
+        ];
+        for (deposit, outcome, expected) in cases {
+            for non_refundable in [true, false] {
+                let mut deposit = deposit.clone();
+                deposit["nonRefundable"] = json!(non_refundable);
+                let policy = json!({
+                    "policyId": "p", "currency": "USD", "deposit": deposit, "organizer": {"late": outcome}, "talent": {"cancel": outcome},
+                });
+                let lines = Policy::from_json(&policy.to_string()).unwrap().in_english();
+                let of = |who: &str| {
+                    let mut lines = lines.iter();
+                    lines.find_map(|line| line.strip_prefix(who)).unwrap()
+                };
+                let talent = of("Talent cancels: ");
+                let organizer = of("Organizer cancels before the event starts: ");
+                let expected = match non_refundable {
+                    true => format!("{expected}."),
+                    false => talent.to_owned(),
+                };
+                assert_eq!(organizer, expected, "{outcome} {deposit}");
+            }
+        }
     }
 
     #[test]
