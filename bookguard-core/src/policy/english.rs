@@ -2,8 +2,9 @@
 
 use super::document::{DepositSize, Document, Floor, Policy, Tier};
 use super::explain::percent;
-use super::lint::may_outlast_start;
-use super::outcome::{Outcome, Rounding, Split};
+use super::lint::{may_outlast_start, must_outlast_start};
+use super::outcome::{FixedAmount, Outcome, Rounding, Split};
+use crate::model::Amount;
 
 impl Policy {
     /// One sentence per rule, in the order in which they matter.
@@ -30,19 +31,19 @@ fn rules(document: &Document) -> impl Iterator<Item = String> {
         true => "Force majeure (with evidence; without it a person decides)",
         false => "Force majeure (no evidence needed)",
     };
-    let late = match document.organizer.tiers.is_empty() {
+    let tiers = &document.organizer.tiers;
+    let late = match tiers.is_empty() {
         true => "Organizer cancels before the event starts",
         false => "Organizer cancels later, before the event starts",
     };
     // A tier that ends after the start still applies then.
-    let no_show = match document.organizer.tiers.iter().any(may_outlast_start) {
+    let no_show = match tiers.iter().any(may_outlast_start) {
         true => "Organizer does not come, or cancels after the start and after the last deadline",
         false => "Organizer does not come, or cancels after the start",
     };
-    let of_organizer = [
-        (late, &document.organizer.late),
-        (no_show, &document.organizer.no_show),
-    ];
+    let is_late_possible = !tiers.iter().any(must_outlast_start);
+    let late = is_late_possible.then_some((late, &document.organizer.late));
+    let of_organizer = (late.into_iter()).chain([(no_show, &document.organizer.no_show)]);
     let of_others = [
         ("Talent cancels", &document.talent.cancel),
         ("Talent does not come", &document.talent.no_show),
@@ -52,7 +53,7 @@ fn rules(document: &Document) -> impl Iterator<Item = String> {
     let of_organizer =
         of_organizer.map(|(when, outcome)| (when, say_of_organizer(document, outcome)));
     let of_others = of_others.map(|(when, outcome)| (when, say(document, outcome)));
-    let rules = of_organizer.into_iter().chain(of_others);
+    let rules = of_organizer.chain(of_others);
     rules.map(|(when, outcome)| format!("{when}: {outcome}."))
 }
 
@@ -75,13 +76,19 @@ fn manner(document: &Document) -> impl Iterator<Item = String> {
         .time_zone
         .as_ref()
         .map(|zone| format!("Times are those of {zone}, unless the booking names another zone."));
-    let window = document.claim_window.in_english();
-    let tolerance = document.backdate_tolerance.in_english();
+    let claims_end = match &document.claim_window {
+        none if none.nominal_minutes() == 0 => "the event starts".to_owned(),
+        window => format!("{} after the event starts", window.in_english()),
+    };
+    let dated_back = match &document.backdate_tolerance {
+        none if none.nominal_minutes() == 0 => "dated back".to_owned(),
+        tolerance => format!("dated back by more than {}", tolerance.in_english()),
+    };
     [
         Some(format!("When the event is moved, {moved}.")),
-        Some(format!("Cancellations can be claimed until {window} after the event starts.")),
+        Some(format!("Cancellations can be claimed until {claims_end}.")),
         Some(format!(
-            "A cancellation dated back by more than {tolerance} without evidence goes to a person when that changes the step."
+            "A cancellation {dated_back} without evidence goes to a person when that changes the step."
         )),
         zone,
         Some(format!("An event whose date has no time starts at {}.", document.anchor_time)),
@@ -95,7 +102,7 @@ fn deposit(document: &Document) -> Option<String> {
     let deposit = document.deposit.as_ref()?;
     let size = match &deposit.size {
         DepositSize::Bps(bps) => format!("{} of the value", percent(*bps)),
-        DepositSize::Amount(fixed) => money(document, fixed.text()),
+        DepositSize::Amount(fixed) => money(document, fixed),
     };
     let kept = match (deposit.non_refundable, &document.grace) {
         (true, Some(_)) => {
@@ -119,9 +126,12 @@ fn grace(document: &Document) -> Option<String> {
             notice.in_english()
         ),
     };
+    let within = match &grace.within {
+        none if none.nominal_minutes() == 0 => "in the second".to_owned(),
+        within => format!("within {}", within.in_english()),
+    };
     Some(format!(
-        "Organizer cancels within {} of booking{notice}: 100 % is returned.",
-        grace.within.in_english()
+        "Organizer cancels {within} of booking{notice}: 100 % is returned."
     ))
 }
 
@@ -132,6 +142,9 @@ fn deadline(tier: &Tier) -> String {
         None => format!("at least {before} before the event"),
         Some(time) if tier.before.nominal_minutes() == 0 => {
             format!("until {time} on the day of the event")
+        }
+        Some(time) if tier.before.minutes() > 0 => {
+            format!("until {time} on the day of the moment {before} before the event")
         }
         Some(time) => format!("until {time} on the day {before} before the event"),
     }
@@ -209,10 +222,10 @@ fn say_split(document: &Document, split: &Split) -> String {
             };
             text + &compensation(split)
         }
-        Split::Penalty(fixed) => format!(
-            "{} is kept, the rest is returned",
-            money(document, fixed.text())
-        ),
+        Split::Penalty(fixed) if fixed.minor() == 0 => format!("{} is returned", percent(10_000)),
+        Split::Penalty(fixed) => {
+            format!("{} is kept, the rest is returned", money(document, fixed))
+        }
         Split::KeepDeposit => "the deposit is kept, the rest is returned".to_owned(),
     }
 }
@@ -232,11 +245,11 @@ fn compensation(split: &Split) -> String {
     )
 }
 
-fn money(document: &Document, amount: &str) -> String {
-    match document.currency {
-        Some(currency) => format!("{currency} {amount}"),
-        None => amount.to_owned(),
-    }
+/// A fixed amount with all decimals of its currency.
+fn money(document: &Document, fixed: &FixedAmount) -> String {
+    let currency = document.currency;
+    let amount = currency.and_then(|own| Amount::from_minor(fixed.minor(), own).ok());
+    amount.map_or_else(|| fixed.text().to_owned(), |amount| amount.to_string())
 }
 
 #[cfg(test)]
@@ -335,6 +348,35 @@ mod tests {
                 assert_eq!(organizer, expected, "{outcome} {deposit}");
             }
         }
+    }
+
+    #[test]
+    fn nothing_is_said_of_no_time_and_no_money() {
+        let tier =
+            json!({"before": "P1DT6H", "cutoffTime": "09:00", "outcome": {"penaltyAmount": "0"}});
+        let mut policy = json!({
+            "policyId": "p", "currency": "USD", "claimWindow": "PT0M", "backdateTolerance": "PT0H", "grace": {"within": "PT0H"},
+            "organizer": {"tiers": [tier], "late": {"penaltyAmount": "100"}},
+        });
+        let english = |policy: &Value| Policy::from_json(&policy.to_string()).unwrap().in_english();
+        let said = english(&policy);
+        for expected in [
+            "Organizer cancels in the second of booking: 100 % is returned.",
+            "Organizer cancels until 09:00 on the day of the moment 1 day 6 hours before the event: 100 % is returned.",
+            "Organizer cancels later, before the event starts: USD 100.00 is kept, the rest is returned.",
+            "Cancellations can be claimed until the event starts.",
+            "A cancellation dated back without evidence goes to a person when that changes the step.",
+        ] {
+            assert!(said.contains(&expected.to_owned()), "{said:#?}");
+        }
+        // After a deadline at the start, no time is left before it.
+        let at_start = json!({"before": "P0D", "outcome": {"refundBps": 5000}});
+        policy["organizer"]["tiers"] = json!([at_start]);
+        let said = english(&policy);
+        assert!(
+            said.iter().all(|line| !line.contains("later, before")),
+            "{said:#?}"
+        );
     }
 
     #[test]

@@ -24,6 +24,11 @@ pub(super) fn may_outlast_start(tier: &Tier) -> bool {
     may_outlast(tier, 0)
 }
 
+/// Whether the deadline is at or after the start of the event for every starting time.
+pub(super) fn must_outlast_start(tier: &Tier) -> bool {
+    starting_times(tier, tier).all(|start| ahead(tier, start) <= 0)
+}
+
 /// Whether the deadline is that many minutes after the start of the event, or more, for at least one starting time.
 fn may_outlast(tier: &Tier, minutes: i64) -> bool {
     starting_times(tier, tier).any(|start| ahead(tier, start) <= -minutes)
