@@ -59,7 +59,7 @@ impl Policy {
         let document = self.document();
         let mut found = Vec::new();
         deposit(document, &mut found);
-        if document.grace.is_none() {
+        if document.grace.is_none() && costs_at_once(document) {
             found.push(FieldError::new(
                 "/grace",
                 "no_grace",
@@ -142,17 +142,28 @@ fn unstated(document: &Document, found: &mut Vec<FieldError>) {
     }
 }
 
+/// Whether the organizer's first step can cost something, or is left to a person.
+fn costs_at_once(document: &Document) -> bool {
+    let steps = outcomes(document);
+    let first = steps.first().map(|(_, first)| *first);
+    let costs = |value| first.and_then(|first| penalty(document, first, value)) != Some(0);
+    values(document).into_iter().any(costs)
+}
+
+/// What the organizer loses under an outcome, with a deposit that is not refundable; `None` if a person decides.
+fn penalty(document: &Document, outcome: &Outcome, value: i64) -> Option<i64> {
+    let basis = document.basis(value);
+    let penalty = outcome.charge(basis)?.penalty;
+    let deposit = document.deposit.as_ref();
+    let keeps = deposit.is_some_and(|deposit| deposit.non_refundable);
+    Some(penalty.max(if keeps { basis.deposit } else { 0 }))
+}
+
 /// Compares the organizer's steps in money, on values from small to large: whether a fixed amount or a share is more
 /// depends on the value. A step that a person decides is not compared.
 fn rising(document: &Document, found: &mut Vec<FieldError>) {
     let values = values(document);
-    let keeps = document.deposit.as_ref();
-    let keeps = keeps.is_some_and(|deposit| deposit.non_refundable);
-    let penalty = |outcome: &Outcome, value: i64| {
-        let basis = document.basis(value);
-        let penalty = outcome.charge(basis)?.penalty;
-        Some(penalty.max(if keeps { basis.deposit } else { 0 }))
-    };
+    let penalty = |outcome: &Outcome, value: i64| penalty(document, outcome, value);
     let steps = outcomes(document);
     let decided = steps.iter().filter(|(_, step)| **step != Outcome::Manual);
     for ((_, earlier), (pointer, later)) in decided.clone().zip(decided.skip(1)) {
@@ -231,6 +242,13 @@ mod tests {
         #[rustfmt::skip]
         let cases = [
             (r#"{"policyId":"p","organizer":{"late":{"refundBps":0}},"grace":{"within":"PT1H"}}"#, vec![]),
+            // Nothing is lost at once, so nobody needs a time in which canceling is free.
+            (r#"{"policyId":"p","organizer":{"tiers":[{"before":"PT24H","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#, vec![]),
+            (r#"{"policyId":"p","organizer":{"tiers":[{"before":"PT24H","outcome":{"refundBps":9999}}],"late":{"refundBps":0}}}"#,
+                vec![("no_grace", "/grace")]),
+            (r#"{"policyId":"p","organizer":{"late":{"manual":true}}}"#, vec![("no_grace", "/grace")]),
+            (r#"{"policyId":"p","deposit":{"bps":1,"nonRefundable":true},"organizer":{"late":{"refundBps":10000},"noShow":{"refundBps":0}}}"#,
+                vec![("no_grace", "/grace")]),
             (r#"{"policyId":"p","deposit":{"bps":5001},"organizer":{"tiers":[{"before":"P2D","outcome":{"refundBps":1000}}],"late":{"refundBps":2000},"noShow":{"manual":true}}}"#,
                 vec![("deposit_over_half", "/deposit/bps"), ("no_grace", "/grace"), ("refund_rises", "/organizer/late")]),
             (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P2D","cutoffTime":"18:00","outcome":{"refundBps":10000}},{"before":"P2D","outcome":{"keepDeposit":true}}],"late":{"refundBps":0}}}"#,
