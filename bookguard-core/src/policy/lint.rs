@@ -8,15 +8,25 @@ use crate::error::FieldError;
 use crate::limits;
 
 const DAY_MINUTES: i64 = 1440;
+/// How much longer or shorter a day is on which the clocks change, as a rule.
+const CLOCK_CHANGE_MINUTES: i64 = 60;
 
 /// Whether the deadline of `next` is later than that of `tier` for at least one starting time of the event.
 pub(super) fn may_follow(tier: &Tier, next: &Tier) -> bool {
     starting_times(tier, next).any(|start| ahead(tier, start) > ahead(next, start))
 }
 
-/// Whether it is later for every starting time.
+/// Whether it is later for every starting time, also if the clocks change before the event.
 fn must_follow(tier: &Tier, next: &Tier) -> bool {
-    starting_times(tier, next).all(|start| ahead(tier, start) > ahead(next, start))
+    let by_the_clock = |tier: &Tier| tier.cutoff_time.is_some() || tier.before.minutes() == 0;
+    let elapses = |tier: &Tier| tier.cutoff_time.is_none() && tier.before.days() == 0;
+    let both = |is: &dyn Fn(&Tier) -> bool| is(tier) && is(next);
+    // A change of the clocks moves two deadlines of one kind alike.
+    let slack = match both(&by_the_clock) || both(&elapses) {
+        true => 0,
+        false => CLOCK_CHANGE_MINUTES,
+    };
+    starting_times(tier, next).all(|start| ahead(tier, start) - slack > ahead(next, start))
 }
 
 /// Whether the deadline is at or after the start of the event, for at least one starting time.
@@ -114,10 +124,14 @@ fn order(document: &Document, found: &mut Vec<FieldError>) {
     let organizer = &document.organizer;
     // If both are the same, it does not matter which of them follows the last tier.
     if organizer.late != organizer.no_show && organizer.tiers.iter().any(may_outlast_start) {
+        let when = match organizer.tiers.iter().any(must_outlast_start) {
+            true => "any starting time",
+            false => "some starting times",
+        };
         found.push(FieldError::new(
             "/organizer/late",
             "tier_unreachable",
-            "cannot be reached for some starting times of the event: a tier does not end before the start, and noShow follows it",
+            format!("cannot be reached for {when} of the event: a tier does not end before the start, and noShow follows it"),
             "Set the last deadline before the start, or let noShow be the same as late.",
         ));
     }
@@ -262,6 +276,15 @@ mod tests {
                 vec![]),
             (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
                 vec![]),
+            // On a day of 23 or 25 hours, the second deadline is no later than the first.
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"PT25H","outcome":{"refundBps":10000}},{"before":"P1D","outcome":{"refundBps":5000}}],"late":{"refundBps":0}}}"#,
+                vec![("tier_unreachable", "/organizer/tiers/1")]),
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P2D","outcome":{"refundBps":10000}},{"before":"P1DT23H","outcome":{"refundBps":5000}}],"late":{"refundBps":0}}}"#,
+                vec![("tier_unreachable", "/organizer/tiers/1")]),
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"PT25H1M","outcome":{"refundBps":10000}},{"before":"P1D","outcome":{"refundBps":5000}}],"late":{"refundBps":0}}}"#,
+                vec![]),
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"PT25H","outcome":{"refundBps":10000}},{"before":"PT24H","outcome":{"refundBps":5000}}],"late":{"refundBps":0}}}"#,
+                vec![]),
             // The schedule ends with the claim window, so the step after a deadline that is not earlier is in no terms.
             (r#"{"policyId":"p","claimWindow":"PT18H","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
                 vec![("no_show_unstated", "/claimWindow")]),
@@ -290,6 +313,24 @@ mod tests {
                 .map(|(c, p)| (c.to_owned(), p.to_owned()))
                 .collect();
             assert_eq!(warnings(policy), expected, "{policy}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_can_never_be_reached_is_told_from_one_that_sometimes_cannot() {
+        for (tier, when) in [
+            (r#""before":"P0D""#, "for any starting time"),
+            (
+                r#""before":"PT6H","cutoffTime":"18:00""#,
+                "for some starting times",
+            ),
+        ] {
+            let policy = format!(
+                r#"{{"policyId":"p","organizer":{{"tiers":[{{{tier},"outcome":{{"refundBps":10000}}}}],"late":{{"refundBps":5000}},"noShow":{{"refundBps":0}}}}}}"#
+            );
+            let warnings = Policy::from_json(&policy).unwrap().warnings();
+            assert_eq!(warnings.len(), 1, "{warnings:?}");
+            assert!(warnings[0].message.contains(when), "{warnings:?}");
         }
     }
 }
