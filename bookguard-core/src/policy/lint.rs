@@ -2,7 +2,8 @@
 //!
 //! Reading reports errors; this module checks only what needs the whole document. It never changes an evaluation.
 
-use super::document::{DepositSize, Document, Policy, Tier};
+use super::document::{Deposit, DepositSize, Document, Policy, Tier};
+use super::duration::Duration;
 use super::outcome::{Outcome, Split};
 use crate::error::FieldError;
 use crate::limits;
@@ -64,19 +65,13 @@ fn ahead(tier: &Tier, start: i64) -> i64 {
 
 impl Policy {
     /// Likely mistakes of the author, by JSON pointer: `refund_rises`, `no_grace`, `deposit_over_half`, `tier_unreachable`,
-    /// `no_show_unstated`, `deposit_missing`. The policy can be used all the same.
+    /// `no_show_unstated`, `no_show_unclaimable`, `deposit_missing`, `deposit_unused`, `grace_empty`, `grace_until_start`. The
+    /// policy can be used all the same.
     pub fn warnings(&self) -> Vec<FieldError> {
         let document = self.document();
         let mut found = Vec::new();
         deposit(document, &mut found);
-        if document.grace.is_none() && costs_at_once(document) {
-            found.push(FieldError::new(
-                "/grace",
-                "no_grace",
-                "is missing: a booking made by mistake costs from the first minute",
-                "Add \"grace\", such as {\"within\": \"PT24H\", \"minNotice\": \"P7D\"}.",
-            ));
-        }
+        grace(document, &mut found);
         order(document, &mut found);
         unstated(document, &mut found);
         rising(document, &mut found);
@@ -84,8 +79,59 @@ impl Policy {
     }
 }
 
+fn grace(document: &Document, found: &mut Vec<FieldError>) {
+    let minutes = |duration: &Duration| duration.nominal_minutes();
+    let (pointer, code, message, fix) = match &document.grace {
+        None if costs_at_once(document) => (
+            "/grace",
+            "no_grace",
+            "is missing: a booking made by mistake costs from the first minute",
+            "Add \"grace\", such as {\"within\": \"PT24H\", \"minNotice\": \"P7D\"}.",
+        ),
+        Some(grace) if minutes(&grace.within) == 0 => (
+            "/grace/within",
+            "grace_empty",
+            "is no time at all: only the second of booking is free",
+            "Send a longer time, such as \"PT24H\", or leave \"grace\" out.",
+        ),
+        Some(grace)
+            if (grace.min_notice.as_ref())
+                .is_some_and(|notice| minutes(notice) <= minutes(&grace.within)) =>
+        {
+            (
+                "/grace/within",
+                "grace_until_start",
+                "can last until the event starts, because it is no shorter than \"minNotice\": then canceling is free to the end",
+                "Send a shorter time, such as \"PT24H\", or a longer \"minNotice\".",
+            )
+        }
+        _ => return,
+    };
+    found.push(FieldError::new(pointer, code, message, fix));
+}
+
 fn deposit(document: &Document, found: &mut Vec<FieldError>) {
-    match document.deposit.as_ref().map(|deposit| &deposit.size) {
+    let others = [
+        &document.talent.cancel,
+        &document.talent.no_show,
+        &document.partner.cancel,
+        &document.force_majeure.outcome,
+    ];
+    let is_kept = |deposit: &Deposit| {
+        deposit.non_refundable
+            || others.into_iter().any(keeps_deposit)
+            || (outcomes(document).iter()).any(|(_, step)| keeps_deposit(step))
+    };
+    let deposit = document.deposit.as_ref();
+    if deposit.is_some_and(|deposit| !is_kept(deposit)) {
+        found.push(FieldError::new(
+            "/deposit",
+            "deposit_unused",
+            "is kept by no outcome, so it changes nothing",
+            "Add \"nonRefundable\": true or an outcome with keepDeposit, or leave the deposit out.",
+        ));
+    }
+    match deposit.map(|deposit| &deposit.size) {
         Some(DepositSize::Bps(5001..)) => found.push(FieldError::new(
             "/deposit/bps",
             "deposit_over_half",
@@ -95,8 +141,7 @@ fn deposit(document: &Document, found: &mut Vec<FieldError>) {
         Some(_) => {}
         None => {
             let mut steps = outcomes(document).into_iter();
-            let keeps = steps.find(|(_, step)| step.splits().contains(&Split::KeepDeposit));
-            if let Some((pointer, _)) = keeps {
+            if let Some((pointer, _)) = steps.find(|(_, step)| keeps_deposit(step)) {
                 found.push(FieldError::new(
                     pointer,
                     "deposit_missing",
@@ -106,6 +151,10 @@ fn deposit(document: &Document, found: &mut Vec<FieldError>) {
             }
         }
     }
+}
+
+fn keeps_deposit(outcome: &Outcome) -> bool {
+    outcome.splits().contains(&Split::KeepDeposit)
 }
 
 fn order(document: &Document, found: &mut Vec<FieldError>) {
@@ -152,6 +201,14 @@ fn unstated(document: &Document, found: &mut Vec<FieldError>) {
             "is over when the last deadline is, at least for some starting times of the event: the terms that people accept then do \
              not say what not coming costs",
             "Let it last longer, such as \"P1D\", or let noShow be the same as the step before it.",
+        ));
+    }
+    if window == 0 && document.talent.no_show != document.talent.cancel {
+        found.push(FieldError::new(
+            "/claimWindow",
+            "no_show_unclaimable",
+            "ends when the event starts, and only then can a talent be said not to have come: there is one second for talent.noShow",
+            "Let it last longer, such as \"P1D\", or leave talent.noShow out.",
         ));
     }
 }
@@ -264,7 +321,19 @@ mod tests {
             (r#"{"policyId":"p","deposit":{"bps":1,"nonRefundable":true},"organizer":{"late":{"refundBps":10000},"noShow":{"refundBps":0}}}"#,
                 vec![("no_grace", "/grace")]),
             (r#"{"policyId":"p","deposit":{"bps":5001},"organizer":{"tiers":[{"before":"P2D","outcome":{"refundBps":1000}}],"late":{"refundBps":2000},"noShow":{"manual":true}}}"#,
-                vec![("deposit_over_half", "/deposit/bps"), ("no_grace", "/grace"), ("refund_rises", "/organizer/late")]),
+                vec![("deposit_unused", "/deposit"), ("deposit_over_half", "/deposit/bps"), ("no_grace", "/grace"), ("refund_rises", "/organizer/late")]),
+            (r#"{"policyId":"p","deposit":{"bps":1},"organizer":{"tiers":[{"before":"P2D","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
+                vec![("deposit_unused", "/deposit")]),
+            (r#"{"policyId":"p","deposit":{"bps":1},"organizer":{"tiers":[{"before":"P2D","outcome":{"refundBps":10000}}],"late":{"refundBps":0}},"talent":{"cancel":{"lesserOf":[{"refundBps":0},{"keepDeposit":true}]}}}"#,
+                vec![]),
+            (r#"{"policyId":"p","grace":{"within":"PT0H"},"organizer":{"late":{"refundBps":0}}}"#, vec![("grace_empty", "/grace/within")]),
+            (r#"{"policyId":"p","grace":{"within":"P7D","minNotice":"PT168H"},"organizer":{"late":{"refundBps":0}}}"#,
+                vec![("grace_until_start", "/grace/within")]),
+            (r#"{"policyId":"p","grace":{"within":"P7D","minNotice":"PT168H1M"},"organizer":{"late":{"refundBps":0}}}"#, vec![]),
+            (r#"{"policyId":"p","claimWindow":"PT0M","grace":{"within":"PT1H"},"organizer":{"late":{"refundBps":0}},"talent":{"noShow":{"manual":true}}}"#,
+                vec![("no_show_unclaimable", "/claimWindow")]),
+            (r#"{"policyId":"p","claimWindow":"PT1M","grace":{"within":"PT1H"},"organizer":{"late":{"refundBps":0}},"talent":{"noShow":{"manual":true}}}"#,
+                vec![]),
             (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P2D","cutoffTime":"18:00","outcome":{"refundBps":10000}},{"before":"P2D","outcome":{"keepDeposit":true}}],"late":{"refundBps":0}}}"#,
                 vec![("deposit_missing", "/organizer/tiers/1/outcome"), ("tier_unreachable", "/organizer/tiers/1")]),
             // A deadline at the start, or after it, leaves no time for the last step before the start.
