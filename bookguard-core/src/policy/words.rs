@@ -88,7 +88,7 @@ vocabulary! {
         Weather = "weather",
         /// An event that nobody could prevent; has its own rule.
         ForceMajeure = "force_majeure",
-        /// Someone did not come; possible only from the event's start on.
+        /// Whoever is said to cancel did not come; possible only from the event's start on.
         NoShow = "no_show",
         /// The organizer did not pay; judged as the organizer's cancellation, no matter who calls.
         NonPayment = "non_payment",
