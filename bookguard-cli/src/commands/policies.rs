@@ -10,7 +10,7 @@ use bookguard_core::features::policies::{
 };
 use bookguard_core::model::Page;
 use bookguard_core::operation::{Request, to_json};
-use bookguard_core::policy::{SCHEMA, Segment};
+use bookguard_core::policy::{Assumption, SCHEMA, Segment};
 use bookguard_core::{Error, FieldError};
 use clap::Args;
 
@@ -164,15 +164,31 @@ fn check(check: &PolicyCheck, style: Style) -> String {
         + &sentences(&check.english)
         + &warnings(&check.warnings)
         + &example(check.schedule.as_deref(), style)
+        + assumed(check)
 }
 
 /// The schedule of the example, which is booked at the beginning of its first step.
 fn example(schedule: Option<&[Segment]>, style: Style) -> String {
-    let Some(schedule @ [first, ..]) = schedule else {
-        return String::new();
-    };
-    let steps = steps(schedule, first.from, style);
-    format!("\n\nIf the organizer of the example cancels:\n{steps}")
+    match schedule {
+        None => String::new(),
+        Some([]) => "\n\nIt is too late to claim anything for the event of the example.".to_owned(),
+        Some(schedule @ [first, ..]) => {
+            let steps = steps(schedule, first.from, style);
+            format!("\n\nIf the organizer of the example cancels:\n{steps}")
+        }
+    }
+}
+
+/// That the time zone of the example was only assumed.
+fn assumed(check: &PolicyCheck) -> &'static str {
+    let assumptions = check.assumptions.as_deref().unwrap_or_default();
+    match assumptions.contains(&Assumption::TimeZoneAssumedUtc) {
+        true => {
+            "\n\nThe date of the example has no time zone, so UTC was assumed. A booking of it is refused unless the booking, the \
+             policy or the partner names one: add --time-zone."
+        }
+        false => "",
+    }
 }
 
 fn sentences(english: &[String]) -> String {

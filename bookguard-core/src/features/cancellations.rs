@@ -275,7 +275,7 @@ impl CancelRequest {
 
     fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let canceled_by = form
-            .about("Who cancels.")
+            .about("Who cancels; for `no_show`, who did not come.")
             .required("canceledBy", |v| v.named("Actor").choice(Actor::WORDS));
         let reason = form
             .about("Why.")

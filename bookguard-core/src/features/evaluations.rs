@@ -50,7 +50,7 @@ impl Operation for EvaluatePolicy {
             },
             QueryParam {
                 name: "canceledBy",
-                description: "Who would cancel: organizer (default), talent, partner or mutual.",
+                description: "Who would cancel: organizer (default), talent, partner or mutual; for no_show, who would not have come.",
                 form: QueryForm::Words("Actor"),
             },
             QueryParam {

@@ -43,12 +43,10 @@ impl Inquiry<'_> {
                     }
                 }
                 ReviewReason::BackdatedAcrossDeadline => {
-                    let schedule = &self.terms().schedule;
-                    let received = self.question.rule(schedule, self.received_at);
                     all.add(format!("If notice was given at {}", self.at), Some(rule));
                     all.add(
                         format!("If only receipt at {} counts", self.received_at),
-                        received,
+                        self.rule_at_receipt(),
                     );
                 }
                 ReviewReason::ManualRule => {

@@ -2,8 +2,9 @@
 
 use super::document::{DepositSize, Document, Floor, Policy, Tier};
 use super::explain::percent;
-use super::lint::may_outlast_start;
-use super::outcome::{Outcome, Rounding, Split};
+use super::lint::{may_outlast_start, must_outlast_start};
+use super::outcome::{FixedAmount, Outcome, Rounding, Split};
+use crate::model::Amount;
 
 impl Policy {
     /// One sentence per rule, in the order in which they matter.
@@ -13,7 +14,7 @@ impl Policy {
         lines.extend(deposit(document));
         lines.extend(grace(document));
         lines.extend(document.organizer.tiers.iter().map(|tier| {
-            let outcome = say(document, &tier.outcome);
+            let outcome = say_of_organizer(document, &tier.outcome);
             format!("Organizer cancels {}: {outcome}.", deadline(tier))
         }));
         lines.extend(rules(document));
@@ -30,25 +31,30 @@ fn rules(document: &Document) -> impl Iterator<Item = String> {
         true => "Force majeure (with evidence; without it a person decides)",
         false => "Force majeure (no evidence needed)",
     };
-    let late = match document.organizer.tiers.is_empty() {
+    let tiers = &document.organizer.tiers;
+    let late = match tiers.is_empty() {
         true => "Organizer cancels before the event starts",
         false => "Organizer cancels later, before the event starts",
     };
     // A tier that ends after the start still applies then.
-    let no_show = match document.organizer.tiers.iter().any(may_outlast_start) {
+    let no_show = match tiers.iter().any(may_outlast_start) {
         true => "Organizer does not come, or cancels after the start and after the last deadline",
         false => "Organizer does not come, or cancels after the start",
     };
-    let rules = [
-        (late, &document.organizer.late),
-        (no_show, &document.organizer.no_show),
+    let is_late_possible = !tiers.iter().any(must_outlast_start);
+    let late = is_late_possible.then_some((late, &document.organizer.late));
+    let of_organizer = (late.into_iter()).chain([(no_show, &document.organizer.no_show)]);
+    let of_others = [
         ("Talent cancels", &document.talent.cancel),
         ("Talent does not come", &document.talent.no_show),
         ("Partner cancels", &document.partner.cancel),
         (evidence, &force_majeure.outcome),
     ];
-    let line = |(when, outcome)| format!("{when}: {}.", say(document, outcome));
-    rules.into_iter().map(line)
+    let of_organizer =
+        of_organizer.map(|(when, outcome)| (when, say_of_organizer(document, outcome)));
+    let of_others = of_others.map(|(when, outcome)| (when, say(document, outcome)));
+    let rules = of_organizer.chain(of_others);
+    rules.map(|(when, outcome)| format!("{when}: {outcome}."))
 }
 
 /// The provisions that hold for all rules.
@@ -70,13 +76,19 @@ fn manner(document: &Document) -> impl Iterator<Item = String> {
         .time_zone
         .as_ref()
         .map(|zone| format!("Times are those of {zone}, unless the booking names another zone."));
-    let window = document.claim_window.in_english();
-    let tolerance = document.backdate_tolerance.in_english();
+    let claims_end = match &document.claim_window {
+        none if none.nominal_minutes() == 0 => "the event starts".to_owned(),
+        window => format!("{} after the event starts", window.in_english()),
+    };
+    let dated_back = match &document.backdate_tolerance {
+        none if none.nominal_minutes() == 0 => "dated back".to_owned(),
+        tolerance => format!("dated back by more than {}", tolerance.in_english()),
+    };
     [
         Some(format!("When the event is moved, {moved}.")),
-        Some(format!("Cancellations can be claimed until {window} after the event starts.")),
+        Some(format!("Cancellations can be claimed until {claims_end}.")),
         Some(format!(
-            "A cancellation dated back by more than {tolerance} without evidence goes to a person when that changes the step."
+            "A cancellation {dated_back} without evidence goes to a person when that changes the step."
         )),
         zone,
         Some(format!("An event whose date has no time starts at {}.", document.anchor_time)),
@@ -90,7 +102,7 @@ fn deposit(document: &Document) -> Option<String> {
     let deposit = document.deposit.as_ref()?;
     let size = match &deposit.size {
         DepositSize::Bps(bps) => format!("{} of the value", percent(*bps)),
-        DepositSize::Amount(fixed) => money(document, fixed.text()),
+        DepositSize::Amount(fixed) => money(document, fixed),
     };
     let kept = match (deposit.non_refundable, &document.grace) {
         (true, Some(_)) => {
@@ -114,9 +126,12 @@ fn grace(document: &Document) -> Option<String> {
             notice.in_english()
         ),
     };
+    let within = match &grace.within {
+        none if none.nominal_minutes() == 0 => "in the second".to_owned(),
+        within => format!("within {}", within.in_english()),
+    };
     Some(format!(
-        "Organizer cancels within {} of booking{notice}: 100 % is returned.",
-        grace.within.in_english()
+        "Organizer cancels {within} of booking{notice}: 100 % is returned."
     ))
 }
 
@@ -128,7 +143,60 @@ fn deadline(tier: &Tier) -> String {
         Some(time) if tier.before.nominal_minutes() == 0 => {
             format!("until {time} on the day of the event")
         }
+        Some(time) if tier.before.minutes() > 0 => {
+            format!("until {time} on the day of the moment {before} before the event")
+        }
         Some(time) => format!("until {time} on the day {before} before the event"),
+    }
+}
+
+/// What an outcome of the organizer means, of which a deposit that is not refundable is the least that is kept.
+fn say_of_organizer(document: &Document, outcome: &Outcome) -> String {
+    match (keeps_less_than_deposit(document, outcome), outcome) {
+        (Some(false), _) => say(document, outcome),
+        (Some(true), Outcome::Plain(split)) => {
+            say_split(document, &Split::KeepDeposit) + &compensation(split)
+        }
+        _ => say(document, outcome) + ", but at least the deposit is kept",
+    }
+}
+
+/// Whether an outcome keeps less than a deposit that is not refundable, so that this is kept instead; `None` if that depends
+/// on the value.
+fn keeps_less_than_deposit(document: &Document, outcome: &Outcome) -> Option<bool> {
+    let deposit = document.deposit.as_ref();
+    let Some(deposit) = deposit.filter(|deposit| deposit.non_refundable) else {
+        return Some(false);
+    };
+    let splits = outcome.splits().iter();
+    let each: Vec<_> = splits
+        .map(|one| one.keeps_less_than(&deposit.size))
+        .collect();
+    // One split that keeps less is enough, or one that does not where the greater counts.
+    let enough = !matches!(outcome, Outcome::GreaterOf(_));
+    if each.contains(&Some(enough)) {
+        return Some(enough);
+    }
+    let all_differ = each.iter().all(|one| *one == Some(!enough));
+    all_differ.then_some(!enough)
+}
+
+impl Split {
+    /// Whether this keeps less than such a deposit; `None` if that depends on the value.
+    fn keeps_less_than(&self, deposit: &DepositSize) -> Option<bool> {
+        match (self, deposit) {
+            (Self::KeepDeposit | Self::Refund { bps: 0, .. }, _) | (_, DepositSize::Bps(0)) => {
+                Some(false)
+            }
+            (_, DepositSize::Amount(amount)) if amount.minor() == 0 => Some(false),
+            (Self::Refund { bps: 10_000, .. }, _) => Some(true),
+            (Self::Refund { bps, .. }, DepositSize::Bps(share)) => Some(bps + share > 10_000),
+            (Self::Penalty(fixed), DepositSize::Amount(amount)) => {
+                Some(fixed.minor() < amount.minor())
+            }
+            (Self::Penalty(fixed), DepositSize::Bps(_)) if fixed.minor() == 0 => Some(true),
+            _ => None,
+        }
     }
 }
 
@@ -147,35 +215,41 @@ fn say(document: &Document, outcome: &Outcome) -> String {
 
 fn say_split(document: &Document, split: &Split) -> String {
     match split {
-        Split::Refund {
-            bps,
-            compensation_bps,
-        } => {
-            let mut text = match bps {
+        Split::Refund { bps, .. } => {
+            let text = match bps {
                 0 => "nothing is returned".to_owned(),
                 bps => format!("{} is returned", percent(*bps)),
             };
-            if let Some(bps) = compensation_bps.filter(|bps| *bps > 0) {
-                text += &format!(
-                    ", and {} of the value is owed to the organizer",
-                    percent(bps)
-                );
-            }
-            text
+            text + &compensation(split)
         }
-        Split::Penalty(fixed) => format!(
-            "{} is kept, the rest is returned",
-            money(document, fixed.text())
-        ),
+        Split::Penalty(fixed) if fixed.minor() == 0 => format!("{} is returned", percent(10_000)),
+        Split::Penalty(fixed) => {
+            format!("{} is kept, the rest is returned", money(document, fixed))
+        }
         Split::KeepDeposit => "the deposit is kept, the rest is returned".to_owned(),
     }
 }
 
-fn money(document: &Document, amount: &str) -> String {
-    match document.currency {
-        Some(currency) => format!("{currency} {amount}"),
-        None => amount.to_owned(),
-    }
+/// What is owed to the organizer on top, if anything is.
+fn compensation(split: &Split) -> String {
+    let Split::Refund {
+        compensation_bps: Some(bps @ 1..),
+        ..
+    } = split
+    else {
+        return String::new();
+    };
+    format!(
+        ", and {} of the value is owed to the organizer",
+        percent(*bps)
+    )
+}
+
+/// A fixed amount with all decimals of its currency.
+fn money(document: &Document, fixed: &FixedAmount) -> String {
+    let currency = document.currency;
+    let amount = currency.and_then(|own| Amount::from_minor(fixed.minor(), own).ok());
+    amount.map_or_else(|| fixed.text().to_owned(), |amount| amount.to_string())
 }
 
 #[cfg(test)]
@@ -227,6 +301,81 @@ mod tests {
         assert_eq!(
             hotel[2],
             "Organizer does not come, or cancels after the start and after the last deadline: EUR 150.00 is kept, the rest is returned."
+        );
+    }
+
+    #[test]
+    fn a_deposit_that_is_not_refundable_is_said_where_an_outcome_keeps_less() {
+        let (bps, amount) = (json!({"bps": 2500}), json!({"amount": "50.00"}));
+        let kept = "the deposit is kept, the rest is returned";
+        #[rustfmt::skip]
+        let cases = [
+            (&bps, json!({"refundBps": 10_000}), kept),
+            (&bps, json!({"refundBps": 7_501}), kept),
+            (&bps, json!({"refundBps": 7_500}), "75 % is returned"),
+            (&bps, json!({"refundBps": 0}), "nothing is returned"),
+            (&bps, json!({"keepDeposit": true}), kept),
+            (&bps, json!({"manual": true}), "a person decides"),
+            (&bps, json!({"refundBps": 10_000, "compensationBps": 500}),
+                "the deposit is kept, the rest is returned, and 5 % of the value is owed to the organizer"),
+            (&bps, json!({"penaltyAmount": "10.00"}), "USD 10.00 is kept, the rest is returned, but at least the deposit is kept"),
+            (&bps, json!({"lesserOf": [{"refundBps": 0}, {"refundBps": 9_000}]}),
+                "whichever keeps less: nothing is returned; or 90 % is returned, but at least the deposit is kept"),
+            (&bps, json!({"greaterOf": [{"refundBps": 0}, {"refundBps": 9_000}]}),
+                "whichever keeps more: nothing is returned; or 90 % is returned"),
+            (&amount, json!({"refundBps": 9_000}), "90 % is returned, but at least the deposit is kept"),
+            (&amount, json!({"penaltyAmount": "49.99"}), kept),
+            (&amount, json!({"penaltyAmount": "50.00"}), "USD 50.00 is kept, the rest is returned"),
+        ];
+        for (deposit, outcome, expected) in cases {
+            for non_refundable in [true, false] {
+                let mut deposit = deposit.clone();
+                deposit["nonRefundable"] = json!(non_refundable);
+                let policy = json!({
+                    "policyId": "p", "currency": "USD", "deposit": deposit, "organizer": {"late": outcome}, "talent": {"cancel": outcome},
+                });
+                let lines = Policy::from_json(&policy.to_string()).unwrap().in_english();
+                let of = |who: &str| {
+                    let mut lines = lines.iter();
+                    lines.find_map(|line| line.strip_prefix(who)).unwrap()
+                };
+                let talent = of("Talent cancels: ");
+                let organizer = of("Organizer cancels before the event starts: ");
+                let expected = match non_refundable {
+                    true => format!("{expected}."),
+                    false => talent.to_owned(),
+                };
+                assert_eq!(organizer, expected, "{outcome} {deposit}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_of_no_time_and_no_money() {
+        let tier =
+            json!({"before": "P1DT6H", "cutoffTime": "09:00", "outcome": {"penaltyAmount": "0"}});
+        let mut policy = json!({
+            "policyId": "p", "currency": "USD", "claimWindow": "PT0M", "backdateTolerance": "PT0H", "grace": {"within": "PT0H"},
+            "organizer": {"tiers": [tier], "late": {"penaltyAmount": "100"}},
+        });
+        let english = |policy: &Value| Policy::from_json(&policy.to_string()).unwrap().in_english();
+        let said = english(&policy);
+        for expected in [
+            "Organizer cancels in the second of booking: 100 % is returned.",
+            "Organizer cancels until 09:00 on the day of the moment 1 day 6 hours before the event: 100 % is returned.",
+            "Organizer cancels later, before the event starts: USD 100.00 is kept, the rest is returned.",
+            "Cancellations can be claimed until the event starts.",
+            "A cancellation dated back without evidence goes to a person when that changes the step.",
+        ] {
+            assert!(said.contains(&expected.to_owned()), "{said:#?}");
+        }
+        // After a deadline at the start, no time is left before it.
+        let at_start = json!({"before": "P0D", "outcome": {"refundBps": 5000}});
+        policy["organizer"]["tiers"] = json!([at_start]);
+        let said = english(&policy);
+        assert!(
+            said.iter().all(|line| !line.contains("later, before")),
+            "{said:#?}"
         );
     }
 

@@ -12,7 +12,8 @@
 //!    the event for a no-show; after the claim window, everything is closed.
 //! 6. The rule, by actor, reason and the frozen schedule.
 //! 7. The zone was only assumed, and another zone gives another rule: a person decides.
-//! 8. Backdated without evidence, and the instant of receipt gives another rule: a person decides.
+//! 8. Backdated without evidence, and the instant of receipt gives another rule, or none because the claim window is over: a
+//!    person decides. What both sides agree on needs no evidence.
 //! 9. The penalty of the rule; for the organizer at least a non-refundable deposit and the step reached before a move.
 //! 10. Refund, balance due and compensation follow from the penalty and what was paid.
 //! 11. The name of the result.
@@ -30,7 +31,8 @@ use super::zone::Zone;
 use crate::error::Error;
 use crate::model::{Amount, Timestamp};
 
-/// The version of these rules. It changes when the same question can get another result.
+/// The version of these rules. It changes when a rule can give other sums; what is left to a person, and what is shown beside
+/// the sums, goes by edition.
 pub const ENGINE_VERSION: &str = "bookguard-policy-1";
 
 /// Evaluates `question` about `booking`, whenever it was asked: what was recorded is computed anew by it. [`evaluate_now`] also
@@ -69,12 +71,13 @@ pub(crate) fn evaluate_as_first(
     evaluate_in(Edition::First, booking, question)
 }
 
-/// Which release words the alternatives of a review. Nothing else differs.
+/// Which release answers. Where both give sums, these are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Edition {
-    /// 0.1.0: a step before a move that was left to a person counts as nothing.
+    /// 0.1.0: in the alternatives of a review, a step before a move that was left to a person counts as nothing. A rule without a
+    /// deadline still applies at a receipt after the claim window. After that window, the schedule lacks what moves kept.
     First,
-    /// A person decides wherever such a step counts.
+    /// A person decides wherever such a step counts, and what is dated back into the claim window; the schedule is always whole.
     Latest,
 }
 
@@ -356,13 +359,26 @@ impl<'a> Inquiry<'a> {
             return Err(Error::conflict(
                 "claim_window_closed",
                 format!(
-                    "The event started at {} and cancellations could be claimed until {}. Settle it outside, by agreement.",
+                    "The event started at {} and cancellations could be claimed until {}. Only a cancellation that took effect by then \
+                     can still be recorded, with the time at which it did. Settle any other outside, by agreement.",
                     terms.anchor, terms.claim_until
                 ),
             ));
         }
         let explanation = explain::closed(terms);
-        Ok(blank(self.booking, self.question, self.at, explanation))
+        let mut evaluation = blank(self.booking, self.question, self.at, explanation);
+        if self.edition == Edition::Latest {
+            let reached = reschedule::reached(&self.stakes, self.booking.reschedules)?;
+            self.raise(&mut evaluation, reached);
+        }
+        Ok(evaluation)
+    }
+
+    /// Puts what was reached before the event was moved into the schedule.
+    fn raise(&self, evaluation: &mut Evaluation, reached: Option<i64>) {
+        if reached != Some(0) {
+            evaluation.schedule = reschedule::raised(&self.terms().schedule, &self.stakes, reached);
+        }
     }
 
     /// Steps 6 to 11.
@@ -390,9 +406,7 @@ impl<'a> Inquiry<'a> {
         let mut evaluation = blank(self.booking, self.question, self.at, explanation);
         evaluation.matched_rule = Some(rule);
         evaluation.deadline_utc = deadline;
-        if reached != Some(0) {
-            evaluation.schedule = reschedule::raised(&self.terms().schedule, &self.stakes, reached);
-        }
+        self.raise(&mut evaluation, reached);
         match settled {
             Settled::Sums(sums) if reviews.is_empty() => {
                 self.conclude(&mut evaluation, rule, &sums)
@@ -475,7 +489,11 @@ impl<'a> Inquiry<'a> {
         if self.other_zones().any(|(_, other)| other != Some(rule)) {
             reviews.push(ReviewReason::TimeZoneAmbiguous);
         }
-        if self.is_backdated() && self.question.evidence == 0 && self.is_other_at_receipt(rule) {
+        if rule != Rule::Mutual
+            && self.is_backdated()
+            && self.question.evidence == 0
+            && self.is_other_at_receipt(rule)
+        {
             reviews.push(ReviewReason::BackdatedAcrossDeadline);
         }
         if matches!(settled, Settled::Manual) || (reached_unknown && rule.has_floors()) {
@@ -505,9 +523,18 @@ impl<'a> Inquiry<'a> {
         self.received_at.ms() - self.at.ms() > i64::from(tolerance.minutes()) * 60_000
     }
 
-    /// Whether another rule applies at the instant of receipt.
+    /// Whether another rule applies at the instant of receipt, or none.
     fn is_other_at_receipt(&self, rule: Rule) -> bool {
-        (self.question).rule(&self.terms().schedule, self.received_at) != Some(rule)
+        self.rule_at_receipt() != Some(rule)
+    }
+
+    /// The rule that applies at the instant of receipt; `None` after the claim window.
+    pub(super) fn rule_at_receipt(&self) -> Option<Rule> {
+        let terms = self.terms();
+        if self.edition == Edition::Latest && self.received_at > terms.claim_until {
+            return None;
+        }
+        self.question.rule(&terms.schedule, self.received_at)
     }
 
     fn next_change(&self, schedule: &[Segment]) -> Option<NextChange> {

@@ -2,26 +2,42 @@
 //!
 //! Reading reports errors; this module checks only what needs the whole document. It never changes an evaluation.
 
-use super::document::{DepositSize, Document, Policy, Tier};
+use super::document::{Deposit, DepositSize, Document, Policy, Tier};
+use super::duration::Duration;
 use super::outcome::{Outcome, Split};
 use crate::error::FieldError;
 use crate::limits;
 
 const DAY_MINUTES: i64 = 1440;
+/// How much longer or shorter a day is on which the clocks change, as a rule.
+const CLOCK_CHANGE_MINUTES: i64 = 60;
 
 /// Whether the deadline of `next` is later than that of `tier` for at least one starting time of the event.
 pub(super) fn may_follow(tier: &Tier, next: &Tier) -> bool {
     starting_times(tier, next).any(|start| ahead(tier, start) > ahead(next, start))
 }
 
-/// Whether it is later for every starting time.
+/// Whether it is later for every starting time, also if the clocks change before the event.
 fn must_follow(tier: &Tier, next: &Tier) -> bool {
-    starting_times(tier, next).all(|start| ahead(tier, start) > ahead(next, start))
+    let by_the_clock = |tier: &Tier| tier.cutoff_time.is_some() || tier.before.minutes() == 0;
+    let elapses = |tier: &Tier| tier.cutoff_time.is_none() && tier.before.days() == 0;
+    let both = |is: &dyn Fn(&Tier) -> bool| is(tier) && is(next);
+    // A change of the clocks moves two deadlines of one kind alike.
+    let slack = match both(&by_the_clock) || both(&elapses) {
+        true => 0,
+        false => CLOCK_CHANGE_MINUTES,
+    };
+    starting_times(tier, next).all(|start| ahead(tier, start) - slack > ahead(next, start))
 }
 
 /// Whether the deadline is at or after the start of the event, for at least one starting time.
 pub(super) fn may_outlast_start(tier: &Tier) -> bool {
     may_outlast(tier, 0)
+}
+
+/// Whether the deadline is at or after the start of the event for every starting time.
+pub(super) fn must_outlast_start(tier: &Tier) -> bool {
+    starting_times(tier, tier).all(|start| ahead(tier, start) <= 0)
 }
 
 /// Whether the deadline is that many minutes after the start of the event, or more, for at least one starting time.
@@ -49,19 +65,13 @@ fn ahead(tier: &Tier, start: i64) -> i64 {
 
 impl Policy {
     /// Likely mistakes of the author, by JSON pointer: `refund_rises`, `no_grace`, `deposit_over_half`, `tier_unreachable`,
-    /// `no_show_unstated`, `deposit_missing`. The policy can be used all the same.
+    /// `no_show_unstated`, `no_show_unclaimable`, `deposit_missing`, `deposit_unused`, `grace_empty`, `grace_until_start`. The
+    /// policy can be used all the same.
     pub fn warnings(&self) -> Vec<FieldError> {
         let document = self.document();
         let mut found = Vec::new();
         deposit(document, &mut found);
-        if document.grace.is_none() {
-            found.push(FieldError::new(
-                "/grace",
-                "no_grace",
-                "is missing: a booking made by mistake costs from the first minute",
-                "Add \"grace\", such as {\"within\": \"PT24H\", \"minNotice\": \"P7D\"}.",
-            ));
-        }
+        grace(document, &mut found);
         order(document, &mut found);
         unstated(document, &mut found);
         rising(document, &mut found);
@@ -69,8 +79,59 @@ impl Policy {
     }
 }
 
+fn grace(document: &Document, found: &mut Vec<FieldError>) {
+    let minutes = |duration: &Duration| duration.nominal_minutes();
+    let (pointer, code, message, fix) = match &document.grace {
+        None if costs_at_once(document) => (
+            "/grace",
+            "no_grace",
+            "is missing: a booking made by mistake costs from the first minute",
+            "Add \"grace\", such as {\"within\": \"PT24H\", \"minNotice\": \"P7D\"}.",
+        ),
+        Some(grace) if minutes(&grace.within) == 0 => (
+            "/grace/within",
+            "grace_empty",
+            "is no time at all: only the second of booking is free",
+            "Send a longer time, such as \"PT24H\", or leave \"grace\" out.",
+        ),
+        Some(grace)
+            if (grace.min_notice.as_ref())
+                .is_some_and(|notice| minutes(notice) <= minutes(&grace.within)) =>
+        {
+            (
+                "/grace/within",
+                "grace_until_start",
+                "can last until the event starts, because it is no shorter than \"minNotice\": then canceling is free to the end",
+                "Send a shorter time, such as \"PT24H\", or a longer \"minNotice\".",
+            )
+        }
+        _ => return,
+    };
+    found.push(FieldError::new(pointer, code, message, fix));
+}
+
 fn deposit(document: &Document, found: &mut Vec<FieldError>) {
-    match document.deposit.as_ref().map(|deposit| &deposit.size) {
+    let others = [
+        &document.talent.cancel,
+        &document.talent.no_show,
+        &document.partner.cancel,
+        &document.force_majeure.outcome,
+    ];
+    let is_kept = |deposit: &Deposit| {
+        deposit.non_refundable
+            || others.into_iter().any(keeps_deposit)
+            || (outcomes(document).iter()).any(|(_, step)| keeps_deposit(step))
+    };
+    let deposit = document.deposit.as_ref();
+    if deposit.is_some_and(|deposit| !is_kept(deposit)) {
+        found.push(FieldError::new(
+            "/deposit",
+            "deposit_unused",
+            "is kept by no outcome, so it changes nothing",
+            "Add \"nonRefundable\": true or an outcome with keepDeposit, or leave the deposit out.",
+        ));
+    }
+    match deposit.map(|deposit| &deposit.size) {
         Some(DepositSize::Bps(5001..)) => found.push(FieldError::new(
             "/deposit/bps",
             "deposit_over_half",
@@ -80,8 +141,7 @@ fn deposit(document: &Document, found: &mut Vec<FieldError>) {
         Some(_) => {}
         None => {
             let mut steps = outcomes(document).into_iter();
-            let keeps = steps.find(|(_, step)| step.splits().contains(&Split::KeepDeposit));
-            if let Some((pointer, _)) = keeps {
+            if let Some((pointer, _)) = steps.find(|(_, step)| keeps_deposit(step)) {
                 found.push(FieldError::new(
                     pointer,
                     "deposit_missing",
@@ -91,6 +151,10 @@ fn deposit(document: &Document, found: &mut Vec<FieldError>) {
             }
         }
     }
+}
+
+fn keeps_deposit(outcome: &Outcome) -> bool {
+    outcome.splits().contains(&Split::KeepDeposit)
 }
 
 fn order(document: &Document, found: &mut Vec<FieldError>) {
@@ -109,10 +173,14 @@ fn order(document: &Document, found: &mut Vec<FieldError>) {
     let organizer = &document.organizer;
     // If both are the same, it does not matter which of them follows the last tier.
     if organizer.late != organizer.no_show && organizer.tiers.iter().any(may_outlast_start) {
+        let when = match organizer.tiers.iter().any(must_outlast_start) {
+            true => "any starting time",
+            false => "some starting times",
+        };
         found.push(FieldError::new(
             "/organizer/late",
             "tier_unreachable",
-            "cannot be reached for some starting times of the event: a tier does not end before the start, and noShow follows it",
+            format!("cannot be reached for {when} of the event: a tier does not end before the start, and noShow follows it"),
             "Set the last deadline before the start, or let noShow be the same as late.",
         ));
     }
@@ -135,19 +203,38 @@ fn unstated(document: &Document, found: &mut Vec<FieldError>) {
             "Let it last longer, such as \"P1D\", or let noShow be the same as the step before it.",
         ));
     }
+    if window == 0 && document.talent.no_show != document.talent.cancel {
+        found.push(FieldError::new(
+            "/claimWindow",
+            "no_show_unclaimable",
+            "ends when the event starts, and only then can a talent be said not to have come: there is one second for talent.noShow",
+            "Let it last longer, such as \"P1D\", or leave talent.noShow out.",
+        ));
+    }
+}
+
+/// Whether the organizer's first step can cost something, or is left to a person.
+fn costs_at_once(document: &Document) -> bool {
+    let steps = outcomes(document);
+    let first = steps.first().map(|(_, first)| *first);
+    let costs = |value| first.and_then(|first| penalty(document, first, value)) != Some(0);
+    values(document).into_iter().any(costs)
+}
+
+/// What the organizer loses under an outcome, with a deposit that is not refundable; `None` if a person decides.
+fn penalty(document: &Document, outcome: &Outcome, value: i64) -> Option<i64> {
+    let basis = document.basis(value);
+    let penalty = outcome.charge(basis)?.penalty;
+    let deposit = document.deposit.as_ref();
+    let keeps = deposit.is_some_and(|deposit| deposit.non_refundable);
+    Some(penalty.max(if keeps { basis.deposit } else { 0 }))
 }
 
 /// Compares the organizer's steps in money, on values from small to large: whether a fixed amount or a share is more
 /// depends on the value. A step that a person decides is not compared.
 fn rising(document: &Document, found: &mut Vec<FieldError>) {
     let values = values(document);
-    let keeps = document.deposit.as_ref();
-    let keeps = keeps.is_some_and(|deposit| deposit.non_refundable);
-    let penalty = |outcome: &Outcome, value: i64| {
-        let basis = document.basis(value);
-        let penalty = outcome.charge(basis)?.penalty;
-        Some(penalty.max(if keeps { basis.deposit } else { 0 }))
-    };
+    let penalty = |outcome: &Outcome, value: i64| penalty(document, outcome, value);
     let steps = outcomes(document);
     let decided = steps.iter().filter(|(_, step)| **step != Outcome::Manual);
     for ((_, earlier), (pointer, later)) in decided.clone().zip(decided.skip(1)) {
@@ -226,8 +313,27 @@ mod tests {
         #[rustfmt::skip]
         let cases = [
             (r#"{"policyId":"p","organizer":{"late":{"refundBps":0}},"grace":{"within":"PT1H"}}"#, vec![]),
+            // Nothing is lost at once, so nobody needs a time in which canceling is free.
+            (r#"{"policyId":"p","organizer":{"tiers":[{"before":"PT24H","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#, vec![]),
+            (r#"{"policyId":"p","organizer":{"tiers":[{"before":"PT24H","outcome":{"refundBps":9999}}],"late":{"refundBps":0}}}"#,
+                vec![("no_grace", "/grace")]),
+            (r#"{"policyId":"p","organizer":{"late":{"manual":true}}}"#, vec![("no_grace", "/grace")]),
+            (r#"{"policyId":"p","deposit":{"bps":1,"nonRefundable":true},"organizer":{"late":{"refundBps":10000},"noShow":{"refundBps":0}}}"#,
+                vec![("no_grace", "/grace")]),
             (r#"{"policyId":"p","deposit":{"bps":5001},"organizer":{"tiers":[{"before":"P2D","outcome":{"refundBps":1000}}],"late":{"refundBps":2000},"noShow":{"manual":true}}}"#,
-                vec![("deposit_over_half", "/deposit/bps"), ("no_grace", "/grace"), ("refund_rises", "/organizer/late")]),
+                vec![("deposit_unused", "/deposit"), ("deposit_over_half", "/deposit/bps"), ("no_grace", "/grace"), ("refund_rises", "/organizer/late")]),
+            (r#"{"policyId":"p","deposit":{"bps":1},"organizer":{"tiers":[{"before":"P2D","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
+                vec![("deposit_unused", "/deposit")]),
+            (r#"{"policyId":"p","deposit":{"bps":1},"organizer":{"tiers":[{"before":"P2D","outcome":{"refundBps":10000}}],"late":{"refundBps":0}},"talent":{"cancel":{"lesserOf":[{"refundBps":0},{"keepDeposit":true}]}}}"#,
+                vec![]),
+            (r#"{"policyId":"p","grace":{"within":"PT0H"},"organizer":{"late":{"refundBps":0}}}"#, vec![("grace_empty", "/grace/within")]),
+            (r#"{"policyId":"p","grace":{"within":"P7D","minNotice":"PT168H"},"organizer":{"late":{"refundBps":0}}}"#,
+                vec![("grace_until_start", "/grace/within")]),
+            (r#"{"policyId":"p","grace":{"within":"P7D","minNotice":"PT168H1M"},"organizer":{"late":{"refundBps":0}}}"#, vec![]),
+            (r#"{"policyId":"p","claimWindow":"PT0M","grace":{"within":"PT1H"},"organizer":{"late":{"refundBps":0}},"talent":{"noShow":{"manual":true}}}"#,
+                vec![("no_show_unclaimable", "/claimWindow")]),
+            (r#"{"policyId":"p","claimWindow":"PT1M","grace":{"within":"PT1H"},"organizer":{"late":{"refundBps":0}},"talent":{"noShow":{"manual":true}}}"#,
+                vec![]),
             (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P2D","cutoffTime":"18:00","outcome":{"refundBps":10000}},{"before":"P2D","outcome":{"keepDeposit":true}}],"late":{"refundBps":0}}}"#,
                 vec![("deposit_missing", "/organizer/tiers/1/outcome"), ("tier_unreachable", "/organizer/tiers/1")]),
             // A deadline at the start, or after it, leaves no time for the last step before the start.
@@ -238,6 +344,15 @@ mod tests {
             (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P1D","cutoffTime":"23:59","outcome":{"refundBps":10000}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
                 vec![]),
             (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
+                vec![]),
+            // On a day of 23 or 25 hours, the second deadline is no later than the first.
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"PT25H","outcome":{"refundBps":10000}},{"before":"P1D","outcome":{"refundBps":5000}}],"late":{"refundBps":0}}}"#,
+                vec![("tier_unreachable", "/organizer/tiers/1")]),
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P2D","outcome":{"refundBps":10000}},{"before":"P1DT23H","outcome":{"refundBps":5000}}],"late":{"refundBps":0}}}"#,
+                vec![("tier_unreachable", "/organizer/tiers/1")]),
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"PT25H1M","outcome":{"refundBps":10000}},{"before":"P1D","outcome":{"refundBps":5000}}],"late":{"refundBps":0}}}"#,
+                vec![]),
+            (r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"PT25H","outcome":{"refundBps":10000}},{"before":"PT24H","outcome":{"refundBps":5000}}],"late":{"refundBps":0}}}"#,
                 vec![]),
             // The schedule ends with the claim window, so the step after a deadline that is not earlier is in no terms.
             (r#"{"policyId":"p","claimWindow":"PT18H","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P0D","cutoffTime":"18:00","outcome":{"refundBps":10000}}],"late":{"refundBps":0}}}"#,
@@ -267,6 +382,24 @@ mod tests {
                 .map(|(c, p)| (c.to_owned(), p.to_owned()))
                 .collect();
             assert_eq!(warnings(policy), expected, "{policy}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_can_never_be_reached_is_told_from_one_that_sometimes_cannot() {
+        for (tier, when) in [
+            (r#""before":"P0D""#, "for any starting time"),
+            (
+                r#""before":"PT6H","cutoffTime":"18:00""#,
+                "for some starting times",
+            ),
+        ] {
+            let policy = format!(
+                r#"{{"policyId":"p","organizer":{{"tiers":[{{{tier},"outcome":{{"refundBps":10000}}}}],"late":{{"refundBps":5000}},"noShow":{{"refundBps":0}}}}}}"#
+            );
+            let warnings = Policy::from_json(&policy).unwrap().warnings();
+            assert_eq!(warnings.len(), 1, "{warnings:?}");
+            assert!(warnings[0].message.contains(when), "{warnings:?}");
         }
     }
 }

@@ -88,7 +88,7 @@ vocabulary! {
         Weather = "weather",
         /// An event that nobody could prevent; has its own rule.
         ForceMajeure = "force_majeure",
-        /// Someone did not come; possible only from the event's start on.
+        /// Whoever is said to cancel did not come; possible only from the event's start on.
         NoShow = "no_show",
         /// The organizer did not pay; judged as the organizer's cancellation, no matter who calls.
         NonPayment = "non_payment",
@@ -134,7 +134,7 @@ vocabulary! {
         EvidenceMissing = "evidence_missing",
         /// The time zone is unknown, and another one would give another rule.
         TimeZoneAmbiguous = "time_zone_ambiguous",
-        /// Another rule would apply at the instant of receipt, and no evidence supports the earlier notice.
+        /// Another rule would apply at the instant of receipt, or none any more, and no evidence supports the earlier notice.
         BackdatedAcrossDeadline = "backdated_across_deadline",
         /// The policy itself leaves this case to people.
         ManualRule = "manual_rule",

@@ -183,7 +183,7 @@ impl BookingRequest {
         let event_date = form
             .about(
                 "When the event starts: RFC 3339 with an offset, or a local date-time or date together with `timeZone`. A fraction \
-                 of a second is dropped. It may lie in the past; once the policy's `claimWindow` is over, the booking can be \
+                 of a second is dropped. It may lie in the past; recorded after the policy's `claimWindow`, the booking can be \
                  neither canceled nor moved.",
             )
             .required("eventDate", event_date);

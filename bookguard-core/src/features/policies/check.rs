@@ -8,7 +8,7 @@ use crate::error::{Error, FieldError};
 use crate::input::{self, Declaration, Json};
 use crate::model::{Page, Scope, Timestamp};
 use crate::operation::{Action, Body, Operation, Request, Route, query_one, read};
-use crate::policy::{POLICY_SCHEMA, Policy, Segment};
+use crate::policy::{Assumption, POLICY_SCHEMA, Policy, Segment};
 use crate::session::{Access, Session};
 
 /// A policy of the library.
@@ -54,6 +54,9 @@ pub struct PolicyCheck {
     /// The schedule of the booking that the parameters describe; absent without them, and when the policy cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Vec<Segment>>,
+    /// What the schedule assumes because it was not given; absent when nothing was. A booking without a time zone is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumptions: Option<Vec<Assumption>>,
 }
 
 /// `POST /v1/policies/validate`
@@ -195,9 +198,9 @@ pub fn templates_with(
 ) -> Result<Page<PolicyTemplate>, Error> {
     let mut page = templates();
     for template in &mut page.data {
-        template.schedule = match example.schedule(&template.policy, partner_time_zone, now) {
+        template.schedule = match example.terms(&template.policy, partner_time_zone, now) {
             Err(error) if error.code == "policy_currency_mismatch" => None,
-            schedule => Some(schedule?),
+            terms => Some(terms?.schedule),
         };
     }
     Ok(page)

@@ -6,7 +6,7 @@ use crate::input::{amount, amount_fault, shorten};
 use crate::limits;
 use crate::model::{Amount, AmountError, Currency, Timestamp};
 use crate::operation::{QueryForm, QueryParam, QueryReader, Request, query_value};
-use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Segment, Terms, Zone};
+use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Terms, Zone};
 
 /// The value of an example that has none, in whole units of its currency.
 const VALUE: &str = "1000";
@@ -106,13 +106,13 @@ impl ExampleBooking {
         }))
     }
 
-    /// The schedule that the booking would have.
-    pub(super) fn schedule(
+    /// The terms that the booking would have; those of a date without a known time zone assume UTC.
+    pub(super) fn terms(
         &self,
         policy: &Policy,
         partner_time_zone: Option<&str>,
         now: Timestamp,
-    ) -> Result<Vec<Segment>, Error> {
+    ) -> Result<Terms, Error> {
         let currency = self.currency.or(policy.document().currency);
         let booked = Booked {
             event_date: self.event_date,
@@ -128,7 +128,7 @@ impl ExampleBooking {
         };
         let policy = (policy.clone(), PolicySource::Named);
         let terms = Terms::freeze(Some(policy), &booked, MissingZone::AssumeUtc);
-        Ok(terms.map_err(in_query)?.schedule)
+        terms.map_err(in_query)
     }
 }
 
@@ -144,7 +144,9 @@ impl PolicyCheck {
         now: Timestamp,
     ) -> Result<Self, Error> {
         if let Some(policy) = &self.normalized {
-            self.schedule = Some(example.schedule(policy, partner_time_zone, now)?);
+            let terms = example.terms(policy, partner_time_zone, now)?;
+            self.schedule = Some(terms.schedule);
+            self.assumptions = Some(terms.assumptions).filter(|all| !all.is_empty());
         }
         Ok(self)
     }
@@ -163,6 +165,7 @@ fn in_query(refusal: Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::{Assumption, Segment};
 
     const POLICY: &str = r#"{"policyId":"p","timeZone":"Europe/Berlin","currency":"EUR","organizer":{
         "tiers":[{"before":"P7D","outcome":{"refundBps":5000}}],"late":{"penaltyAmount":"150.00"}}}"#;
@@ -213,6 +216,31 @@ mod tests {
         );
         let past = steps(&[("eventDate", "2020-01-01")]);
         assert_eq!(past, [] as [&str; 0], "nothing can be claimed any more");
+    }
+
+    #[test]
+    fn a_time_zone_that_is_only_assumed_is_named() {
+        let utc = Some(vec![Assumption::TimeZoneAssumedUtc]);
+        let (local, instant) = ("2026-11-01T19:00", "2026-11-01T19:00:00Z");
+        for (date, zone, partner, assumed) in [
+            (local, None, None, utc),
+            (local, Some("Europe/Paris"), None, None),
+            (local, None, Some("Asia/Tokyo"), None),
+            (instant, None, None, None),
+        ] {
+            let zone = zone.map(|zone: &str| ("timeZone".to_owned(), zone.to_owned()));
+            let date = ("eventDate".to_owned(), date.to_owned());
+            let request = Request {
+                query: [date].into_iter().chain(zone).collect(),
+                ..Request::default()
+            };
+            let example = ExampleBooking::read(&request).unwrap().unwrap();
+            let policy = br#"{"policyId":"p","organizer":{"late":{"refundBps":0}}}"#;
+            let check = PolicyCheck::of(policy).unwrap();
+            let now = Timestamp::parse("2026-10-01T00:00:00Z").unwrap();
+            let check = check.with_example(&example, partner, now).unwrap();
+            assert_eq!(check.assumptions, assumed, "{request:?}");
+        }
     }
 
     #[test]

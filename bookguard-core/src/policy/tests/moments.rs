@@ -145,6 +145,94 @@ fn what_is_backdated_across_a_deadline_says_so_and_beyond_the_tolerance_needs_ev
 }
 
 #[test]
+fn after_the_claim_window_what_is_dated_back_into_it_needs_evidence_whoever_cancels() {
+    use Actor::{Mutual, Organizer, Partner, Talent};
+    let terms = own(
+        r#"{"policyId":"p","claimWindow":"PT0M","backdateTolerance":"PT2M","organizer":{"late":{"refundBps":0}}}"#,
+    );
+    let storm = Some(Reason::ForceMajeure);
+    let last = "2026-06-20T19:00:00Z";
+    #[rustfmt::skip]
+    let cases = [
+        (Organizer, None, "2026-06-20T19:02:01Z", 0, true),
+        (Talent, None, "2026-06-20T19:02:01Z", 0, true),
+        (Partner, None, "2026-06-20T19:02:01Z", 0, true),
+        (Talent, storm, "2026-06-20T19:02:01Z", 1, false),
+        (Talent, None, "2026-06-20T19:02:01Z", 1, false),
+        (Talent, None, "2026-06-20T19:02:00Z", 0, false),
+        // Both sides know when notice was given.
+        (Mutual, None, "2026-06-20T19:02:01Z", 0, false),
+    ];
+    for (actor, reason, received, evidence, needs_a_person) in cases {
+        let question = Question {
+            mode: Mode::Cancel,
+            actor,
+            reason,
+            at: Some(at(last)),
+            evidence,
+            agreed_refund: (actor == Mutual).then(|| usd("400")),
+            ..ask(received)
+        };
+        let evaluation = evaluated(&terms, &question);
+        let expected: &[ReviewReason] = match needs_a_person {
+            true => &[ReviewReason::BackdatedAcrossDeadline],
+            false => &[],
+        };
+        assert_eq!(evaluation.review_reasons, expected, "{actor} {received}");
+        let said = evaluation.assumptions.contains(&Assumption::Backdated);
+        assert_eq!(said, !needs_a_person, "{actor} {received}");
+    }
+    // Receipt alone gives nothing.
+    let question = Question {
+        mode: Mode::Cancel,
+        actor: Talent,
+        at: Some(at(last)),
+        ..ask("2026-06-20T19:02:01Z")
+    };
+    let alternatives = evaluated(&terms, &question).alternatives;
+    let shown: Vec<_> = alternatives.iter().map(|a| (a.rule_id, a.refund)).collect();
+    let by_notice = (Some(Rule::TalentCancel), Some(usd("1000")));
+    assert_eq!(shown, [by_notice, (None, None)]);
+    // The first release took the rule of a talent for one that applies for ever.
+    let first = evaluate_as_first(&protected(&terms), &question).unwrap();
+    assert_eq!(first.evaluation_status, EvaluationStatus::Final);
+    // What took effect later is refused, and the refusal names what is left.
+    let late = Question {
+        at: None,
+        ..question
+    };
+    let refusal = evaluate(&protected(&terms), &late).unwrap_err();
+    assert_eq!(refusal.code, "claim_window_closed");
+    assert!(refusal.message.contains("took effect by then"), "{refusal}");
+}
+
+#[test]
+fn once_it_is_closed_the_schedule_still_has_what_a_move_kept() {
+    let former = firm();
+    let moves = [PastReschedule::of(&former, &[], at("2026-06-01T00:00:00Z"))];
+    let date = EventDate::parse("2026-12-20T19:00:00Z").unwrap();
+    let terms = former.rescheduled(date, None).unwrap();
+    let booking = Subject {
+        reschedules: &moves,
+        ..protected(&terms)
+    };
+    let open = evaluate(&booking, &ask("2027-01-03T19:00:00Z")).unwrap();
+    let closing = ask("2027-01-03T19:00:01Z");
+    let closed = evaluate(&booking, &closing).unwrap();
+    assert_eq!(open.evaluation_status, EvaluationStatus::Evaluated);
+    assert_eq!(closed.evaluation_status, EvaluationStatus::Closed);
+    let mut steps = open.schedule.iter();
+    let first_tier = steps.find(|step| step.rule_id == Rule::Tier(0)).unwrap();
+    assert_eq!(first_tier.penalty, Some(usd("500")));
+    assert_eq!(closed.schedule, open.schedule);
+    // The first release showed the steps alone, and was the same otherwise.
+    let first = evaluate_as_first(&booking, &closing).unwrap();
+    assert_eq!(first.schedule, terms.schedule);
+    let schedule = closed.schedule.clone();
+    assert_eq!(Evaluation { schedule, ..first }, closed);
+}
+
+#[test]
 fn time_matters_only_where_it_decides() {
     use Actor::{Organizer, Partner, Talent};
     let (evaluate, cancel) = (Mode::Evaluate, Mode::Cancel);

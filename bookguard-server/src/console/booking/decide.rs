@@ -40,7 +40,9 @@ pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answe
     let draft = asked.draft();
     let paid = booking.amount_paid.as_ref();
     let paid = price(paid.unwrap_or(&booking.booking_value), booking.currency);
-    let about = format!("{paid} was paid. The rest is kept.");
+    let about = format!(
+        "{paid} was paid. The rest is kept. What is owed beyond that, and compensation, cannot be decided here: settle them outside."
+    );
     let person = user.person().unwrap_or_default();
     let packet = match user.may(Scope::EvidenceRead) {
         true => Some(packet(user, id).await?),
@@ -80,18 +82,19 @@ fn depends(evaluation: &Evaluation) -> Markup {
     let Some(first) = alternatives.first() else {
         return html! {};
     };
-    let back = |alternative: &Alternative| match alternative.refund {
-        Some(refund) => format!("{} back", money(refund)),
-        None => OPEN.to_owned(),
+    let sums = |alternative: &Alternative| (alternative.refund, alternative.penalty);
+    let divided = |alternative: &Alternative| match sums(alternative) {
+        (Some(refund), Some(penalty)) => {
+            format!("{} back, {} kept or owed", money(refund), money(penalty))
+        }
+        _ => OPEN.to_owned(),
     };
-    let is_one = alternatives
-        .iter()
-        .all(|other| other.refund == first.refund);
+    let is_one = alternatives.iter().all(|other| sums(other) == sums(first));
     html! {
         section.card aria-labelledby="alternatives" {
             h2 #alternatives { "What it depends on" }
-            @if is_one && alternatives.len() > 1 { p { "Either way: " (back(first)) } }
-            @else { ul { @for alternative in alternatives { li { (alternative.condition) ": " (back(alternative)) } } } }
+            @if is_one && alternatives.len() > 1 { p { "Either way: " (divided(first)) } }
+            @else { ul { @for alternative in alternatives { li { (alternative.condition) ": " (divided(alternative)) } } } }
         }
     }
 }

@@ -148,7 +148,14 @@ async fn policies_are_checked_and_the_library_is_shown_with_nothing_at_hand() {
     ]);
     let example = "policies validate - --output table --event-date 2031-06-20 --booking-value 200";
     let shown = run(example, good).await;
-    shown.said(&["organizer.late", "USD 0.00", "USD 200.00"]);
+    shown.said(&[
+        "organizer.late",
+        "USD 0.00",
+        "USD 200.00",
+        "UTC was assumed",
+    ]);
+    let over = "policies validate - --output table --event-date 2020-01-01T19:00:00Z";
+    run(over, good).await.said(&["too late to claim"]);
     let missing = run("policies validate - --booking-value 200", good).await;
     missing.ended(5, &["--event-date"]);
     for (input, says) in [

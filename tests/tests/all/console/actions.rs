@@ -297,7 +297,7 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
         ];
         // Both answers to the open question come to the same.
         let asked = browser.page(&format!("{page}/decide")).await;
-        asked.says(&["Either way: USD 1,250.50 back"]);
+        asked.says(&["Either way: USD 1,250.50 back, USD 0.00 kept or owed"]);
         asked.lacks(&["If it is not"]);
         twice(&browser, &format!("{page}/decide"), "/decide", &decision)
             .await

@@ -149,6 +149,53 @@ fn a_review_with_the_alternatives_of_the_first_release_verifies() {
     }
 }
 
+/// The first release left nothing to a person that a talent dated back into the claim window; entries from then keep what they say.
+#[test]
+fn a_talent_s_cancellation_from_after_the_claim_window_verifies_as_either_release_tells_it() {
+    const POLICY: &str = r#"{"policyId":"p","claimWindow":"PT0M","backdateTolerance":"PT0M","forceMajeure":{"outcome":
+        {"refundBps":10000},"requiresEvidence":false},"organizer":{"late":{"refundBps":0}}}"#;
+    let zone = Some("America/New_York");
+    let value = Amount::parse("1200.50", Currency::USD).unwrap();
+    for (wording, status) in [
+        (Wording::First, ResolutionStatus::Final),
+        (Wording::Second, ResolutionStatus::PendingReview),
+    ] {
+        let mut fixture = Fixture::new();
+        fixture.wording = wording;
+        // The event starts half a minute before the cancellation is received, and half a minute after it took effect.
+        let date = "2026-05-25T03:59:30-04:00";
+        fixture.record(30, Some(POLICY), date, zone, value, |_| {});
+        // The only reason with which the fixture names no evidence.
+        fixture.cancel(13, Actor::Talent, Some(Reason::ForceMajeure));
+        let packet = fixture.packet_at(13);
+        assert_eq!(packet.resolution.as_ref().unwrap().status, status);
+        assert_eq!(failures_of(&fixture, &packet), [""; 0]);
+    }
+}
+
+/// The first release left out of the schedule of a closed booking what a move had kept; packets from then keep what they say.
+#[test]
+fn a_packet_of_a_closed_booking_that_was_moved_verifies_with_either_schedule() {
+    let mut fixture = Fixture::new();
+    let (date, zone) = ("2026-04-20T19:00:00-04:00", Some("America/New_York"));
+    let value = Amount::parse("1200.50", Currency::USD).unwrap();
+    fixture.record(30, Some("firm"), date, zone, value, |_| {});
+    fixture.reschedule_as(13, "2026-04-10T00:00:00Z", "2026-05-01T19:00", None, false);
+    let packet = fixture.packet_at(13);
+    let evaluation = packet.evaluation.as_ref().unwrap();
+    assert_eq!(evaluation.explanation.code, "CLAIM_WINDOW_CLOSED");
+    let (terms, policy) = (packet.terms.clone(), packet.policy.clone());
+    let steps = terms.thaw(&packet.booking, policy).unwrap().schedule;
+    assert_ne!(evaluation.schedule, steps);
+    assert_eq!(failures_of(&fixture, &packet), [""; 0]);
+    let mut neither = steps.clone();
+    neither[0].penalty = None;
+    for (schedule, failed) in [(steps, &[] as &[&str]), (neither, &["evaluation"])] {
+        let change = |p: &mut Packet| p.evaluation.as_mut().unwrap().schedule = schedule;
+        assert_eq!(noticed_in(&fixture, fixture.packet_at(13), change), failed);
+    }
+}
+
 #[test]
 fn a_moved_booking_is_shown_with_its_terms_before_and_after_each_move() {
     let fixture = Fixture::new();
