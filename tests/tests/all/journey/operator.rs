@@ -422,6 +422,55 @@ async fn the_keys_of_a_partner_whose_contract_ended_open_nothing_from_that_momen
 }
 
 #[tokio::test]
+async fn nothing_more_is_recorded_for_a_partner_before_its_approval_and_after_its_contract() {
+    on_every_engine(async |engine| {
+        let operated = Operated::with(engine, |config| Config {
+            registration: RegistrationMode::Approval,
+            ..config
+        });
+        let operated = operated.await;
+        let register = operated.server.caller();
+        let pending = register
+            .post("/v1/partners/register", &samples::partner("Acme"))
+            .await;
+        let partner_id = pending.string("partnerId");
+        let operator = operated.caller();
+        let refused = async |code: &str| {
+            for (path, body) in [
+                ("/v1/bookings", samples::booking()),
+                (
+                    "/v1/webhook-endpoints",
+                    json!({"url": "http://127.0.0.1:9/"}),
+                ),
+                ("/v1/api-keys", json!({"name": "x", "scopes": ["*"]})),
+                ("/v1/partners/me/rotate-secret", json!({})),
+            ] {
+                let request = operator.request("POST", path);
+                let request = request.header("content-type", "application/json");
+                let request = request.header("x-partner-id", &*partner_id);
+                let reply = operator.send(request.body(body.to_string())).await;
+                reply.refused(409, code);
+            }
+        };
+        refused("partner_pending").await;
+        let path = format!("/v1/partners/{partner_id}");
+        operator
+            .post_nothing(&format!("{path}/approve"))
+            .await
+            .ok(200);
+        let end = format!("{path}/end");
+        let begun = operator.post_nothing(&end).await.ok(200);
+        let page = json!({"after": begun["next"]});
+        operator.post(&end, &page).await.ok(200);
+        refused("partner_ended").await;
+        let shown = operator.get(&path).await.ok(200);
+        shown.holds(json!({"status": "suspended", "name": "erased"}));
+        operated.server.close().await.verify(0).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn the_contract_of_a_partner_that_waits_for_approval_can_end() {
     on_every_engine(async |engine| {
         let operated = Operated::with(engine, |config| Config {

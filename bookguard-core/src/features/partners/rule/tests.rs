@@ -50,3 +50,27 @@ fn only_a_pending_partner_is_approved() {
     );
     assert_eq!(code_of(&BatchState::default(), &approve), "not_found");
 }
+
+#[test]
+fn nothing_is_recorded_for_a_partner_that_waits_for_approval_or_whose_contract_has_ended() {
+    for (status, is_ended, expected) in [
+        (PartnerStatus::Pending, false, "partner_pending"),
+        (PartnerStatus::Suspended, true, "partner_ended"),
+        (PartnerStatus::Suspended, false, ""),
+    ] {
+        let mut work = work_with(state(None, BookingStatus::Created));
+        let there = work.partners.get_mut(&partner_id()).unwrap();
+        there.partner.status = status;
+        if is_ended {
+            there.partner = there.partner.ended();
+        }
+        assert_eq!(code_of(&work, &booking(NOW)), expected);
+        assert_eq!(code_of(&work, &command(protecting())), expected);
+        let decided = code_of(&work, &command(deciding("1.00")));
+        let expected = match expected {
+            "" => "not_found",
+            refused => refused,
+        };
+        assert_eq!(decided, expected);
+    }
+}
