@@ -97,6 +97,19 @@ fn every_fault_has_its_pointer_and_code() {
 }
 
 #[test]
+fn who_sends_null_is_told_to_leave_out_only_what_may_be() {
+    let error = read(br#"{"name":null,"size":null}"#, |form| {
+        let name = form.required("name", |v| v.text(10));
+        let size = form.optional("size", |v| v.integer(0, 9));
+        Some((name?, size))
+    });
+    let details = error.unwrap_err().details;
+    let fixes: Vec<&str> = details.iter().map(|fault| &*fault.fix).collect();
+    let expected = ["Send a value.", "Send a value, or leave \"size\" out."];
+    assert_eq!(fixes, expected);
+}
+
+#[test]
 fn a_text_that_shows_nothing_is_not_called_empty() {
     for (name, message) in [
         ("", "is empty"),
