@@ -363,6 +363,8 @@ async fn a_suspended_partner_reads_and_does_nothing_else() {
             acme.get("/v1/partners/me").await.string("contactEmail"),
             "desk@acme.example"
         );
+        let once = acme.post_once("/v1/bookings", "once", &samples::booking());
+        let once = once.await.string("bookingId");
         let suspended = operator.post_nothing(&format!("{path}/suspend")).await;
         let suspended = suspended.ok(200);
         assert_eq!(suspended["status"], "suspended");
@@ -377,6 +379,16 @@ async fn a_suspended_partner_reads_and_does_nothing_else() {
         }
         let refused = acme.post("/v1/bookings", &samples::booking()).await;
         refused.refused(403, "partner_suspended");
+        // What was carried out before gets its answer, and nothing else does.
+        let again = acme.post_once("/v1/bookings", "once", &samples::booking());
+        assert_eq!(again.await.string("bookingId"), once);
+        for (key, booking) in [
+            ("once", samples::booking_with(json!({"notes": "other"}))),
+            ("new", samples::booking()),
+        ] {
+            let refused = acme.post_once("/v1/bookings", key, &booking).await;
+            refused.refused(403, "partner_suspended");
+        }
         let refused = acme.delete(&format!("/v1/api-keys/{}", acme.key_id)).await;
         refused.refused(403, "partner_suspended");
         assert_eq!(acme.booking(&booking).await["status"], "created");
@@ -388,13 +400,13 @@ async fn a_suspended_partner_reads_and_does_nothing_else() {
         operated.acting("POST", &protect, &acme.id).await.ok(200);
         let account = operator.get(&path).await.ok(200);
         account.holds(json!({"status": "suspended", "name": "Acme Stage"}));
-        operated.server.database().verify(2).await;
+        operated.server.database().verify(3).await;
         let reinstate = operated.command(format!("partners reinstate {}", acme.id));
         assert_eq!(reinstate.json().await["status"], "active");
         acme.book().await;
         let refused = operator.get("/v1/partners/ptn_x").await;
         refused.refused(404, "not_found");
-        operated.server.close().await.verify(3).await;
+        operated.server.close().await.verify(4).await;
     })
     .await;
 }
