@@ -6,7 +6,7 @@ use anstyle::AnsiColor;
 use bookguard_core::engine::command::Receipt;
 use bookguard_core::features::events::RetryStatus;
 use bookguard_core::model::{
-    Amount, BookingStatus, DeliveryStatus, EndpointStatus, EventType, Id, Noun, PartnerStatus,
+    Amount, BookingStatus, DeliveryStatus, EndpointStatus, EventType, Id, Noun, RegistrationStatus,
     Timestamp,
 };
 use bookguard_core::policy::{
@@ -262,7 +262,9 @@ macro_rules! by_their_words {
     };
 }
 
-by_their_words!(BookingStatus DeliveryStatus EndpointStatus EventType PartnerStatus RetryStatus);
+by_their_words!(
+    BookingStatus DeliveryStatus EndpointStatus EventType RegistrationStatus RetryStatus
+);
 
 /// The word of a member of a closed set, as in its JSON.
 pub fn word<T: serde::Serialize>(value: &T) -> String {
