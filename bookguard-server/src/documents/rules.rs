@@ -1,8 +1,8 @@
 //! The ten rules that a program needs to use the service correctly, with the limits taken from the code.
 
 use bookguard_core::limits::{
-    ATTEMPT_MS, BODY_BYTES, EVENT_WAIT_S, HOUR_MS, IDEMPOTENCY_KEY_CHARS, IDEMPOTENCY_TTL_MS,
-    PAGE_ROWS, PAGE_ROWS_DEFAULT,
+    ATTEMPT_MS, BODY_BYTES, EVENT_WAIT_S, HOUR_MS, IDEMPOTENCY_KEY_CHARS,
+    IDEMPOTENCY_KEY_CHARS_OPEN, IDEMPOTENCY_TTL_MS, PAGE_ROWS, PAGE_ROWS_DEFAULT,
 };
 use bookguard_core::model::{BookingStatus, EventType};
 
@@ -28,7 +28,8 @@ pub(super) fn rules() -> [(&'static str, String); 10] {
         ("Authentication", "Send the API key in the header `x-api-key`, from a server, never from a browser or an app. 401 means that \
             the key is missing, wrong or revoked; 403 `insufficient_scope` names the scope that the key lacks. Keys hold scopes such \
             as `bookings:write`; a key can make only keys whose scopes it has.".to_owned()),
-        ("Idempotency", format!("Put an `Idempotency-Key` (a UUID; up to {IDEMPOTENCY_KEY_CHARS} visible ASCII characters) on every POST. \
+        ("Idempotency", format!("Put an `Idempotency-Key` (a UUID; up to {IDEMPOTENCY_KEY_CHARS} visible ASCII characters, and at least \
+            {IDEMPOTENCY_KEY_CHARS_OPEN} to register a partner) on every POST. \
             Repeat with the same key and the same request after a 503, a timeout or a lost connection: it happens once, and for {hours} \
             hours the answer is the first one, with `Idempotent-Replayed: true`. The same key with another request is 422 \
             `idempotency_key_reused`.")),
