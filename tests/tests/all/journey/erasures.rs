@@ -692,7 +692,9 @@ async fn the_end_of_a_contract_that_is_killed_between_its_pages_goes_on_and_noth
             format!("partners get {}", acme.id),
             "partners list".to_owned(),
         ] {
-            database.command(shown).run().await.said(&["ended"]);
+            let shown = database.command(shown).run().await;
+            shown.said(&["ended"]);
+            assert!(!shown.stdout.contains("suspended"), "{shown:?}");
         }
         assert_eq!(erased(), bookings);
         assert_eq!(places(&database, engine), Vec::<String>::new());

@@ -56,6 +56,7 @@ fn only_a_pending_partner_is_approved() {
 
 #[test]
 fn nothing_is_recorded_for_a_partner_that_waits_for_approval_or_whose_contract_has_ended() {
+    let when = at("2026-06-01T12:00:00Z");
     for (status, is_ended, expected) in [
         (PartnerStatus::Pending, false, "partner_pending"),
         (PartnerStatus::Suspended, true, "partner_ended"),
@@ -67,9 +68,10 @@ fn nothing_is_recorded_for_a_partner_that_waits_for_approval_or_whose_contract_h
         if is_ended {
             there.partner = there.partner.ended();
         }
-        assert_eq!(code_of(&work, &booking(NOW)), expected);
-        assert_eq!(code_of(&work, &command(protecting())), expected);
-        let decided = code_of(&work, &command(deciding("1.00")));
+        assert_eq!(code_of(&work, &booking(when)), expected);
+        let protect = Envelope::new(when, protecting());
+        assert_eq!(code_of(&work, &protect), expected);
+        let decided = code_of(&work, &Envelope::new(when, deciding("1.00")));
         let expected = match expected {
             "" => "not_found",
             refused => refused,
