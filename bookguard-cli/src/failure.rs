@@ -257,11 +257,6 @@ const NO_KEY: &str = "A server needs an API key, and none was given. Set BOOKGUA
                       that holds the key with --api-key-file, or save the server and its key once with `bookguard login`.";
 
 fn for_people(body: &ErrorBody, flags: &[Option<String>], retry_after_s: Option<u32>) -> String {
-    // A 401 of the HTTP interface has no code.
-    let code = match body.code.as_str() {
-        "" => "unauthorized",
-        code => code,
-    };
     // The message about a single fault begins with its place.
     let first = body
         .details
@@ -272,7 +267,7 @@ fn for_people(body: &ErrorBody, flags: &[Option<String>], retry_after_s: Option<
         rest.starts_with(": ").then(|| format!("{flag}{rest}"))
     });
     let message = renamed.as_ref().unwrap_or(&body.message);
-    let mut text = format!("error: {} ({})", plain(message), plain(code));
+    let mut text = format!("error: {} ({})", plain(message), plain(&body.code));
     for (at, detail) in body.details.iter().enumerate() {
         // Of a single fault, the message has said already what is wrong and where.
         let said = match detail.pointer.as_str() {

@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::FAULTS;
 use crate::model::ResolutionId;
 
 /// The class of an error, as coarse as a caller can act on.
@@ -337,7 +338,13 @@ impl Error {
             ),
             many => (
                 Cow::Borrowed("invalid_request"),
-                format!("{} fields are not valid; see details.", many.len()),
+                match many.len() {
+                    // The rest was not looked for.
+                    FAULTS.. => format!(
+                        "At least {FAULTS} fields are not valid; details has the first {FAULTS}."
+                    ),
+                    few => format!("{few} fields are not valid; see details."),
+                },
             ),
         };
         Self {

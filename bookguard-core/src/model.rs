@@ -60,7 +60,7 @@ pub use operator_key::OperatorKey;
 #[cfg(feature = "internals")]
 pub use page::Page;
 #[cfg(feature = "internals")]
-pub use partner::{Partner, PartnerSettings, PartnerStatus};
+pub use partner::{Partner, PartnerSettings, PartnerStatus, RegistrationStatus};
 #[cfg(feature = "internals")]
 pub use quota::{PartnerAccount, Quota, QuotaChanges, QuotaReport, QuotaUse, Usage};
 #[cfg(feature = "internals")]

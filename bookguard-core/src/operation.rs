@@ -140,23 +140,25 @@ impl Request {
 /// Checks what all operations have in common, then reads the request.
 ///
 /// # Errors
-/// `unauthorized`, `insufficient_scope`, `unknown_query_parameter`, `duplicate_query_parameter`,
+/// `unauthorized`, `insufficient_scope`, `partner_suspended`, `unknown_query_parameter`, `duplicate_query_parameter`,
 /// `body_required`, `unexpected_body`, `idempotency_key_invalid`, and the operation's own.
 pub fn prepare<O: Operation>(
     session: &Session,
     request: &Request,
 ) -> Result<Action<O::Output>, Error> {
     session.require(O::ROUTE.access)?;
-    if O::ROUTE.method != Method::Get && !O::ROUTE.while_suspended {
-        session.require_standing()?;
-    }
+    let standing = match O::ROUTE.method == Method::Get || O::ROUTE.while_suspended {
+        true => Ok(()),
+        false => session.require_standing(),
+    };
     check_query(&O::ROUTE, &request.query)?;
     check_body(O::ROUTE.body, request)?;
     let key = request.idempotency_key.as_deref();
     let key = key.filter(|_| O::ROUTE.method == Method::Post);
     let remembered = key.map(|key| remember::<O>(session, request, key));
     let remembered = remembered.transpose();
-    let mut action = match (O::prepare(session, request), &remembered) {
+    let prepared = standing.and_then(|()| O::prepare(session, request));
+    let mut action = match (prepared, &remembered) {
         (Err(why), Ok(Some(remember))) => repeat(session, request, remember, why)?,
         (prepared, _) => prepared?,
     };
@@ -201,8 +203,11 @@ fn repeat<T: 'static>(
     remember: &Remember<T>,
     why: Error,
 ) -> Result<Action<T>, Error> {
-    // A caller who may no longer do it is not told what came of it. While nothing may be shown, nobody is.
-    if !matches!(why.kind, Kind::Invalid | Kind::NotFound | Kind::Conflict) {
+    // A caller who may no longer do it is not told what came of it, except a suspended partner, who still reads. While nothing may be
+    // shown, nobody is.
+    let is_told = matches!(why.kind, Kind::Invalid | Kind::NotFound | Kind::Conflict)
+        || why == Error::partner_suspended();
+    if !is_told {
         return Err(why);
     }
     // Looking blocks.

@@ -137,7 +137,7 @@ fn account(account: &PartnerAccount, style: Style) -> String {
     let fields = fields! {
         "partner" => partner.partner_id,
         "name" => partner.name,
-        "status" => partner.status,
+        "status" => status(partner),
         "business type" => partner.business_type,
         "contact" => partner.contact_email,
         "website" => partner.website,
@@ -153,9 +153,17 @@ fn account(account: &PartnerAccount, style: Style) -> String {
     record(style, &fields)
 }
 
+/// A partner's status. One whose contract has ended is suspended for good.
+fn status(partner: &Partner) -> &'static str {
+    match partner.is_ended() {
+        true => "ended",
+        false => partner.status.word(),
+    }
+}
+
 page_fn! { fn partners(partner: &Partner), "partners" =>
     "PARTNER" => partner.partner_id,
-    "STATUS" => partner.status,
+    "STATUS" => status(partner),
     "NAME" => partner.name,
     "BUSINESS" => partner.business_type,
     "CONTACT" => partner.contact_email,

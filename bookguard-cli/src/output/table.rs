@@ -7,7 +7,7 @@ use bookguard_core::engine::command::Receipt;
 use bookguard_core::features::events::RetryStatus;
 use bookguard_core::model::{
     Amount, BookingStatus, DeliveryStatus, EndpointStatus, EventType, Id, Noun, Page,
-    PartnerStatus, Timestamp,
+    RegistrationStatus, Timestamp,
 };
 use bookguard_core::policy::{
     Actor, EvaluationStatus, EvidenceGrade, Reason, ResolutionPath, ResolutionStatus, Rule, Zone,
@@ -272,7 +272,9 @@ macro_rules! by_their_words {
     };
 }
 
-by_their_words!(BookingStatus DeliveryStatus EndpointStatus EventType PartnerStatus RetryStatus);
+by_their_words!(
+    BookingStatus DeliveryStatus EndpointStatus EventType RegistrationStatus RetryStatus
+);
 
 /// The word of a member of a closed set, as in its JSON.
 pub fn word<T: serde::Serialize>(value: &T) -> String {

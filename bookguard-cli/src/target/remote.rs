@@ -6,10 +6,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bookguard_core::Kind;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::model::PartnerId;
 use bookguard_core::operation::{Body, Operation, Request, Route};
-use bookguard_core::session::Access;
+use bookguard_core::session::{Access, KEY_EXPIRED};
 use bookguard_core::webhook::Secret;
 use bookguard_server::mcp::PATH;
 use bookguard_server::tls::PRODUCT;
@@ -507,9 +508,18 @@ fn refusal(base: &Url, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
         kind_of(status.as_u16()),
         serde_json::from_slice::<ErrorBody>(body),
     ) {
-        (Some(kind), Ok(mut body)) => {
-            if let Some(why) = text(WWW_AUTHENTICATE).and_then(reason) {
+        (Some(kind), Ok(mut body)) if kind == Kind::Unauthorized || !body.code.is_empty() => {
+            let challenge = text(WWW_AUTHENTICATE).unwrap_or_default();
+            if let Some(why) = reason(challenge) {
                 body.message = why.to_owned();
+            }
+            // Over HTTP a 401 has no code; the challenge says whether the key has expired.
+            if kind == Kind::Unauthorized && body.code.is_empty() {
+                let code = match challenge.contains("error=\"invalid_token\"") {
+                    true => KEY_EXPIRED,
+                    false => "unauthorized",
+                };
+                body.code = code.to_owned();
             }
             if body.code == "path_not_found"
                 && let Some(root) = base.as_str().trim_end_matches('/').strip_suffix("/v1")
@@ -654,6 +664,7 @@ mod tests {
             (403, bookguards, Exit::Auth),
             (404, bookguards, Exit::NotFound),
             (404, "<html>", Exit::Server),
+            (404, r#"{"error":"x","message":"m"}"#, Exit::Server),
             (409, bookguards, Exit::Refused),
             (422, bookguards, Exit::Refused),
             (429, bookguards, Exit::RateLimited),
@@ -673,6 +684,8 @@ mod tests {
             panic!("no refusal")
         };
         assert_eq!(refused.retry_after_s, Some(7));
+        let unauthorized = error(401, r#"{"error":"x","message":"m"}"#);
+        assert!(unauthorized.is("unauthorized"), "{unauthorized:?}");
         let Failure::BadAnswer(why) = error(301, "") else {
             panic!("no bad answer")
         };

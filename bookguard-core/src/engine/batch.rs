@@ -292,33 +292,76 @@ impl BatchState {
         state.ok_or_else(|| Error::not_found("partner"))
     }
 
-    /// A partner's state, if the partner may act.
+    /// A partner's state, if something may be added or changed for the partner.
     ///
     /// # Errors
-    /// `not_found`.
+    /// `not_found`, `partner_pending`, `partner_ended`.
     pub fn active_partner(&self, partner_id: &PartnerId) -> Result<&PartnerState, Error> {
         let state = self.partner(partner_id)?;
-        match state.partner.status {
-            PartnerStatus::Pending => Err(Error::not_found("partner")),
-            _ => Ok(state),
-        }
+        state.refuse_if_pending()?;
+        state.refuse_if_ended()?;
+        Ok(state)
     }
 
-    /// A booking and the partner that it belongs to, who may act.
+    /// A booking and the partner that it belongs to, if something may be added or changed for the partner.
+    ///
+    /// # Errors
+    /// `not_found`, `partner_pending`, `partner_ended`.
     pub(crate) fn booking_of(
         &self,
         partner_id: PartnerId,
         booking_id: BookingId,
     ) -> Result<(&PartnerState, &LoadedBooking), Error> {
+        let booking = self.kept_booking_of(partner_id, booking_id)?;
+        Ok((self.active_partner(&partner_id)?, booking))
+    }
+
+    /// A partner's booking. The partner's contract may have ended: its bookings are still erased and held.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub(crate) fn kept_booking_of(
+        &self,
+        partner_id: PartnerId,
+        booking_id: BookingId,
+    ) -> Result<&LoadedBooking, Error> {
         let known = self.bookings.get(&booking_id);
         let known = known.filter(|state| state.booking.partner_id == partner_id);
-        let partner = self.active_partner(&partner_id).ok();
-        let found = partner.zip(known.map(|state| &**state));
-        found.ok_or_else(|| Error::not_found("booking"))
+        known
+            .map(|state| &**state)
+            .ok_or_else(|| Error::not_found("booking"))
     }
 }
 
 impl PartnerState {
+    /// Refuses if the partner waits for approval.
+    pub(crate) fn refuse_if_pending(&self) -> Result<(), Error> {
+        match self.partner.status {
+            PartnerStatus::Pending => Err(Error::conflict(
+                "partner_pending",
+                format!(
+                    "Partner {} waits for approval and has no key. Approve it first.",
+                    self.partner.partner_id
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses if the partner's contract has ended and its record is erased.
+    pub(crate) fn refuse_if_ended(&self) -> Result<(), Error> {
+        match self.partner.is_ended() {
+            false => Ok(()),
+            true => Err(Error::conflict(
+                "partner_ended",
+                format!(
+                    "The contract of partner {} has ended and its record is erased. Register it anew, as another partner.",
+                    self.partner.partner_id
+                ),
+            )),
+        }
+    }
+
     /// The endpoint with this id, unless it is deleted.
     pub(crate) fn endpoint(&self, endpoint_id: &EndpointId) -> Option<&Endpoint> {
         let mut endpoints = self.endpoints.iter();

@@ -18,7 +18,7 @@ use crate::limits;
 use crate::model::id::noun;
 use crate::model::{
     ApiKeyId, Page, Partner, PartnerAccount, PartnerId, PartnerSettings, PartnerStatus,
-    QuotaChanges, Scope, Scopes, Search,
+    QuotaChanges, RegistrationStatus, Scope, Scopes, Search,
 };
 use crate::operation::{
     Action, Body, LIMIT, Operation, QueryForm, QueryParam, QueryReader, Request, Route, ids_cursor,
@@ -90,17 +90,16 @@ impl Operation for RegisterPartner {
         let at = service.clock().now();
         let partner_id = PartnerId::new(at, entropy::bytes());
         let open = mode == Mode::Open;
-        let status = if open {
-            PartnerStatus::Active
-        } else {
-            PartnerStatus::Pending
+        let (status, told) = match open {
+            true => (PartnerStatus::Active, RegistrationStatus::Active),
+            false => (PartnerStatus::Pending, RegistrationStatus::Pending),
         };
         let secret = Secret::from_bytes(entropy::bytes());
         let credentials = open.then(|| new_key(at, "Initial key", Scopes::all()));
         let reply = Registration {
             partner_id,
             name: new.name.clone(),
-            status,
+            status: told,
             api_key_id: credentials.as_ref().map(|(key, _)| key.key.api_key_id),
             api_key: credentials
                 .as_ref()
@@ -201,7 +200,7 @@ impl Operation for ApprovePartner {
         let reply = Registration {
             partner_id,
             name: partner.name,
-            status: PartnerStatus::Active,
+            status: RegistrationStatus::Active,
             api_key_id: Some(key.key.api_key_id),
             api_key: Some(api_key.reveal().to_owned()),
             signing_secret: secret.map(|secret| secret.reveal().to_owned()),
@@ -492,7 +491,7 @@ pub struct Registration {
     /// Its name.
     pub name: String,
     /// Its status.
-    pub status: PartnerStatus,
+    pub status: RegistrationStatus,
     /// The first key's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_id: Option<ApiKeyId>,

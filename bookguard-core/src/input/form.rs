@@ -64,7 +64,8 @@ impl<'a, 'f> Form<'a, 'f> {
             );
             return None;
         }
-        self.optional(name, read)
+        self.known.push(name);
+        self.take(name, true, read)
     }
 
     /// Reads an optional field. `None` means that it was absent, or a fault was recorded. `null` is a fault.
@@ -77,7 +78,7 @@ impl<'a, 'f> Form<'a, 'f> {
             return draft.field(name, false, read);
         }
         self.known.push(name);
-        self.take(name, read)
+        self.take(name, false, read)
     }
 
     /// Reads an optional field that may also be null, which gives `Some(None)`.
@@ -97,14 +98,17 @@ impl<'a, 'f> Form<'a, 'f> {
     fn take<T>(
         &mut self,
         name: &str,
+        is_required: bool,
         read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
     ) -> Option<T> {
         self.take_as_it_is(name, |value| match value.raw {
-            "null" => value.fault(
-                "null",
-                "is null",
-                format!("Send a value, or leave \"{name}\" out."),
-            ),
+            "null" => {
+                let fix = match is_required {
+                    true => "Send a value.".to_owned(),
+                    false => format!("Send a value, or leave \"{name}\" out."),
+                };
+                value.fault("null", "is null", fix)
+            }
             _ => read(value),
         })
     }

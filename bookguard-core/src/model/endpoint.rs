@@ -73,7 +73,7 @@ impl EndpointHealth {
 pub struct Endpoint {
     /// The endpoint's id.
     pub endpoint_id: EndpointId,
-    /// The partner that owns it, when the administrator lists the endpoints of all partners.
+    /// The partner that owns it, when the operator lists the endpoints of all partners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partner_id: Option<PartnerId>,
     /// The address to which events are posted.

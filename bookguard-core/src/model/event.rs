@@ -143,7 +143,7 @@ pub struct Delivery {
 pub struct Event {
     /// The event's id; receivers deduplicate by it.
     pub event_id: EventId,
-    /// The partner that owns it, when the administrator lists the events of all partners.
+    /// The partner that owns it, when the operator lists the events of all partners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partner_id: Option<PartnerId>,
     /// The event's type.

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{PartnerId, Timestamp, vocabulary};
 
 vocabulary! {
-    /// Whether a partner may use the service.
+    /// Whether a partner may use the service. It is `pending` until the operator approves it, and then `active`. It is `suspended` while
+    /// the operator suspends it, and for good once its contract has ended. `approved` is reserved: no partner has it.
     PartnerStatus {
         /// Registered; waits for the administrator.
         Pending = "pending",
@@ -18,6 +19,16 @@ vocabulary! {
         Active = "active",
         /// Suspended by the operator: its keys only read.
         Suspended = "suspended",
+    }
+}
+
+vocabulary! {
+    /// Whether a partner that registered has its key already.
+    RegistrationStatus {
+        /// Waits for the operator's approval.
+        Pending = "pending",
+        /// Has its first key.
+        Active = "active",
     }
 }
 

@@ -68,7 +68,9 @@ impl Timestamp {
         match Self::rfc_3339(text).map(Self::within) {
             Some(None) => "is outside the years 0001 to 9999 in UTC",
             Some(Some(_)) => "has second 60, which UTC may have only at the end of a month",
-            None => unknown_to_the_calendar(text).unwrap_or("is not a valid date-time"),
+            None => unknown_to_the_calendar(text)
+                .or_else(|| broken_rule(text))
+                .unwrap_or("is not a valid date-time"),
         }
     }
 
@@ -134,6 +136,24 @@ fn unknown_to_the_calendar(text: &str) -> Option<&'static str> {
     let second = number(16, ":", 2).unwrap_or_default();
     let exists = hour < 24 && minute < 60 && second < 60;
     (!exists).then_some("names a time of day that does not exist")
+}
+
+/// The rule of RFC 3339 that a text breaks which begins with a day, if it can be told.
+fn broken_rule(text: &str) -> Option<&'static str> {
+    let (day, time) = text.split_at_checked(10)?;
+    if time.is_empty() || day.parse::<NaiveDate>().is_err() {
+        return None;
+    }
+    let Some(time) = time.strip_prefix(['T', 't']) else {
+        return Some("has no T between the date and the time");
+    };
+    let (clock, offset) = time.split_at(time.find(['Z', 'z', '+', '-'])?);
+    match offset.as_bytes() {
+        b"Z" | b"z" | [b'+' | b'-', _, _, b':', _, _] => {
+            (clock.len() == 5).then_some("has no seconds")
+        }
+        _ => Some("has an offset that is neither Z nor in the form of +02:00"),
+    }
 }
 
 impl Timestamp {
@@ -234,6 +254,15 @@ mod tests {
                 "has second 60, which UTC may have only at the end of a month",
             ),
             ("2031-03-01", "is not a valid date-time"),
+            (
+                "2031-03-01 12:00:00Z",
+                "has no T between the date and the time",
+            ),
+            (
+                "2031-03-01T12:00:00+0200",
+                "has an offset that is neither Z nor in the form of +02:00",
+            ),
+            ("2031-03-01T12:00Z", "has no seconds"),
             ("2031-03-01T12:00:00", "is not a valid date-time"),
             ("2031-03-01T12:00:00+25:00", "is not a valid date-time"),
             ("2031-3-1T12:00:00Z", "is not a valid date-time"),

@@ -33,15 +33,17 @@ pub enum EventDate {
 /// its offset.
 pub const EVENT_DATE_PATTERN: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\
                           (T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]{1,9})?)?\
-                          |[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\\.[0-9]{1,9})?\
+                          |[Tt]([01][0-9]|2[0-3]):[0-5][0-9](:([0-5][0-9]|60)(\\.[0-9]{1,9})?)?\
                           ([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))?$";
 
 impl EventDate {
-    /// Reads `2026-06-20T19:00:00-04:00`, `2026-06-20T19:00[:00]` or `2026-06-20`, years 0001 to 9999.
+    /// Reads `2026-06-20T19:00[:00]-04:00`, `2026-06-20T19:00[:00]` or `2026-06-20`, years 0001 to 9999.
     pub fn parse(text: &str) -> Option<Self> {
         if !text.is_ascii() {
             return None;
         }
+        let text = with_seconds(text);
+        let text = &*text;
         if let Some(at) = Timestamp::parse(text) {
             let offset = *DateTime::parse_from_rfc3339(text).ok()?.offset();
             return is_exact(text).then_some(Self::Instant { at, offset });
@@ -62,7 +64,7 @@ impl EventDate {
     /// What is wrong with a text that [`parse`](Self::parse) does not take.
     pub(crate) fn fault(text: &str) -> &'static str {
         match is_exact(text) {
-            true => Timestamp::fault(text),
+            true => Timestamp::fault(&with_seconds(text)),
             false => "has more than nine digits of a fraction of a second",
         }
     }
@@ -87,6 +89,16 @@ impl EventDate {
             Self::Local(local) => zone.to_instant(local),
             Self::Date(date) => zone.at(date, anchor_time),
         }
+    }
+}
+
+/// The text, with the seconds that a date-time with an offset may leave out in ISO 8601, though not in RFC 3339.
+fn with_seconds(text: &str) -> Cow<'_, str> {
+    match text.split_at_checked(16) {
+        Some((minute, offset)) if offset.starts_with(['Z', 'z', '+', '-']) => {
+            format!("{minute}:00{offset}").into()
+        }
+        _ => text.into(),
     }
 }
 
@@ -180,6 +192,8 @@ mod tests {
             ("2026-06-20T19:00:00-04:00", "2026-06-20T19:00:00-04:00"),
             ("2026-06-20T19:00:00.250Z", "2026-06-20T19:00:00.250+00:00"),
             ("2026-06-20t19:00:00.123456789z", "2026-06-20T19:00:00.123+00:00"),
+            ("2026-06-20T19:00-04:00", "2026-06-20T19:00:00-04:00"),
+            ("2026-06-20t19:00z", "2026-06-20T19:00:00+00:00"),
             ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00+00:00"),
             ("2016-12-31T18:59:60.5-05:00", "2016-12-31T19:00:00.500-05:00"),
             ("2026-06-20T19:00:00", "2026-06-20T19:00:00"),
@@ -234,6 +248,15 @@ mod tests {
                 "2026-06-20T19:00:00.1234567890",
                 "has more than nine digits of a fraction of a second",
             ),
+            (
+                "2026-06-20 19:00:00Z",
+                "has no T between the date and the time",
+            ),
+            (
+                "2026-06-20T19:00+0200",
+                "has an offset that is neither Z nor in the form of +02:00",
+            ),
+            ("9999-12-31T23:59-08:00", beyond),
             ("9999-12-31T23:59:59-08:00", beyond),
             ("0001-01-01T00:00:00+14:00", beyond),
             ("0000-06-20T19:00:00Z", beyond),
@@ -271,6 +294,10 @@ mod tests {
             "2026-06-20T19:00:00.",
             "2026-06-20T19:00.5",
             "2026-06-20T19:00:00+25:00",
+            "2026-06-20T19:00+25:00",
+            "2026-06-20 19:00Z",
+            "2026-06-20T19:00:Z",
+            "2026-06-20T19Z",
             "12026-06-20",
             "2026-06-20T19:00:00é",
             "2026-06-2é",

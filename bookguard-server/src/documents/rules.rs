@@ -1,8 +1,8 @@
 //! The ten rules that a program needs to use the service correctly, with the limits taken from the code.
 
 use bookguard_core::limits::{
-    ATTEMPT_MS, BODY_BYTES, EVENT_WAIT_S, HOUR_MS, IDEMPOTENCY_KEY_CHARS, IDEMPOTENCY_TTL_MS,
-    PAGE_ROWS, PAGE_ROWS_DEFAULT,
+    ATTEMPT_MS, BODY_BYTES, EVENT_WAIT_S, HOUR_MS, IDEMPOTENCY_KEY_CHARS,
+    IDEMPOTENCY_KEY_CHARS_OPEN, IDEMPOTENCY_TTL_MS, PAGE_ROWS, PAGE_ROWS_DEFAULT,
 };
 use bookguard_core::model::{BookingStatus, EventType};
 
@@ -28,7 +28,8 @@ pub(super) fn rules() -> [(&'static str, String); 10] {
         ("Authentication", "Send the API key in the header `x-api-key`, from a server, never from a browser or an app. 401 means that \
             the key is missing, wrong or revoked; 403 `insufficient_scope` names the scope that the key lacks. Keys hold scopes such \
             as `bookings:write`; a key can make only keys whose scopes it has.".to_owned()),
-        ("Idempotency", format!("Put an `Idempotency-Key` (a UUID; up to {IDEMPOTENCY_KEY_CHARS} visible ASCII characters) on every POST. \
+        ("Idempotency", format!("Put an `Idempotency-Key` (a UUID; up to {IDEMPOTENCY_KEY_CHARS} visible ASCII characters, and at least \
+            {IDEMPOTENCY_KEY_CHARS_OPEN} to register a partner) on every POST. \
             Repeat with the same key and the same request after a 503, a timeout or a lost connection: it happens once, and for {hours} \
             hours the answer is the first one, with `Idempotent-Replayed: true`. The same key with another request is 422 \
             `idempotency_key_reused`.")),
@@ -47,7 +48,7 @@ pub(super) fn rules() -> [(&'static str, String); 10] {
         ("States", format!("A booking goes {created} → {protected} → {canceled}, or {created} → {canceled}; protecting again \
         returns what is there, and what a state does not allow is refused with 409. A booking is canceled once: show what \
         `policy-evaluation` gives, send it back as `expected`, and on 409 `quote_changed` show the new one. A resolution is \
-        `final`, or `pending_review` until a person decides.")),
+        `final`, or `pending_review` until a person decides; what was decided is a second one, `decided`.")),
         ("Limits", format!("A body is a JSON object in camelCase of at most {body} KiB, sent as `application/json`. 429 and 503 carry \
             `Retry-After`; `RateLimit` says what is left. Wait that long, then repeat with the same `Idempotency-Key`.")),
         ("Lists", format!("Lists answer `{{data, hasMore, nextCursor}}`: pass `nextCursor` as `?cursor=` until `hasMore` is false. The log of events continues by number instead: `nextAfter` as `?after=`. `limit` is 1 to {PAGE_ROWS}, {PAGE_ROWS_DEFAULT} when left out. A query parameter that an operation does not know is refused.")),
@@ -57,7 +58,18 @@ pub(super) fn rules() -> [(&'static str, String); 10] {
 
 #[cfg(test)]
 mod tests {
+    use bookguard_core::policy::ResolutionStatus;
+
     use super::*;
+
+    #[test]
+    fn the_rule_about_states_names_each_of_a_resolution() {
+        let rules = rules();
+        let (_, states) = rules.iter().find(|(name, _)| *name == "States").unwrap();
+        for (word, _) in ResolutionStatus::WORDS {
+            assert!(states.contains(&format!("`{word}`")), "{word}: {states}");
+        }
+    }
 
     #[test]
     fn every_rule_is_one_line_of_text() {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use bookguard_core::error::{Error, FieldError};
 use bookguard_core::input::{shorten, whole};
 use bookguard_core::limits::FAULTS;
-use bookguard_core::operation::{QueryForm, Request, Route};
+use bookguard_core::operation::{QueryForm, QueryParam, Request, Route};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -48,7 +48,8 @@ pub(super) fn read(route: &Route, remembered: bool, arguments: &str) -> Result<R
             (None, Some(QueryForm::Whole(..))) => Kind::Whole,
             (None, _) => Kind::Any,
         };
-        let value = match scalar(&name, value, kind) {
+        let is_required = place.is_some() || parameter.is_some_and(QueryParam::is_required);
+        let value = match scalar(&name, value, kind, is_required) {
             Ok(_) if !seen.insert(name.clone()) => {
                 faults.push(fault(
                     &name,
@@ -138,7 +139,12 @@ enum Kind {
 }
 
 /// The text of an argument for the path, the query or a header.
-fn scalar(name: &str, value: &RawValue, kind: Kind) -> Result<String, FieldError> {
+fn scalar(
+    name: &str,
+    value: &RawValue,
+    kind: Kind,
+    is_required: bool,
+) -> Result<String, FieldError> {
     let text = value.get();
     match text.as_bytes().first() {
         Some(b'"') => serde_json::from_str(text).map_err(|_| {
@@ -151,7 +157,10 @@ fn scalar(name: &str, value: &RawValue, kind: Kind) -> Result<String, FieldError
             )
         }),
         Some(b'n') => {
-            let fix = "Send a value, or leave it out.";
+            let fix = match is_required {
+                true => "Send a value.",
+                false => "Send a value, or leave it out.",
+            };
             Err(fault(name, "null", "is null", fix))
         }
         _ if matches!(kind, Kind::Id | Kind::Key) => {
@@ -308,6 +317,14 @@ mod tests {
                 "{arguments}"
             );
         }
+    }
+
+    #[test]
+    fn who_sends_null_is_told_to_leave_out_only_what_may_be() {
+        let arguments = r#"{"bookingId":null,"idempotencyKey":null}"#;
+        let refused = read(&CancelBooking::ROUTE, true, arguments).expect_err(arguments);
+        let fixes: Vec<&str> = refused.details.iter().map(|fault| &*fault.fix).collect();
+        assert_eq!(fixes, ["Send a value.", "Send a value, or leave it out."]);
     }
 
     #[test]

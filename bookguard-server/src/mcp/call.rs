@@ -188,8 +188,16 @@ impl Tools {
     }
 }
 
+/// What a fix says of a URL. A tool's caller writes none.
+const OF_URLS: [&str; 2] = ["; in a URL, write + as %2B", " (in a URL, write + as %2B)"];
+
 /// Rewrites pointers to query parameters and the Idempotency-Key header as pointers to arguments.
 fn in_arguments(mut error: Error) -> Error {
+    for detail in &mut error.details {
+        for phrase in OF_URLS {
+            detail.fix = detail.fix.replace(phrase, "");
+        }
+    }
     let pointers = error.details.iter_mut().map(|detail| &mut detail.pointer);
     for text in pointers.chain([&mut error.message]) {
         for (sign, argument) in [("?", ""), ("Idempotency-Key", IDEMPOTENCY_KEY)] {
@@ -217,7 +225,8 @@ mod tests {
             ("/talent/name", "/talent/name"),
             ("/a?b", "/a?b"),
         ] {
-            let fault = FieldError::new(pointer, "code", "is ?x", "?");
+            let fix = "?; in a URL, write + as %2B";
+            let fault = FieldError::new(pointer, "code", "is ?x", fix);
             let told = in_arguments(Error::faults(vec![fault]));
             let detail = &told.details[0];
             assert_eq!(told.message, format!("{expected}: is ?x"));

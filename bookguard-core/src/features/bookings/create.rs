@@ -276,11 +276,11 @@ pub(crate) fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
     let text = v.known_as("Currency")?.string()?;
     Currency::parse(&text)
         .map_err(|e| {
-            v.fault::<()>(
-                e.code(),
-                format!("\"{}\" {e}", input::shorten(&text)),
-                "Send a code such as \"USD\" or \"EUR\".",
-            )
+            let fix = match Currency::parse(&text.to_ascii_uppercase()) {
+                Ok(meant) => format!("Did you mean \"{meant}\"?"),
+                Err(_) => "Send a code such as \"USD\" or \"EUR\".".to_owned(),
+            };
+            v.fault::<()>(e.code(), format!("\"{}\" {e}", input::shorten(&text)), fix)
         })
         .ok()
 }
@@ -422,4 +422,22 @@ pub struct BookingCreated {
     pub status: BookingStatus,
     /// When it was recorded.
     pub created_at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_currency_in_small_letters_is_suggested_in_capitals() {
+        for (sent, expected) in [
+            ("usd", "Did you mean \"USD\"?"),
+            ("xx", "Send a code such as \"USD\" or \"EUR\"."),
+            ("xau", "Send a code such as \"USD\" or \"EUR\"."),
+        ] {
+            let body = format!(r#"{{"currency":"{sent}"}}"#);
+            let refused = input::read(body.as_bytes(), |form| form.required("currency", currency));
+            assert_eq!(refused.unwrap_err().details[0].fix, expected, "{sent}");
+        }
+    }
 }

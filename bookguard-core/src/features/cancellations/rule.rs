@@ -7,7 +7,7 @@ use crate::engine::batch::{BatchState, LoadedBooking, PartnerState};
 use crate::engine::chain::AppendedFacts;
 use crate::engine::command::{Command, Decided, EventSeed};
 use crate::engine::needs::Needs;
-use crate::error::{Error, Obstacle, conflict};
+use crate::error::{Error, Kind, Obstacle, conflict};
 use crate::evidence::facts::ResolutionFact;
 use crate::features::cancellations::{CancelBooking, DecideResolution, Expected, NewResolution};
 use crate::features::deliveries::rule as deliveries;
@@ -74,7 +74,10 @@ impl Command for DecideResolution {
     /// `not_found`; `resolution_final`, `resolution_already_decided`; `refund_exceeds_paid` and those of an amount.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Resolution> {
         let asked = &self.asked;
-        let unknown = |_| Error::not_found("resolution");
+        let unknown = |why: Error| match why.kind {
+            Kind::NotFound => Error::not_found("resolution"),
+            _ => why,
+        };
         let found = batch.booking_of(self.partner_id, self.booking_id);
         let (partner, state) = found.map_err(unknown)?;
         let latest = state.resolution().filter(|latest| {

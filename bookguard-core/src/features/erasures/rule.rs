@@ -313,7 +313,7 @@ impl Command for EraseValues {
     /// # Errors
     /// `not_found`, `legal_hold`, `booking_changed`, `erasure_changed`.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<ErasureReport> {
-        let (_, state) = batch.booking_of(self.partner_id, self.booking_id)?;
+        let state = batch.kept_booking_of(self.partner_id, self.booking_id)?;
         if self.repeats.is_none() {
             refuse_if_held(batch, &self.booking_id)?;
             if !self.plan.files.is_empty() {

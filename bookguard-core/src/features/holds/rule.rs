@@ -24,7 +24,7 @@ impl Command for PlaceHold {
     /// `not_found`, `too_many_holds`.
     fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<Hold> {
         let hold = &self.stored.hold;
-        batch.booking_of(self.stored.partner_id, hold.booking_id)?;
+        batch.kept_booking_of(self.stored.partner_id, hold.booking_id)?;
         let by = hold.placed_by;
         let of_booking = batch.holds.values().map(|stored| &stored.hold);
         let of_booking =
@@ -81,7 +81,7 @@ impl Command for ReleaseHold {
     /// # Errors
     /// `not_found`, `operator_hold`.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Hold> {
-        batch.booking_of(self.partner_id, self.booking_id)?;
+        batch.kept_booking_of(self.partner_id, self.booking_id)?;
         let stored = batch.holds.get(&self.hold_id);
         let stored = stored
             .filter(|stored| stored.hold.booking_id == self.booking_id)

@@ -10,7 +10,7 @@ use crate::engine::needs::Needs;
 use crate::error::{Error, conflict};
 use crate::features::api_keys::rule::key_added;
 use crate::features::partners::{ApprovePartner, RegisterPartner, Registration};
-use crate::model::{Partner, PartnerStatus, Timestamp};
+use crate::model::{PartnerStatus, Timestamp};
 
 impl Command for RegisterPartner {
     type Reply = Registration;
@@ -41,7 +41,7 @@ impl Command for ApprovePartner {
     fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<Registration> {
         let partner_id = self.partner_id;
         let state = batch.partner(&partner_id)?;
-        refuse_if_ended(&state.partner)?;
+        state.refuse_if_ended()?;
         if state.partner.status != PartnerStatus::Pending {
             return Err(conflict!(
                 "partner_not_pending",
@@ -53,18 +53,6 @@ impl Command for ApprovePartner {
             key_added(partner_id, &self.key),
         ];
         Ok((changes, self.reply.clone()))
-    }
-}
-
-/// Refuses if the partner's contract has ended and its record is erased.
-pub(crate) fn refuse_if_ended(partner: &Partner) -> Result<(), Error> {
-    match partner.is_ended() {
-        false => Ok(()),
-        true => Err(conflict!(
-            "partner_ended",
-            "The contract of partner {} has ended and its record is erased. Register it anew, as another partner.",
-            partner.partner_id
-        )),
     }
 }
 

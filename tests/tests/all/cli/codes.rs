@@ -23,14 +23,7 @@ async fn refused(line: CommandLine, exit: i32, code: &str) -> Ran {
     let error: Value =
         serde_json::from_str(&json.stderr).unwrap_or_else(|e| panic!("{e}: {json:?}"));
     assert!(error.text("message").len() > 10, "{error}");
-    match error["code"].as_str() {
-        Some(said) => assert_eq!(said, code, "{error}"),
-        // The 401 of the HTTP interface has no code.
-        None => assert_eq!(
-            (code, error.text("error")),
-            ("unauthorized", "Unauthorized")
-        ),
-    }
+    assert_eq!(error["code"], code, "{error}");
     ran
 }
 

@@ -688,6 +688,14 @@ async fn the_end_of_a_contract_that_is_killed_between_its_pages_goes_on_and_noth
         database.command("ledger verify").run().await.ended(0, &[]);
         let ended = end().json().await;
         ended.holds(json!({"held": [], "done": true}));
+        for shown in [
+            format!("partners get {}", acme.id),
+            "partners list".to_owned(),
+        ] {
+            let shown = database.command(shown).run().await;
+            shown.said(&["ended"]);
+            assert!(!shown.stdout.contains("suspended"), "{shown:?}");
+        }
         assert_eq!(erased(), bookings);
         assert_eq!(places(&database, engine), Vec::<String>::new());
         database.verify(bookings).await;

@@ -375,7 +375,7 @@ async fn a_key_works_until_the_very_instant_at_which_it_expires() {
         let why = format!("ApiKey error=\"invalid_token\", error_description=\"The API key in x-api-key expired at {end}. Use the key that replaced it, or create one with a key that still works\"");
         assert_eq!(refused.header("www-authenticate"), Some(&*why));
         let line = acme.command("partners me").env("BOOKGUARD_API_KEY", &key);
-        line.run().await.ended(4, &[&format!("expired at {end}")]);
+        line.run().await.ended(4, &[&format!("expired at {end}"), "(api_key_expired)"]);
         assert_eq!(status(&server, heir.text("apiKey")).await, 401);
         assert_eq!(status(&server, &acme.key).await, 200);
         let path = format!("/v1/api-keys/{}/rotate", made_key.string("apiKeyId"));

@@ -363,6 +363,8 @@ async fn a_suspended_partner_reads_and_does_nothing_else() {
             acme.get("/v1/partners/me").await.string("contactEmail"),
             "desk@acme.example"
         );
+        let once = acme.post_once("/v1/bookings", "once", &samples::booking());
+        let once = once.await.string("bookingId");
         let suspended = operator.post_nothing(&format!("{path}/suspend")).await;
         let suspended = suspended.ok(200);
         assert_eq!(suspended["status"], "suspended");
@@ -377,6 +379,16 @@ async fn a_suspended_partner_reads_and_does_nothing_else() {
         }
         let refused = acme.post("/v1/bookings", &samples::booking()).await;
         refused.refused(403, "partner_suspended");
+        // What was carried out before gets its answer, and nothing else does.
+        let again = acme.post_once("/v1/bookings", "once", &samples::booking());
+        assert_eq!(again.await.string("bookingId"), once);
+        for (key, booking) in [
+            ("once", samples::booking_with(json!({"notes": "other"}))),
+            ("new", samples::booking()),
+        ] {
+            let refused = acme.post_once("/v1/bookings", key, &booking).await;
+            refused.refused(403, "partner_suspended");
+        }
         let refused = acme.delete(&format!("/v1/api-keys/{}", acme.key_id)).await;
         refused.refused(403, "partner_suspended");
         assert_eq!(acme.booking(&booking).await["status"], "created");
@@ -388,13 +400,13 @@ async fn a_suspended_partner_reads_and_does_nothing_else() {
         operated.acting("POST", &protect, &acme.id).await.ok(200);
         let account = operator.get(&path).await.ok(200);
         account.holds(json!({"status": "suspended", "name": "Acme Stage"}));
-        operated.server.database().verify(2).await;
+        operated.server.database().verify(3).await;
         let reinstate = operated.command(format!("partners reinstate {}", acme.id));
         assert_eq!(reinstate.json().await["status"], "active");
         acme.book().await;
         let refused = operator.get("/v1/partners/ptn_x").await;
         refused.refused(404, "not_found");
-        operated.server.close().await.verify(3).await;
+        operated.server.close().await.verify(4).await;
     })
     .await;
 }
@@ -417,6 +429,55 @@ async fn the_keys_of_a_partner_whose_contract_ended_open_nothing_from_that_momen
         let ended = operated.caller().post(&path, &page).await.ok(200);
         ended.holds(json!({"erased": 1, "done": true}));
         operated.server.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_more_is_recorded_for_a_partner_before_its_approval_and_after_its_contract() {
+    on_every_engine(async |engine| {
+        let operated = Operated::with(engine, |config| Config {
+            registration: RegistrationMode::Approval,
+            ..config
+        });
+        let operated = operated.await;
+        let register = operated.server.caller();
+        let pending = register
+            .post("/v1/partners/register", &samples::partner("Acme"))
+            .await;
+        let partner_id = pending.string("partnerId");
+        let operator = operated.caller();
+        let refused = async |code: &str| {
+            for (path, body) in [
+                ("/v1/bookings", samples::booking()),
+                (
+                    "/v1/webhook-endpoints",
+                    json!({"url": "http://127.0.0.1:9/"}),
+                ),
+                ("/v1/api-keys", json!({"name": "x", "scopes": ["*"]})),
+                ("/v1/partners/me/rotate-secret", json!({})),
+            ] {
+                let request = operator.request("POST", path);
+                let request = request.header("content-type", "application/json");
+                let request = request.header("x-partner-id", &*partner_id);
+                let reply = operator.send(request.body(body.to_string())).await;
+                reply.refused(409, code);
+            }
+        };
+        refused("partner_pending").await;
+        let path = format!("/v1/partners/{partner_id}");
+        operator
+            .post_nothing(&format!("{path}/approve"))
+            .await
+            .ok(200);
+        let end = format!("{path}/end");
+        let begun = operator.post_nothing(&end).await.ok(200);
+        let page = json!({"after": begun["next"]});
+        operator.post(&end, &page).await.ok(200);
+        refused("partner_ended").await;
+        let shown = operator.get(&path).await.ok(200);
+        shown.holds(json!({"status": "suspended", "name": "erased"}));
+        operated.server.close().await.verify(0).await;
     })
     .await;
 }

@@ -93,7 +93,7 @@ fn keys_are_limited_and_revoked_once() {
         "an expired key does not count"
     );
     let pending = work(PartnerStatus::Pending, vec![]);
-    assert_eq!(code_of(&pending, &create(None, None)), "not_found");
+    assert_eq!(code_of(&pending, &create(None, None)), "partner_pending");
 
     add(&mut state, 3, &["*"], None);
     assert_eq!(code_of(&state, &revoke(9, 3, None)), "not_found");

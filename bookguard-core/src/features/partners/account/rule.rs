@@ -4,11 +4,9 @@ use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::error::conflict;
 use crate::features::partners::account::{
     EditPartner, PartnerEdit, ReinstatePartner, SuspendPartner,
 };
-use crate::features::partners::rule::refuse_if_ended;
 use crate::model::{Partner, PartnerAccount, PartnerId, PartnerStatus, Timestamp};
 
 impl Command for EditPartner {
@@ -20,8 +18,8 @@ impl Command for EditPartner {
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<PartnerAccount> {
         let state = batch.partner(&self.partner_id)?;
+        state.refuse_if_ended()?;
         let before = &state.partner;
-        refuse_if_ended(before)?;
         let PartnerEdit {
             name,
             contact_email,
@@ -75,16 +73,11 @@ fn stand(
     status: PartnerStatus,
 ) -> Decided<PartnerAccount> {
     let state = batch.partner(&partner_id)?;
-    let mut partner = state.partner.clone();
-    if partner.status == PartnerStatus::Pending {
-        return Err(conflict!(
-            "partner_pending",
-            "Partner {partner_id} waits for approval and has no key. Approve it first."
-        ));
-    }
+    state.refuse_if_pending()?;
     if status == PartnerStatus::Active {
-        refuse_if_ended(&partner)?;
+        state.refuse_if_ended()?;
     }
+    let mut partner = state.partner.clone();
     let change =
         (partner.status != status).then_some(Change::PartnerStatusChanged(partner_id, status));
     partner.status = status;

@@ -3,7 +3,7 @@
 use crate::features::fixture::*;
 use crate::features::partners::RegisterPartner;
 
-fn registration(status: PartnerStatus) -> Registration {
+fn registration(status: RegistrationStatus) -> Registration {
     Registration {
         partner_id: id(1),
         name: "Acme".to_owned(),
@@ -16,17 +16,20 @@ fn registration(status: PartnerStatus) -> Registration {
 
 #[test]
 fn a_partner_is_registered_with_its_first_key_or_waits_for_it() {
-    for (status, keys) in [(PartnerStatus::Active, 1), (PartnerStatus::Pending, 0)] {
+    for (status, told, keys) in [
+        (PartnerStatus::Active, RegistrationStatus::Active, 1),
+        (PartnerStatus::Pending, RegistrationStatus::Pending, 0),
+    ] {
         let register = command(RegisterPartner {
             partner: partner(status, vec![]).partner,
             secret: vec![1],
             key: (keys > 0).then(|| new_key(2)),
-            reply: registration(status),
+            reply: registration(told),
         });
         assert!(waits_for_room(&BatchState::default(), &register));
         let mut work = BatchState::default();
         let (_, reply) = done(&mut work, &register);
-        assert_eq!((reply.partner_id, reply.status), (id(1), status));
+        assert_eq!((reply.partner_id, reply.status), (id(1), told));
         let there = &work.partners[&id(1)];
         assert_eq!((there.partner.status, work.keys.len()), (status, keys));
         assert_eq!(work.active_partner(&id(1)).is_ok(), keys > 0);
@@ -38,7 +41,7 @@ fn only_a_pending_partner_is_approved() {
     let approve = command(ApprovePartner {
         partner_id: id(1),
         key: new_key(2),
-        reply: registration(PartnerStatus::Active),
+        reply: registration(RegistrationStatus::Active),
     });
     assert_eq!(
         caused(&work(PartnerStatus::Pending, vec![]), &approve).len(),
@@ -49,4 +52,30 @@ fn only_a_pending_partner_is_approved() {
         "partner_not_pending"
     );
     assert_eq!(code_of(&BatchState::default(), &approve), "not_found");
+}
+
+#[test]
+fn nothing_is_recorded_for_a_partner_that_waits_for_approval_or_whose_contract_has_ended() {
+    let when = at("2026-06-01T12:00:00Z");
+    for (status, is_ended, expected) in [
+        (PartnerStatus::Pending, false, "partner_pending"),
+        (PartnerStatus::Suspended, true, "partner_ended"),
+        (PartnerStatus::Suspended, false, ""),
+    ] {
+        let mut work = work_with(state(None, BookingStatus::Created));
+        let there = work.partners.get_mut(&partner_id()).unwrap();
+        there.partner.status = status;
+        if is_ended {
+            there.partner = there.partner.ended();
+        }
+        assert_eq!(code_of(&work, &booking(when)), expected);
+        let protect = Envelope::new(when, protecting());
+        assert_eq!(code_of(&work, &protect), expected);
+        let decided = code_of(&work, &Envelope::new(when, deciding("1.00")));
+        let expected = match expected {
+            "" => "not_found",
+            refused => refused,
+        };
+        assert_eq!(decided, expected);
+    }
 }

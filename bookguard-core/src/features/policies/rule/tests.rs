@@ -118,7 +118,7 @@ fn policies_and_versions_have_a_maximum_need_room_and_a_waiting_partner_has_none
     let mut pending = work(PartnerStatus::Pending, vec![]);
     assert_eq!(
         done(&mut pending, &put("house", 0, None)),
-        refused("not_found")
+        refused("partner_pending")
     );
 }
 

@@ -469,7 +469,7 @@ fn an_endpoint_that_is_not_the_partners_is_unknown_and_a_disabled_one_is_refused
         partners: HashMap::from([(id(1), partner(PartnerStatus::Pending, vec![]))]),
         ..BatchState::default()
     };
-    assert_eq!(code_of(&pending, &ask(everything())), "not_found");
+    assert_eq!(code_of(&pending, &ask(everything())), "partner_pending");
 }
 
 #[test]

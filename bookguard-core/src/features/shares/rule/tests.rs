@@ -91,7 +91,7 @@ fn a_booking_has_so_many_live_shares_and_keeps_so_many_ended_ones() {
         .for_each(|stored| stored.share.expires_at = NOW);
     assert!(decide(&state, &create(250)).is_ok(), "they have expired");
     let pending = work(PartnerStatus::Pending, vec![]);
-    assert_eq!(code_of(&pending, &create(250)), "not_found");
+    assert_eq!(code_of(&pending, &create(250)), "partner_pending");
     let state = work(PartnerStatus::Active, vec![]);
     assert!(waits_for_room(&state, &create(250)));
 }
