@@ -1,5 +1,6 @@
 //! Puts a policy into plain English, for the people who are bound by it.
 
+use super::disclosure::backdating;
 use super::document::{DepositSize, Document, Floor, Policy, Tier};
 use super::explain::percent;
 use super::lint::may_outlast_start;
@@ -71,16 +72,20 @@ fn manner(document: &Document) -> impl Iterator<Item = String> {
         .as_ref()
         .map(|zone| format!("Times are those of {zone}, unless the booking names another zone."));
     let window = document.claim_window.in_english();
-    let tolerance = document.backdate_tolerance.in_english();
     [
         Some(format!("When the event is moved, {moved}.")),
-        Some(format!("Cancellations can be claimed until {window} after the event starts.")),
         Some(format!(
-            "A cancellation dated back by more than {tolerance} without evidence goes to a person when that changes the step."
+            "Cancellations can be claimed until {window} after the event starts."
         )),
+        Some(backdating(&document.backdate_tolerance)),
         zone,
-        Some(format!("An event whose date has no time starts at {}.", document.anchor_time)),
-        Some(format!("Fractions of the smallest unit of money are rounded {rounded}.")),
+        Some(format!(
+            "An event whose date has no time starts at {}.",
+            document.anchor_time
+        )),
+        Some(format!(
+            "Fractions of the smallest unit of money are rounded {rounded}."
+        )),
     ]
     .into_iter()
     .flatten()
