@@ -59,7 +59,7 @@ pub struct Obstacle {
     /// The existing resolution of a booking that is already canceled, or of a review that is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution_id: Option<ResolutionId>,
-    /// With `disclosure_changed`: the hash of the text in force.
+    /// With `disclosure_changed`: the hash of the text to show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disclosure_hash: Option<String>,
     /// The current result of a cancellation, which differs from the expected one: an evaluation as JSON, because this

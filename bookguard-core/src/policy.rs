@@ -71,7 +71,9 @@ mod zone;
 mod tests;
 
 pub use cancellation::{Cancellation, NamedDocument};
-pub use disclosure::{DISCLOSURE_VERSION, TermsDisclosure, disclose};
+pub use disclosure::{
+    DISCLOSURE_VERSION, DisclosureWording, TermsDisclosure, disclose, disclose_in,
+};
 pub use document::{
     Deposit, DepositSize, Document, Floor, ForceMajeure, Grace, OrganizerRules, PartnerRules,
     Policy, Reschedule, TalentRules, Tier,

@@ -138,15 +138,15 @@ impl PagePacket<'_> {
     }
 
     fn terms_in_words(&self) -> String {
+        let headings = words::headings(self.0);
         let mut told = self.0.terms_disclosures.iter().enumerate().rev();
         let mut html = told
             .next()
             .map_or_else(String::new, |(at, told)| Self::terms_text(at, told));
-        for (at, told) in told {
+        for ((at, told), heading) in told.zip(headings.iter().rev()) {
             let _ = write!(
                 html,
-                "<details class=\"former\"><summary>{}</summary>\n{}</details>\n",
-                words::former(at),
+                "<details class=\"former\"><summary>{heading}</summary>\n{}</details>\n",
                 Self::terms_text(at, told)
             );
         }

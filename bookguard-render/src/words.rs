@@ -13,9 +13,15 @@ pub(crate) const SCOPE: &str = "What this proves, and what it does not";
 pub(crate) const PROVES: &str = "It proves";
 pub(crate) const LIMITS: &str = "It does not prove";
 
-/// The heading of the terms before a move, by their place among the texts of the terms.
-pub(crate) fn former(at: usize) -> String {
-    format!("The terms before move {}", at + 1)
+/// The headings of the texts of the terms, but for the last, which is of the terms in force.
+pub(crate) fn headings(packet: &Packet) -> Vec<String> {
+    let heading = |moves: usize| match moves < packet.former_terms.len() {
+        true => format!("The terms before move {}", moves + 1),
+        false => "The same terms in other words, which were accepted too".to_owned(),
+    };
+    let mut moves = packet.moves_before_texts();
+    moves.pop();
+    moves.into_iter().map(heading).collect()
 }
 
 /// What the packet says of the booking, under a name.

@@ -1076,17 +1076,23 @@
 
   async function sameAcceptances(packet, state) {
     const texts = packet.termsDisclosures;
-    must(texts.length === state.moves.length + 1, "There is not one text of the terms for each version of them.");
-    for (const { text, disclosureHash, version } of texts) {
-      must(version === "bookguard-disclosure-1", `The wording of a text is of a version that is not known: ${short(version)}.`);
+    // For each of the terms the versions in which they were accepted; any one if they were not.
+    const places = [...state.moves, null].flatMap((_, moves) => {
+      const own = state.acceptances.filter((accepted) => accepted.moves === moves).map(({ fact }) => fact.disclosureVersion);
+      return [...new Set(own.length ? own : [null])].sort().map((accepted) => ({ moves, accepted }));
+    });
+    must(texts.length === places.length, "There is not one text for each version of the terms and each wording that was accepted.");
+    for (const [at, { text, disclosureHash, version }] of texts.entries()) {
+      const known = ["bookguard-disclosure-1", "bookguard-disclosure-2"].includes(version);
+      must(known, `The wording of a text is of a version that is not known: ${short(version)}.`);
+      must([null, version].includes(places[at].accepted), "A text of the terms is in another wording than was accepted.");
       must((await named(text)) === disclosureHash, "A text of the terms does not have the hash it is shown with.");
     }
     const recorded = state.acceptances.map(({ fact }) => fact);
     must(same(recorded, packet.acceptances), "The acceptances shown are not the ones recorded.");
     for (const { fact, moves } of state.acceptances) {
-      const { disclosureHash, version } = texts[moves];
-      const right = fact.disclosureHash === disclosureHash && fact.disclosureVersion === version;
-      must(right, `What ${short(fact.party)} accepted is not the text of the terms in force then.`);
+      const at = places.findIndex((place) => place.moves === moves && place.accepted === fact.disclosureVersion);
+      must(fact.disclosureHash === texts[at].disclosureHash, `What ${short(fact.party)} accepted is not the text of the terms in force then.`);
     }
     return recorded.length
       ? `${recorded.length} recorded: each is of exactly the text shown that was in force then.`

@@ -837,14 +837,18 @@ def terms(packet, told):
 
 def acceptances(packet, told):
     texts = packet["termsDisclosures"]
-    need(len(texts) == len(packet["formerTerms"]) + 1, "there is not one text for each version of the terms")
-    for text in texts:
+    accepted = [((moves, fact["disclosureVersion"]), fact["disclosureHash"]) for fact, moves in told["accepted"]]
+    places = {place for place, _ in accepted}
+    bare = set(range(len(packet["formerTerms"]) + 1)) - {moves for moves, _ in places}
+    places = sorted(places | {(moves, "") for moves in bare})
+    need(len(texts) == len(places), "there is not one text for each version of the terms and each wording that was accepted")
+    for text, (_, version) in zip(texts, places):
         need(text["disclosureHash"] == named(text["text"].encode()), "a text has another hash")
-        need(text["version"] == "bookguard-disclosure-1", "the wording of a text is of an unknown version")
+        need(text["version"] in ("bookguard-disclosure-1", "bookguard-disclosure-2"), "the wording of a text is of an unknown version")
+        need(version in ("", text["version"]), "a text is in another wording than was accepted")
     need(same(packet["acceptances"], [fact for fact, _ in told["accepted"]]), "the acceptances are not those recorded")
-    for fact, moves in told["accepted"]:
-        need((fact["disclosureHash"], fact["disclosureVersion"]) == (texts[moves]["disclosureHash"], texts[moves]["version"]),
-             "what was accepted is not the text in force then")
+    hashes = {place: text["disclosureHash"] for text, place in zip(texts, places)}
+    need(all(hashes[place] == own for place, own in accepted), "what was accepted is not the text in force then")
 
 
 def items(packet, told):

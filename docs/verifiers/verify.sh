@@ -673,10 +673,14 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
 | need(.dates == ($shown[:-1] | map(.date)); "terms: a move names a former date that is not the date in the terms before it")
 | need(.terms_hash == hashes("shown")[0] and (.terms as $terms | $shown[1:] | same($terms)) and all($shown[]; .adopted == $packet.policyHash);
     "terms: they are not those recorded")
-| need(($packet.termsDisclosures | map(.disclosureHash)) == hashes("texts") and (hashes("texts") | length) == ($shown | length)
-    and all($packet.termsDisclosures[]; .version == "bookguard-disclosure-1"); "acceptances: the texts do not have their hashes")
+| [range($shown | length) as $moves | [.accepted[] | select(.moves == $moves) | .fact.disclosureVersion] | unique
+    | if . == [] then null else .[] end | [$moves, .]] as $places
+| need(($packet.termsDisclosures | map(.disclosureHash)) == hashes("texts") and (hashes("texts") | length) == ($places | length)
+    and all(range($places | length); $packet.termsDisclosures[.].version as $version | $places[.][1] | . == null or . == $version)
+    and all($packet.termsDisclosures[]; .version | IN("bookguard-disclosure-1", "bookguard-disclosure-2")); "acceptances: the texts do not have their hashes")
 | need((.accepted | map(.fact)) as $facts | $packet.acceptances | same($facts); "acceptances: they are not those recorded")
-| need(all(.accepted[]; .fact.disclosureVersion == "bookguard-disclosure-1" and .fact.disclosureHash == hashes("texts")[.moves]);
+| need(all(.accepted[]; [.moves, .fact.disclosureVersion] as $place | .fact.disclosureHash as $own
+    | any(range($places | length); $places[.] == $place and hashes("texts")[.] == $own));
     "acceptances: what was accepted is not the text in force then")
 | need(.items as $facts | $packet.items | same($facts); "items: they are not those recorded")
 | need(.resolutions[-1] as $latest | $packet.resolution | same($latest); "resolution: it is not the latest recorded")

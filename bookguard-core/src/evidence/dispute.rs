@@ -327,14 +327,21 @@ fn product(packet: &Packet) -> String {
 /// Who accepted which text, and the text.
 fn terms_disclosure(packet: &Packet) -> String {
     let platform = platform(packet);
+    let texts = || {
+        packet
+            .terms_disclosures
+            .iter()
+            .zip(packet.moves_before_texts())
+    };
     let in_force = packet.terms_disclosures.last();
     let (mut lines, mut accepted) = (Vec::new(), None);
     for (place, acceptance) in packet.acceptances.iter().enumerate() {
         if acceptance.party == Actor::Organizer {
             lines.push(accepted_by_organizer(packet, place, acceptance));
-            let is_it =
-                |text: &&TermsDisclosure| text.disclosure_hash == acceptance.disclosure_hash;
-            accepted = packet.terms_disclosures.iter().find(is_it);
+            let is_it = |(text, _): &(&TermsDisclosure, usize)| {
+                text.disclosure_hash == acceptance.disclosure_hash
+            };
+            accepted = texts().rev().find(is_it);
         }
     }
     if lines.is_empty() {
@@ -344,15 +351,16 @@ fn terms_disclosure(packet: &Packet) -> String {
             fixed(packet)
         ));
     }
-    if let (Some(_), Some(latest)) = (accepted, in_force)
-        && accepted != in_force
+    // Other terms, not the same ones in another wording.
+    if let (Some((_, moves)), Some(latest)) = (accepted, in_force)
+        && moves < packet.former_terms.len()
     {
         lines.push(format!(
             "A later move of the event put another text in force ({}), which the evidence packet holds.",
             latest.disclosure_hash
         ));
     }
-    if let Some(shown) = accepted.or(in_force) {
+    if let Some(shown) = accepted.map(|(text, _)| text).or(in_force) {
         let what = match accepted {
             Some(_) => "The text that was accepted last",
             None => "The terms in words",

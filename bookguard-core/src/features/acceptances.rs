@@ -22,7 +22,9 @@ use crate::model::{BookingId, PartnerId, Scope, Timestamp};
 use crate::operation::{
     Action, Body, Operation, Request, Route, path_id, query, query_one, read_long, write,
 };
-use crate::policy::{Actor, Segment, Terms, TermsDisclosure, disclose, effective_schedule};
+use crate::policy::{
+    Actor, DisclosureWording, Segment, Terms, TermsDisclosure, disclose_in, effective_schedule,
+};
 use crate::session::{Access, Session};
 
 /// `GET /v1/bookings/{bookingId}/disclosure`
@@ -49,7 +51,8 @@ pub struct BookingDisclosure {
 pub struct DisclosedTerms {
     /// `sha256:` and the hex digest of the text's UTF-8 bytes.
     pub disclosure_hash: String,
-    /// The version of the wording. Within one version, the same terms always give the same text.
+    /// The version of the wording. Within one version, the same terms always give the same text. Terms stay in the version in which they
+    /// were first accepted; others are shown in the latest.
     pub version: String,
     /// The text to show, its lines separated by line feeds.
     pub text: String,
@@ -62,7 +65,8 @@ pub struct DisclosedTerms {
     pub event_date: Timestamp,
     /// The organizer's schedule, including the step reached before a change of date.
     pub schedule: Vec<Segment>,
-    /// The acceptances of exactly this text, oldest first.
+    /// The acceptances of these terms, oldest first. Each names the text that was accepted, which is another one only if it was shown in
+    /// another version.
     pub acceptances: Vec<Acceptance>,
 }
 
@@ -76,7 +80,8 @@ impl Operation for GetDisclosure {
         summary: "The terms of a booking in words",
         description: "Plain English with the booking's own deadlines, local and UTC, and its own amounts: show it where the terms are \
                       accepted, and record that with its `disclosureHash`. The same frozen terms always give the same text and \
-                      hash, so anybody can recreate them from the evidence packet. When the event is moved, the text changes; \
+                      hash in one `version`, so anybody can recreate them from the evidence packet. A newer version of the service \
+                      may word terms that nobody has accepted yet in another `version`. When the event is moved, the text changes; \
                       earlier texts stay in `former`, with their acceptances.",
         ..Route::GET
     };
@@ -154,10 +159,11 @@ impl Operation for AcceptTerms {
         tag: "Bookings",
         summary: "Record that a party accepted a booking's terms",
         description: "Writes `terms.accepted` to the ledger: the party accepted exactly the text with this `disclosureHash`, \
-                      which is part of every evidence packet from then on. A text other than the one in force is 409 \
-                      `disclosure_changed`, with the `disclosureHash` in force. Sending the same again returns what is recorded, \
-                      also without its `ip` or `userAgent`; any other value makes another acceptance. The event `terms.accepted` \
-                      goes to the endpoints that list it.",
+                      which is part of every evidence packet from then on. It may be in an earlier `version` that was shown \
+                      before an upgrade of the service. A text of other terms than those in force is 409 \
+                      `disclosure_changed`, with the `disclosureHash` of the text to show. Sending the same again returns what is \
+                      recorded, also without its `ip` or `userAgent`; any other value makes another acceptance. The event \
+                      `terms.accepted` goes to the endpoints that list it.",
         ..Route::POST
     };
     type Output = Accepted;
@@ -189,7 +195,7 @@ impl AcceptanceRequest {
             "at": "2026-11-21T17:29:52Z",
             "ip": "203.0.113.7",
             "userAgent": "Mozilla/5.0",
-            "disclosureHash": "sha256:fca3a4a7ec2bc91670c009beae228832b946684603fdec2c42f4bd24da5cd1b0"
+            "disclosureHash": "sha256:fb0a6a412a4572b8e8fdf324e76357e74785c16bc5bbb1d129f5872d3eadf09e"
         }"#,
         reader: |v| v.object(Self::form).map(drop),
     };
@@ -280,22 +286,31 @@ impl TermsHistory {
         })
     }
 
-    /// The disclosures of the terms, in the same order.
+    /// The texts of the terms, in the same order: those that were accepted, and the latest wording of terms that nobody accepted.
     ///
     /// # Errors
-    /// `internal` for terms that cannot be worded.
+    /// `internal` for terms that cannot be worded, or were accepted in a wording that this program does not know.
     pub fn in_words(&self) -> Result<Vec<TermsDisclosure>, Error> {
-        let terms = self.terms.iter().enumerate();
-        let told = terms.map(|(moves, terms)| disclose(terms, &self.state.moves[..moves]));
+        let texts = self.state.texts().into_iter();
+        let told = texts.map(|(moves, version)| {
+            let wording = match version {
+                None => DisclosureWording::LATEST,
+                Some(version) => DisclosureWording::of(version).ok_or_else(|| {
+                    Error::internal(format!("no wording of terms is called {version}"))
+                })?,
+            };
+            disclose_in(wording, &self.terms[moves], &self.state.moves[..moves])
+        });
         told.collect()
     }
 
     /// The terms in words and figures, with their acceptances.
     fn disclosed(&self) -> Result<Vec<DisclosedTerms>, Error> {
         let mut disclosed = Vec::with_capacity(self.terms.len());
-        for (moves, (terms, words)) in self.terms.iter().zip(self.in_words()?).enumerate() {
-            let accepted = self.state.acceptances.iter();
-            let accepted = accepted.filter(|a| self.state.moves_before(&a.place) == moves);
+        for (moves, terms) in self.terms.iter().enumerate() {
+            let accepted: Vec<&Acceptance> = accepted_after(&self.state, moves).collect();
+            let former = &self.state.moves[..moves];
+            let words = disclose_in(wording(accepted.first().copied()), terms, former)?;
             disclosed.push(DisclosedTerms {
                 disclosure_hash: words.disclosure_hash,
                 version: words.version,
@@ -303,12 +318,26 @@ impl TermsHistory {
                 since: self.versions[moves].since,
                 until: self.versions.get(moves + 1).map(|next| next.since),
                 event_date: terms.anchor,
-                schedule: effective_schedule(terms, &self.state.moves[..moves])?,
-                acceptances: accepted.map(|logged| logged.fact.clone()).collect(),
+                schedule: effective_schedule(terms, former)?,
+                acceptances: accepted.into_iter().cloned().collect(),
             });
         }
         Ok(disclosed)
     }
+}
+
+/// The acceptances of the terms that were in force after this many of the moves that the state knows.
+fn accepted_after(state: &BookingState, moves: usize) -> impl Iterator<Item = &Acceptance> {
+    let accepted = state.acceptances.iter();
+    let accepted = accepted.filter(move |logged| state.moves_before(&logged.place) == moves);
+    accepted.map(|logged| &logged.fact)
+}
+
+/// The wording in which terms are shown: the one in which they were accepted first, so that all sides accept the same text; the latest
+/// if nobody has accepted them.
+fn wording(first: Option<&Acceptance>) -> DisclosureWording {
+    let accepted = first.and_then(|first| DisclosureWording::of(&first.disclosure_version));
+    accepted.unwrap_or(DisclosureWording::LATEST)
 }
 
 /// Reads the facts of stored entries.

@@ -60,7 +60,7 @@ impl Duration {
         self.days * 1440 + self.minutes
     }
 
-    /// Formats the duration for people: `30 days`, `1 day 12 hours`.
+    /// Formats the duration for people: `30 days`, `1 day 12 hours`. Texts of terms that were accepted hold it, so it stays as it is.
     pub fn in_english(&self) -> String {
         let parts = [
             (self.days, "day"),

@@ -1,5 +1,6 @@
 //! Puts a policy into plain English, for the people who are bound by it.
 
+use super::disclosure::backdating;
 use super::document::{DepositSize, Document, Floor, Policy, Tier};
 use super::explain::percent;
 use super::lint::{may_outlast_start, must_outlast_start};
@@ -80,19 +81,19 @@ fn manner(document: &Document) -> impl Iterator<Item = String> {
         none if none.nominal_minutes() == 0 => "the event starts".to_owned(),
         window => format!("{} after the event starts", window.in_english()),
     };
-    let dated_back = match &document.backdate_tolerance {
-        none if none.nominal_minutes() == 0 => "dated back".to_owned(),
-        tolerance => format!("dated back by more than {}", tolerance.in_english()),
-    };
     [
         Some(format!("When the event is moved, {moved}.")),
         Some(format!("Cancellations can be claimed until {claims_end}.")),
-        Some(format!(
-            "A cancellation {dated_back} without evidence goes to a person when that changes the step."
         )),
+        Some(backdating(&document.backdate_tolerance)),
         zone,
-        Some(format!("An event whose date has no time starts at {}.", document.anchor_time)),
-        Some(format!("Fractions of the smallest unit of money are rounded {rounded}.")),
+        Some(format!(
+            "An event whose date has no time starts at {}.",
+            document.anchor_time
+        )),
+        Some(format!(
+            "Fractions of the smallest unit of money are rounded {rounded}."
+        )),
     ]
     .into_iter()
     .flatten()

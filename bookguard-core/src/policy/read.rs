@@ -104,7 +104,7 @@ pub(super) fn document(
     })
 }
 
-/// The terms in words, which people accept, hold the name between straight quotation marks (`bookguard-disclosure-1`). So a
+/// The terms in words, which people accept, hold the name between straight quotation marks, in each wording. So a
 /// name with such a mark could end there and go on as if it were a term.
 fn name(v: &mut Value<'_, '_>, written: Written) -> Option<String> {
     if written == Written::Before {

@@ -59,7 +59,7 @@ impl Zone {
         nearest(typed, &meant.collect::<Vec<_>>())
     }
 
-    /// What people call it: `New York time`, `UTC`, `UTC+02:00`.
+    /// What people call it: `New York time`, `UTC`, `UTC+02:00`. Texts of terms that were accepted hold it, so it stays as it is.
     pub fn in_words(self) -> String {
         match self {
             Self::Fixed(offset) if offset.local_minus_utc() == 0 => "UTC".to_owned(),

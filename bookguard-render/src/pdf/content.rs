@@ -136,12 +136,11 @@ impl Told {
     /// The texts of the terms, those in force first, line by line, blank lines left out.
     fn agreed(&self) -> Vec<Block> {
         let mut blocks: Vec<Block> = Vec::new();
+        let headings = words::headings(&self.packet);
         let texts = &self.packet.terms_disclosures;
         for (at, disclosure) in texts.iter().enumerate().rev() {
-            let is_former = at + 1 < texts.len();
-            if is_former {
-                blocks.push(Block::Subsection(words::former(at)));
-            }
+            let heading = headings.get(at);
+            blocks.extend(heading.map(|heading| Block::Subsection(heading.clone())));
             for (number, line) in disclosure
                 .text
                 .lines()
@@ -154,7 +153,7 @@ impl Told {
                 match (item, blocks.last_mut()) {
                     (Some(item), Some(Block::List(items))) => items.push(item),
                     (Some(item), _) => blocks.push(Block::List(vec![item])),
-                    (None, _) if number == 0 && !is_former => {
+                    (None, _) if number == 0 && heading.is_none() => {
                         blocks.push(Block::Subsection(line.to_owned()));
                     }
                     (None, _) => blocks.push(Block::Paragraph(line.to_owned())),

@@ -1,6 +1,6 @@
 //! Acceptances: a party accepted a booking's terms exactly as they were disclosed.
 //!
-//! Invariant: an acceptance is recorded only for the text of the terms in force at that moment.
+//! Invariant: an acceptance is recorded only for a text of the terms in force at that moment, in a wording that this service has shown.
 
 use crate::engine::batch::{BatchState, LoadedBooking};
 use crate::engine::chain::AppendedFacts;
@@ -9,11 +9,11 @@ use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle, conflict};
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::evidence::{Acceptance, Erasable};
-use crate::features::acceptances::{AcceptTerms, Accepted};
+use crate::features::acceptances::{AcceptTerms, Accepted, accepted_after, wording};
 use crate::features::deliveries::rule as deliveries;
 use crate::limits::{ACCEPTANCES, CLOCK_SKEW_MS};
 use crate::model::{BookingStatus, EventType, Timestamp};
-use crate::policy::disclose;
+use crate::policy::{DisclosureWording, TermsDisclosure, disclose_in};
 use crate::webhook::body;
 
 impl Command for AcceptTerms {
@@ -59,8 +59,9 @@ impl Command for AcceptTerms {
             return Ok((Vec::new(), answer(batch, &known.place, &known.fact)));
         }
         admissible(state)?;
-        let disclosure = disclose(&state.terms, &state.moves)?;
-        if disclosure.disclosure_hash != asked.disclosure_hash {
+        let Some(disclosure) = shown(state, &asked.disclosure_hash)? else {
+            let accepted = accepted_after(state, state.reschedules.len()).next();
+            let in_force = disclose_in(wording(accepted), &state.terms, &state.moves)?;
             return Err(conflict!(
                 "disclosure_changed",
                 "The accepted text is not the text of the terms that booking {} is under now. Get its disclosure, show it, \
@@ -68,10 +69,10 @@ impl Command for AcceptTerms {
                 self.booking_id
             )
             .showing(Obstacle {
-                disclosure_hash: Some(disclosure.disclosure_hash),
+                disclosure_hash: Some(in_force.disclosure_hash),
                 ..Obstacle::default()
             }));
-        }
+        };
         sound_instant(state, at, asked.at)?;
         let acceptance = Acceptance {
             booking_id: self.booking_id,
@@ -105,6 +106,17 @@ impl Command for AcceptTerms {
     fn brings_new(&self) -> bool {
         true
     }
+}
+
+/// The text of the terms in force that has this hash, in any wording: what was shown before an upgrade is accepted after it, too.
+fn shown(state: &LoadedBooking, hash: &str) -> Result<Option<TermsDisclosure>, Error> {
+    for wording in DisclosureWording::ALL.iter().rev() {
+        let text = disclose_in(*wording, &state.terms, &state.moves)?;
+        if text.disclosure_hash == hash {
+            return Ok(Some(text));
+        }
+    }
+    Ok(None)
 }
 
 fn admissible(state: &LoadedBooking) -> Result<(), Error> {

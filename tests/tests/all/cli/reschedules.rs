@@ -57,7 +57,7 @@ async fn accepted(target: &Target<'_>, folder: &Path) {
     target.table(accept("organizer", hash), &words).await;
     let words = [
         "Cancellation terms of this booking",
-        "- after that, until 2031-06-13 19:00 -04:00 (2031-06-13T23:00:00Z): USD 625.25 is returned",
+        "- after that, until Friday 13 June 2031, 19:00 UTC-04:00 (23:00 UTC): USD 625.25 is returned",
         "organizer (e-signature, ",
     ];
     target.table(&disclosure, &words).await;

@@ -2,6 +2,11 @@
 
 use bookguard_core::evidence;
 use bookguard_core::ledger::jcs;
+use bookguard_core::model::{Amount, Currency, Timestamp};
+use bookguard_core::policy::{
+    Booked, DISCLOSURE_VERSION, DisclosureWording, EventDate, MissingZone, Policy, PolicySource,
+    Terms, TermsDisclosure, disclose_in,
+};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, with_partner_on_every_engine};
@@ -32,9 +37,9 @@ async fn an_acceptance_is_recorded_once_and_stays_with_its_text() {
         let id = acme.book_with(zone).await;
         let told = disclosure(&acme, &id).await;
         for words in [
-            "2031-06-20 19:00 America/New_York (2031-06-20T23:00:00Z)",
+            "Friday 20 June 2031, 19:00 New York time (23:00 UTC)",
             "USD 1250.50, of which USD 250.50 counts as paid",
-            "2031-06-13 19:00 America/New_York (2031-06-13T23:00:00Z): USD 0.00 is returned, USD 250.50 is kept, USD 374.75 is still owed",
+            "Friday 13 June 2031, 19:00 New York time (23:00 UTC): nothing is returned, USD 250.50 is kept, and the organizer still owes USD 374.75.",
         ] {
             assert!(told.text("text").contains(words), "{words}: {told}");
         }
@@ -86,6 +91,49 @@ async fn an_acceptance_is_recorded_once_and_stays_with_its_text() {
         assert_eq!(shown.list("acceptances").len(), 2);
         assert_eq!(shown["acceptances"][0], later["acceptances"][0]);
         forged(&shown, &vkey);
+    })
+    .await;
+}
+
+/// The sample booking's terms under `firm`, as 0.1.0 worded them.
+fn in_first_words(created_at: &str) -> TermsDisclosure {
+    let firm = Policy::template("firm").unwrap().clone();
+    let booked = Booked {
+        event_date: EventDate::parse("2031-06-20T19:00:00-04:00").unwrap(),
+        time_zone: None,
+        partner_time_zone: None,
+        value: Amount::parse("1250.50", Currency::USD).unwrap(),
+        paid: None,
+        created_at: Timestamp::parse(created_at).unwrap(),
+    };
+    let firm = Some((firm, PolicySource::Named));
+    let terms = Terms::freeze(firm, &booked, MissingZone::Refuse).unwrap();
+    disclose_in(DisclosureWording::First, &terms, &[]).unwrap()
+}
+
+#[tokio::test]
+async fn what_was_shown_before_an_upgrade_is_accepted_after_it() {
+    with_partner_on_every_engine(async |server, acme| {
+        let id = acme.book_with(json!({"policyId": "firm"})).await;
+        let latest = disclosure(&acme, &id).await;
+        assert_eq!(latest["version"], DISCLOSURE_VERSION);
+        let first = in_first_words(latest.text("since"));
+        let accepted = accept(&acme, &id, "organizer", &json!(first.disclosure_hash)).await;
+        assert_eq!(accepted["disclosureVersion"], first.version);
+        // Whoever asks now is shown what the organizer accepted; the talent had asked before.
+        let shown = disclosure(&acme, &id).await;
+        shown.holds(json!({"version": first.version, "text": first.text}));
+        let accepted = accept(&acme, &id, "talent", &latest["disclosureHash"]).await;
+        assert_eq!(accepted["disclosureVersion"], latest["version"]);
+        let later = disclosure(&acme, &id).await;
+        assert_eq!(later["text"], shown["text"]);
+        assert_eq!(later.list("acceptances").len(), 2);
+
+        let packet = acme.verified_packet(&id).await;
+        let texts = packet.list("termsDisclosures").iter();
+        let texts: Vec<_> = texts.map(|told| &told["text"]).collect();
+        assert_eq!(texts, [&shown["text"], &latest["text"]]);
+        server.close().await;
     })
     .await;
 }

@@ -38,8 +38,8 @@ use crate::ledger::{
 use crate::limits::{ATTEMPTS_SHOWN, DELIVERIES_PER_EVENT};
 use crate::model::*;
 use crate::policy::{
-    self, Actor, Booked, Cancellation, EventDate, MissingZone, NamedDocument, PastReschedule,
-    Policy, PolicySource, Reason, Resolution, ResolutionDecision, Terms, TermsDisclosure,
+    self, Actor, Booked, Cancellation, DisclosureWording, EventDate, MissingZone, NamedDocument,
+    PastReschedule, Policy, PolicySource, Reason, Resolution, ResolutionDecision, Terms,
 };
 
 /// A ledger of a few bookings.
@@ -58,6 +58,8 @@ pub struct Fixture {
     pub erasable: bool,
     /// How packets are summarized. Most vectors are those of 0.1.0.
     pub wording: Wording,
+    /// How terms are worded that are accepted from now on, or that nobody accepted. Most vectors are those of 0.1.0.
+    pub disclosed: DisclosureWording,
     /// The number and hash of the last entry that commits to a map.
     mapped: Option<(u64, Hash)>,
     /// The last entry of the latest booking, which its packets hide, and the state with it.
@@ -106,8 +108,8 @@ struct LoggedBooking {
     stream: [u8; 16],
     entries: Vec<Entry>,
     former: Vec<FrozenTerms>,
-    /// The former terms in words.
-    told: Vec<TermsDisclosure>,
+    /// The former terms in full.
+    before: Vec<Terms>,
     deliveries: Vec<PacketDelivery>,
 }
 
@@ -193,6 +195,7 @@ impl Fixture {
             tables: None,
             erasable: false,
             wording: Wording::First,
+            disclosed: DisclosureWording::First,
             signer: Signer::from_seed(origin, &[7; 32]).unwrap(),
             tiles: BTreeMap::new(),
             tree: Tree::empty(),

@@ -1,6 +1,8 @@
 //! Terms before and after each move of the event, and the texts of them that were accepted.
 
 use super::*;
+use crate::evidence::{DisputeForm, DisputeReason, dispute};
+use crate::policy::DisclosureWording;
 
 #[test]
 fn a_later_move_states_what_earlier_ones_had_reached_or_its_step_alone() {
@@ -259,5 +261,50 @@ fn accepted_texts_are_shown_and_recomputed_from_the_terms() {
             failed,
             "{what}"
         );
+    }
+}
+
+/// One side was shown the terms before an upgrade, the other after it.
+#[test]
+fn terms_that_were_accepted_in_two_wordings_are_shown_in_both() {
+    let mut fixture = Fixture::new();
+    let (date, zone) = ("2026-06-20T19:00:00-04:00", Some("America/New_York"));
+    let value = Amount::parse("1200.50", Currency::USD).unwrap();
+    fixture.record(30, Some("firm"), date, zone, value, |_| {});
+    fixture.disclosed = DisclosureWording::Second;
+    fixture.accept(13, "2026-02-01T10:00:00Z", Actor::Talent, None);
+    fixture.disclosed = DisclosureWording::First;
+    fixture.accept(13, "2026-02-02T10:00:00Z", Actor::Organizer, None);
+    let told = |packet: &Packet| {
+        let export = dispute(packet, DisputeForm::Stripe, DisputeReason::General);
+        serde_json::to_string(&export).unwrap()
+    };
+    let both = told(&fixture.packet_at(13));
+    assert!(!both.contains("A later move"), "{both}");
+    fixture.reschedule(13, "2026-03-01T00:00:00Z", "2026-09-20T19:00", None);
+    fixture.disclosed = DisclosureWording::Second;
+    let packet = fixture.packet_at(13);
+    assert!(told(&packet).contains("A later move"));
+    let versions: Vec<_> = (packet.terms_disclosures.iter())
+        .map(|text| text.version.as_str())
+        .collect();
+    let [first, second] = DisclosureWording::ALL else {
+        panic!("there are two wordings");
+    };
+    assert_eq!(versions, [first, second, second].map(|one| one.version()));
+    assert_eq!(packet.moves_before_texts(), [0, 0, 1]);
+    assert_eq!(failures_of(&fixture, &packet), [""; 0]);
+    // In which wording terms are shown that nobody accepted is left to the service.
+    fixture.disclosed = DisclosureWording::First;
+    assert_eq!(failures_of(&fixture, &fixture.packet_at(13)), [""; 0]);
+    #[rustfmt::skip]
+    let cases = [
+        ("texts in another order", (|p: &mut Packet| p.terms_disclosures.swap(0, 1)) as fn(&mut Packet)),
+        ("an accepted text less", |p| drop(p.terms_disclosures.remove(0))),
+        ("a text that nobody accepted", |p| { p.terms_disclosures.push(p.terms_disclosures[0].clone()); }),
+    ];
+    for (what, change) in cases {
+        let noticed = noticed_in(&fixture, fixture.packet_at(13), change);
+        assert_eq!(noticed, ["acceptances"], "{what}");
     }
 }

@@ -17,6 +17,7 @@ use crate::model::{Amount, Currency, RecordedEventType, Timestamp};
 use crate::policy::{Actor, Reason};
 
 mod deliveries;
+mod disclosed;
 mod erased;
 mod forged;
 mod items;
@@ -205,9 +206,14 @@ impl World {
         let erased = erased::packets();
         let parsed = |packet| jcs::parse(&text(packet, &fixture.signer)).unwrap();
         let worded = worded::packets();
-        let mut good: BTreeMap<_, _> = (packets.iter().chain(&erased).chain(&worded))
-            .map(|(name, packet)| (*name, parsed(packet)))
-            .collect();
+        let disclosed = disclosed::packets();
+        let mut good: BTreeMap<_, _> = (packets
+            .iter()
+            .chain(&erased)
+            .chain(&worded)
+            .chain(&disclosed))
+        .map(|(name, packet)| (*name, parsed(packet)))
+        .collect();
         let maps = mapped::maps(&mut fixture);
         let complete = mapped::good(&fixture, &maps);
         let parsed = |packet| jcs::parse(&text(packet, &fixture.signer)).unwrap();
@@ -299,6 +305,7 @@ fn files(world: &World) -> BTreeMap<String, Vec<u8>> {
     let bad = forged::bad(world)
         .into_iter()
         .chain(worded::bad(world))
+        .chain(disclosed::bad(world))
         .chain(deliveries::bad(world))
         .chain(items::bad(world))
         .chain(erased::bad(world))

@@ -7,7 +7,7 @@ use crate::evidence::{Erasable, Erasure, LegalBasis};
 use crate::features::acceptances::{AcceptTerms, AcceptanceRequest, Accepted};
 use crate::features::fixture::*;
 use crate::ledger::LeafKind;
-use crate::policy::{Actor, TermsDisclosure, disclose};
+use crate::policy::{Actor, DisclosureWording, TermsDisclosure, disclose, disclose_in};
 
 const NOW: &str = "2026-06-01T00:00:00.500Z";
 
@@ -116,6 +116,42 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
     let anew = ask(&work);
     done(&mut work, NOW, anew);
     assert_eq!(work.bookings[&booking_id()].acceptances.len(), 3);
+}
+
+#[test]
+fn a_text_that_was_shown_before_an_upgrade_is_accepted_after_it_and_stays_the_one_to_show() {
+    let mut work = work_with(state(Some("firm"), BookingStatus::Created));
+    let latest = ask(&work);
+    let known = &work.bookings[&booking_id()];
+    let first = disclose_in(DisclosureWording::First, &known.terms, &known.moves).unwrap();
+    let of = |hash: &str| AcceptanceRequest {
+        disclosure_hash: hash.to_owned(),
+        ..latest.clone()
+    };
+    let in_force = |work: &BatchState| {
+        let error = accept(work, NOW, of("")).unwrap_err();
+        assert_eq!(error.code, "disclosure_changed");
+        error.obstacle.unwrap().disclosure_hash.unwrap()
+    };
+    assert_eq!(in_force(&work), latest.disclosure_hash);
+    let accepted = done(&mut work, NOW, of(&first.disclosure_hash)).acceptance;
+    assert_eq!(accepted.disclosure_version, "bookguard-disclosure-1");
+    assert_eq!(accepted.disclosure_hash, first.disclosure_hash);
+    // The other side is asked to accept the same words, but may have been shown the latest ones.
+    assert_eq!(in_force(&work), first.disclosure_hash);
+    let talent = AcceptanceRequest {
+        party: Actor::Talent,
+        ..latest.clone()
+    };
+    let accepted = done(&mut work, NOW, talent).acceptance;
+    assert_eq!(accepted.disclosure_version, told(&work).version);
+    let state = &work.bookings[&booking_id()];
+    let texts = ["bookguard-disclosure-1", "bookguard-disclosure-2"];
+    assert_eq!(state.texts(), texts.map(|version| (0, Some(version))));
+
+    // After a move, nobody has accepted the terms, and the text is in the latest wording again.
+    rescheduled(&mut work, NOW, ask_to_reschedule("2026-10-20T19:00"));
+    assert_eq!(in_force(&work), told(&work).disclosure_hash);
 }
 
 #[test]
