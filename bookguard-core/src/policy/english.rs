@@ -84,7 +84,6 @@ fn manner(document: &Document) -> impl Iterator<Item = String> {
     [
         Some(format!("When the event is moved, {moved}.")),
         Some(format!("Cancellations can be claimed until {claims_end}.")),
-        )),
         Some(backdating(&document.backdate_tolerance)),
         zone,
         Some(format!(
