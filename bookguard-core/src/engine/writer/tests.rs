@@ -12,6 +12,7 @@ use crate::key_file::LedgerKey;
 use crate::lines::{Line, LineSubscriber, Threshold};
 use crate::model::{
     AuditActor, AuditActorKind, AuditRecord, Partner, PartnerSettings, PartnerStatus,
+    RegistrationStatus,
 };
 use crate::store::Store;
 use crate::store::conn::{Rows, Statement};
@@ -196,7 +197,7 @@ fn register(n: u8) -> Envelope<Registration> {
     let reply = Registration {
         partner_id,
         name: "Acme".to_owned(),
-        status: PartnerStatus::Active,
+        status: RegistrationStatus::Active,
         api_key_id: None,
         api_key: None,
         signing_secret: None,

@@ -7,7 +7,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
-use crate::error::{Error, conflict};
+use crate::error::conflict;
 use crate::features::api_keys::rule::key_added;
 use crate::features::partners::{ApprovePartner, RegisterPartner, Registration};
 use crate::model::{PartnerStatus, Timestamp};
