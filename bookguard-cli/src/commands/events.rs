@@ -5,7 +5,7 @@ use bookguard_core::features::events::log::{EventLog, ListAllEvents, ListEvents}
 use bookguard_core::features::events::{
     EventWithAttempts, GetEvent, RetryEvent, RetryResult, RetryStatus,
 };
-use bookguard_core::model::Event;
+use bookguard_core::model::{DeliveryProgress, Event, Timestamp};
 use clap::Args;
 
 use super::declare::{Call, CliCommand, add, carried, group, operation};
@@ -89,7 +89,7 @@ fn log(log: &EventLog, style: Style) -> String {
         "ENDPOINTS" => event.deliveries.len(),
         "RETRIES" => event.retry_count,
         "AT" => event.timestamp,
-        "NEXT ATTEMPT" => or_dash(event.next_attempt_at),
+        "NEXT ATTEMPT" => or_dash(next(event.next_attempt_at, event.progress())),
     };
     let next = match log.next_before {
         Some(before) => format!("--before {before}"),
@@ -107,7 +107,19 @@ page_fn! { fn of_all(event: &Event), "events" =>
     "STATUS" => event.status,
     "RETRIES" => event.retry_count,
     "AT" => event.timestamp,
-    "NEXT ATTEMPT" => or_dash(event.next_attempt_at),
+    "NEXT ATTEMPT" => or_dash(next(event.next_attempt_at, event.progress())),
+}
+
+/// When the next attempt is, or what it waits for; `None` if none follows.
+fn next(at: Option<Timestamp>, progress: Option<DeliveryProgress>) -> Option<String> {
+    match (at, progress) {
+        (Some(at), _) => Some(time(at)),
+        (None, Some(DeliveryProgress::UnderWay)) => Some("under way".to_owned()),
+        (None, Some(DeliveryProgress::WaitingForEndpoint)) => {
+            Some("once its endpoint is enabled".to_owned())
+        }
+        (None, _) => None,
+    }
 }
 
 /// An event on one line, as it happens.
@@ -140,7 +152,7 @@ fn event(answer: &EventWithAttempts, style: Style) -> String {
         "at" => event.timestamp,
         "status" => event.status,
         "retries" => event.retry_count,
-        "next attempt" => event.next_attempt_at,
+        "next attempt" => next(event.next_attempt_at, event.progress()),
         "signature" => event.signature,
         "payload" => whole.then(|| event.payload.to_string()),
         "pruned" => event.pruned_at,
@@ -158,7 +170,7 @@ fn event(answer: &EventWithAttempts, style: Style) -> String {
                 Some(status) => status.to_string(),
                 None => or_dash(&delivery.last_error),
             },
-            "NEXT ATTEMPT" => or_dash(delivery.next_attempt_at),
+            "NEXT ATTEMPT" => or_dash(next(delivery.next_attempt_at, delivery.progress)),
         });
     }
     if !attempts.is_empty() {

@@ -7,7 +7,7 @@ use bookguard_core::features::attempts::AttemptRecord;
 use bookguard_core::features::events::log::{EventLog, ListEvents};
 use bookguard_core::features::events::{EventWithAttempts, GetEvent, RetryEvent, RetryStatus};
 use bookguard_core::limits::EVENTS_EXAMINED;
-use bookguard_core::model::{DeliveryStatus, Event, EventType, Scope};
+use bookguard_core::model::{DeliveryProgress, DeliveryStatus, Event, EventType, Scope, Timestamp};
 use maud::{Markup, html};
 
 use super::form::{self, choices};
@@ -163,9 +163,28 @@ fn line(user: &User, event: &Event) -> Markup {
 pub(super) fn cells(event: &Event) -> Markup {
     html! {
         td { (time(event.timestamp)) }
-        td { (delivery_badge(event.status)) @if let Some(at) = event.next_attempt_at { small { "again " (time(at)) } } }
+        td {
+            (delivery_badge(event.status))
+            @if let Some(next) = next(event.status, event.progress(), event.next_attempt_at) { small { (next) } }
+        }
         td { @for delivery in &event.deliveries { span.id { (delivery.url) } } }
         td data-head="last answer:" { (last_answer(event)) }
+    }
+}
+
+/// What happens next with what was not accepted yet.
+fn next(
+    status: DeliveryStatus,
+    progress: Option<DeliveryProgress>,
+    at: Option<Timestamp>,
+) -> Option<Markup> {
+    use DeliveryProgress::{Ended, UnderWay, WaitingForEndpoint};
+    match (at, progress) {
+        (Some(at), _) => Some(html! { "again " (time(at)) }),
+        (None, Some(UnderWay)) => Some(html! { "under way" }),
+        (None, Some(WaitingForEndpoint)) => Some(html! { "once its endpoint is enabled" }),
+        (None, Some(Ended)) if status == DeliveryStatus::Failed => Some(html! { "given up" }),
+        (None, _) => None,
     }
 }
 
@@ -208,7 +227,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
                         (delivery_badge(delivery.status)) " "
                         a href=(user.link(&format!("/endpoints/{}", delivery.endpoint_id))) { (delivery.url) }
                         span.soft { " · " (counted(delivery.attempts.into(), "attempt")) }
-                        @if let Some(at) = delivery.next_attempt_at { span.soft { " · again " (time(at)) } }
+                        @if let Some(next) = next(delivery.status, delivery.progress, delivery.next_attempt_at) { span.soft { " · " (next) } }
                     }
                 }
                 @if event.status == DeliveryStatus::Pending { p.soft data-refresh { "This page updates itself." } }
@@ -314,6 +333,31 @@ mod tests {
             let event: Event = serde_json::from_value(event).unwrap();
             assert_eq!(last_answer(&event).into_string(), shown, "{event:?}");
         }
+    }
+
+    #[test]
+    fn what_failed_says_what_comes_next() {
+        use DeliveryProgress::{Ended, Scheduled, UnderWay, WaitingForEndpoint};
+        use DeliveryStatus::{Delivered, Failed, Pending};
+        for (status, progress, shown) in [
+            (Failed, Some(UnderWay), "under way"),
+            (Pending, Some(UnderWay), "under way"),
+            (
+                Failed,
+                Some(WaitingForEndpoint),
+                "once its endpoint is enabled",
+            ),
+            (Failed, Some(Ended), "given up"),
+            (Delivered, Some(Ended), ""),
+            (Failed, None, ""),
+        ] {
+            let next = next(status, progress, None);
+            let next = next.map_or_else(String::new, Markup::into_string);
+            assert_eq!(next, shown, "{status:?} {progress:?}");
+        }
+        let at = Timestamp::from_ms(1_790_000_000_000);
+        let next = next(Failed, Some(Scheduled), Some(at)).unwrap();
+        assert!(next.into_string().starts_with("again <time"));
     }
 
     #[test]
