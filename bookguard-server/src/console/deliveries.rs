@@ -2,6 +2,8 @@
 
 pub(super) mod recover;
 
+use std::cmp::Reverse;
+
 use bookguard_core::error::Error;
 use bookguard_core::features::attempts::AttemptRecord;
 use bookguard_core::features::events::log::{EventLog, ListEvents};
@@ -195,7 +197,8 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
         attempts,
         body,
     } = user.read::<GetEvent>(&[id], &[]).await?;
-    let rows = attempts.iter().rev().map(|attempt| tried(&event, attempt));
+    let attempts = newest_first(attempts);
+    let rows = attempts.iter().map(|attempt| tried(&event, attempt));
     let is_open = event.status != DeliveryStatus::Delivered;
     let main = html! {
         p.back { a href=(user.link(PATH)) { "← All deliveries" } }
@@ -251,6 +254,12 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     };
     let title = format!("Event {}", event.event_type.word());
     Ok(Page::new(Part::Deliveries, title, main).form(asked))
+}
+
+/// The attempts, which come by endpoint, in the order of time.
+fn newest_first(mut attempts: Vec<AttemptRecord>) -> Vec<AttemptRecord> {
+    attempts.sort_by_key(|attempt| Reverse((attempt.started_at, attempt.number)));
+    attempts
 }
 
 /// An attempt, and what the receiver answered.
@@ -376,6 +385,28 @@ mod tests {
         attempt["detail"] = "the port is closed".into();
         let with_detail = format!("{refused} <small>the port is closed</small>");
         assert_eq!(shown(&attempt), with_detail);
+    }
+
+    #[test]
+    fn attempts_at_several_endpoints_are_shown_newest_first() {
+        let attempt = |endpoint: u8, number: u32, second: u8| {
+            let attempt = json!({
+                "endpointId": format!("end_01a1fc8142fd7527b8919d686c4a17{endpoint:02}"), "number": number,
+                "startedAt": format!("2026-10-05T14:13:{second:02}.000Z"), "durationMs": 0, "delivered": false,
+                "phase": "connect", "responseHead": "", "responseLen": 0,
+            });
+            serde_json::from_value::<AttemptRecord>(attempt).unwrap()
+        };
+        let attempts = vec![
+            attempt(1, 1, 10),
+            attempt(1, 2, 15),
+            attempt(1, 3, 40),
+            attempt(2, 1, 11),
+            attempt(2, 2, 15),
+        ];
+        let shown = newest_first(attempts);
+        let shown = shown.iter().map(|attempt| attempt.started_at);
+        assert!(shown.rev().is_sorted(), "the oldest is the last");
     }
 
     #[test]
