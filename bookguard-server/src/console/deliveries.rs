@@ -233,7 +233,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
                         @if let Some(next) = next(delivery.status, delivery.progress, delivery.next_attempt_at) { span.soft { " · " (next) } }
                     }
                 }
-                @if event.status == DeliveryStatus::Pending { p.soft data-refresh { "This page updates itself." } }
+                @if is_moving(&event) { p.soft data-refresh { "This page updates itself." } }
             }
             @if !attempts.is_empty() {
                 section.card aria-labelledby="attempts" {
@@ -254,6 +254,12 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     };
     let title = format!("Event {}", event.event_type.word());
     Ok(Page::new(Part::Deliveries, title, main).form(asked))
+}
+
+/// Whether the page may soon show something else: the first attempt has not ended, or one is under way.
+fn is_moving(event: &Event) -> bool {
+    let is_under_way = |progress: DeliveryProgress| progress == DeliveryProgress::UnderWay;
+    event.status == DeliveryStatus::Pending || event.progress().is_some_and(is_under_way)
 }
 
 /// The attempts, which come by endpoint, in the order of time.
@@ -312,7 +318,40 @@ pub(super) async fn retry(user: &User, asked: &Asked) -> Result<Answer, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn event(status: &str, deliveries: &[&Value]) -> Event {
+        let deliveries = deliveries.iter().map(|delivery| {
+            let mut delivery = (*delivery).clone();
+            delivery["endpointId"] = "end_01a1fc8142fd7527b8919d686c4a1720".into();
+            delivery["url"] = "https://example.com/".into();
+            delivery["attempts"] = 1.into();
+            delivery
+        });
+        let event = json!({
+            "eventId": "evt_01a1fc8142fd7527b8919d686c4a1720", "type": "booking.created", "bookingId": null,
+            "timestamp": "2026-10-05T14:13:20.000Z", "status": status, "payload": null, "seq": 1, "retryCount": 0,
+            "deliveries": deliveries.collect::<Vec<_>>(),
+        });
+        serde_json::from_value(event).unwrap()
+    }
+
+    #[test]
+    fn a_page_loads_itself_again_while_an_attempt_is_under_way() {
+        let delivery =
+            |status: &str, progress: &str| json!({"status": status, "progress": progress});
+        let accepted = delivery("delivered", "ended");
+        for (status, progress, expected) in [
+            ("pending", "scheduled", true),
+            ("failed", "under_way", true),
+            ("failed", "scheduled", false),
+            ("failed", "ended", false),
+        ] {
+            let other = delivery(status, progress);
+            let moving = is_moving(&event(status, &[&accepted, &other]));
+            assert_eq!(moving, expected, "{status} {progress}");
+        }
+    }
 
     #[test]
     fn the_last_answer_is_of_a_delivery_that_tells_the_state_of_the_event() {
@@ -327,19 +366,7 @@ mod tests {
             ("pending", vec![], ""),
         ];
         for (status, deliveries, shown) in table {
-            let deliveries = deliveries.into_iter().map(|delivery| {
-                let mut delivery = delivery.clone();
-                delivery["endpointId"] = "end_01a1fc8142fd7527b8919d686c4a1720".into();
-                delivery["url"] = "https://example.com/".into();
-                delivery["attempts"] = 1.into();
-                delivery
-            });
-            let event = json!({
-                "eventId": "evt_01a1fc8142fd7527b8919d686c4a1720", "type": "booking.created", "bookingId": null,
-                "timestamp": "2026-10-05T14:13:20.000Z", "status": status, "payload": null, "seq": 1, "retryCount": 0,
-                "deliveries": deliveries.collect::<Vec<_>>(),
-            });
-            let event: Event = serde_json::from_value(event).unwrap();
+            let event = event(status, &deliveries);
             assert_eq!(last_answer(&event).into_string(), shown, "{event:?}");
         }
     }
@@ -376,7 +403,7 @@ mod tests {
             "durationMs": 0, "delivered": false, "phase": "connect", "error": "connection_refused",
             "detail": "Connection refused (os error 111)", "responseHead": "", "responseLen": 0,
         });
-        let shown = |attempt: &serde_json::Value| {
+        let shown = |attempt: &Value| {
             let attempt: AttemptRecord = serde_json::from_value(attempt.clone()).unwrap();
             outcome(&attempt).into_string()
         };
