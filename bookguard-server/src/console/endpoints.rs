@@ -42,7 +42,7 @@ fn line(user: &User, endpoint: &Endpoint) -> Markup {
             a href=(user.link(&format!("/endpoints/{}", endpoint.endpoint_id))) { (endpoint.url) }
             @if let Some(description) = &endpoint.description { small { (description) } }
         }
-        td { (endpoint_badge(endpoint.status)) @if let Some(since) = endpoint.failing_since { small { "since " (time(since)) } } }
+        td { (endpoint_badge(endpoint.status)) @if let Some(since) = endpoint.failing_since { small { "failing since " (time(since)) } } }
         td { (received(endpoint)) }
         td { (time(endpoint.created_at)) }
     }

@@ -573,6 +573,10 @@ async fn what_was_missed_days_ago_is_counted_from_when_it_was_missed() {
         ] {
             server.advance(later);
             let browser = Browser::signed_in(&server, &acme.key).await;
+            browser
+                .page("/endpoints")
+                .await
+                .says(&["failing since <time"]);
             let tags = browser.page(page).await.tags();
             let mut leads = tags.iter().filter_map(|tag| tag.get("href"));
             let lead = leads.find(|to| to.contains("/deliveries/recover"));
