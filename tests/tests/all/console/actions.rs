@@ -809,6 +809,16 @@ async fn the_form_of_an_endpoint_undoes_nothing_that_changed_since_it_was_opened
             .leads_to(&page);
         let shown = acme.endpoint_shown(&id).await;
         shown.holds(json!({"enabled": true, "rateLimitPerSecond": 7}));
+        // So can its own page, which says what the state means.
+        browser.page(&page).await.lacks(&["Enable it"]);
+        let disabled = json!({"enabled": false});
+        acme.change_endpoint(&id, disabled).await;
+        let seen = browser.page(&page).await;
+        seen.says(&["It gets no new events.", "Enable it"]);
+        let enabling = seen.form("/change");
+        browser.submit(&enabling).await.leads_to(&page);
+        let shown = acme.endpoint_shown(&id).await;
+        shown.holds(json!({"enabled": true, "rateLimitPerSecond": 7}));
     })
     .await;
 }
