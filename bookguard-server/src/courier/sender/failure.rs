@@ -131,10 +131,14 @@ impl AttemptFailure {
                 "before the answer began, interim answers (1xx) included"
             }
         };
+        let advice = match excess {
+            Excess::Bytes => "",
+            Excess::Pieces => "; send it in few writes",
+        };
         AttemptFailure::new(
             phase,
             FailureClass::ExcessiveAnswer,
-            &format!("{excess} {before}"),
+            &format!("{excess} {before}{advice}"),
         )
     }
 
