@@ -121,7 +121,7 @@ impl Retry<'_> {
         Error::conflict(
             "event_already_delivered",
             format!(
-                "Event {} was delivered to every endpoint; there is nothing to retry.",
+                "Event {} was delivered to every endpoint that still exists; there is nothing to retry.",
                 self.event_id
             ),
         )
