@@ -93,7 +93,7 @@ impl EndpointChanges {
             .optional("url", |v| address(v, judge));
         let events = form
             .about("The types to receive from now on; null for booking.created, booking.protected and resolution.created.")
-            .nullable("events", events);
+            .nullable("events", |v| events(v, "send null"));
         let description = form
             .about("Your own words; null removes them.")
             .nullable("description", |v| v.text(limits::TEXT_CHARS));
@@ -142,5 +142,14 @@ mod tests {
             ..EndpointChanges::default()
         };
         assert_eq!(read(nulls), removed);
+    }
+
+    #[test]
+    fn an_empty_list_of_types_says_how_to_ask_for_the_default_ones() {
+        let refused = input::read(br#"{"events":[]}"#, |form| {
+            EndpointChanges::form(form, &ANYWHERE)
+        });
+        let faults = refused.unwrap_err().details;
+        assert!(faults[0].fix.contains("or send null"), "{faults:?}");
     }
 }
