@@ -44,7 +44,7 @@ pub use console_session::{ConsoleSession, OperatorSession};
 #[cfg(feature = "internals")]
 pub use endpoint::{Endpoint, EndpointHealth, EndpointStatus};
 #[cfg(feature = "internals")]
-pub use event::{Delivery, Event};
+pub use event::{Delivery, DeliveryProgress, Event};
 pub use event::{DeliveryStatus, EventType, RecordedEventType};
 #[cfg(feature = "internals")]
 pub use file::{FileId, FileState, MediaType, StoredFile};

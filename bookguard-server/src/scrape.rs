@@ -232,6 +232,14 @@ impl Found {
             "Whole database: how long the first entry of a booking has waited for a map that covers it; 0 if none waits.",
             self.unmapped_s,
         )?;
+        if let Some(seconds) = self.ahead_s {
+            show(
+                encoder,
+                "bookguard_clock_ahead_seconds",
+                "This node: whole seconds by which its clock is ahead of the database server's, negative if it is behind.",
+                seconds,
+            )?;
+        }
         let waiting = &self.waiting;
         show_each(
             encoder,

@@ -4,9 +4,13 @@
 //! never send the same delivery at the same time. With a larger difference a receiver may get a delivery twice and records get
 //! wrong times, and only the operator can correct the clocks. A node whose clock differs that much from the server's deletes
 //! nothing for its age. A file has no second clock: after a start and a leap forward, the operator has an hour before anything is deleted.
+//!
+//! Webhooks are signed by the node's clock; if that is wrong by more than [`TOLERANCE`], receivers refuse them. The signatures are not
+//! corrected by the server's clock, because it may be the wrong one, and would then spoil those of every node.
+//!
 //! Invariant: each fault is reported once when it begins and once when it is over.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,15 +19,19 @@ use bookguard_core::error::Error;
 use bookguard_core::limits::LEASE_SKEW_MS;
 use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
+use bookguard_core::webhook::TOLERANCE;
 
 /// If each of two nodes is within this of the server, they are within `LEASE_SKEW_MS` of each other.
 const TOLERATED_MS: i64 = LEASE_SKEW_MS / 2;
 
+/// Receivers refuse a signature whose time differs from theirs by more than this.
+const REFUSED_MS: i64 = TOLERANCE.as_secs().cast_signed() * 1_000;
+
 /// Watches the clock: its difference to the database server's, and its steps.
 #[derive(Default)]
 pub(crate) struct Skew {
-    /// Whether the difference was reported.
-    told: AtomicBool,
+    /// Which limits the difference exceeded when it was last reported: none, the tolerated one, or that of receivers too.
+    told: AtomicU8,
     steps: Mutex<ClockSteps>,
 }
 
@@ -87,19 +95,22 @@ impl Skew {
 
     /// The line to report, if the state has changed.
     fn news(&self, ahead_ms: i64) -> Option<String> {
-        let wrong = ahead_ms.abs() > TOLERATED_MS;
-        if self.told.swap(wrong, Ordering::Relaxed) == wrong {
+        let apart = ahead_ms.abs();
+        let exceeded = u8::from(apart > TOLERATED_MS) + u8::from(apart > REFUSED_MS);
+        if self.told.swap(exceeded, Ordering::Relaxed) == exceeded {
             return None;
         }
-        if !wrong {
+        if exceeded == 0 {
             return Some("the clock agrees with the database server's again".to_owned());
         }
         let side = if ahead_ms > 0 { "ahead of" } else { "behind" };
         Some(format!(
             "the clock of this machine is {} s {side} the database server's; set both by NTP: meanwhile webhooks may be \
-             delivered twice, records get a wrong time, and with more than {} s this node deletes nothing for its age",
-            ahead_ms.abs() / 1_000,
-            LEASE_SKEW_MS / 1_000
+             delivered twice, records get a wrong time, with more than {} s this node deletes nothing for its age, and with more \
+             than {} s receivers refuse its webhooks if its clock is the wrong one",
+            apart / 1_000,
+            LEASE_SKEW_MS / 1_000,
+            REFUSED_MS / 1_000
         ))
     }
 }
@@ -379,6 +390,11 @@ mod tests {
             ),
             (-90_000, Some("90 s behind the database server's")),
             (90_000, None),
+            // Receivers do not tolerate as much: it is told again, and so is the end of that.
+            (REFUSED_MS, None),
+            (REFUSED_MS + 1, Some("receivers refuse its webhooks")),
+            (-REFUSED_MS - 1, None),
+            (90_000, Some("90 s ahead")),
             (1, Some("agrees")),
         ] {
             let news = skew.news(ahead_ms);

@@ -5,7 +5,7 @@ use bookguard_core::features::events::log::{EventLog, ListAllEvents, ListEvents}
 use bookguard_core::features::events::{
     EventWithAttempts, GetEvent, RetryEvent, RetryResult, RetryStatus,
 };
-use bookguard_core::model::Event;
+use bookguard_core::model::{Delivery, DeliveryProgress, Event, Timestamp};
 use clap::Args;
 
 use super::declare::{Call, CliCommand, add, carried, group, operation};
@@ -49,6 +49,9 @@ fn of_log(
     })
 }
 
+/// The most characters of a receiver's answer in a table.
+const SAID_CHARS: usize = 80;
+
 #[derive(Debug, Args)]
 struct CursorArgs {
     /// The next page of all partners' events: the cursor of the previous page
@@ -89,7 +92,7 @@ fn log(log: &EventLog, style: Style) -> String {
         "ENDPOINTS" => event.deliveries.len(),
         "RETRIES" => event.retry_count,
         "AT" => event.timestamp,
-        "NEXT ATTEMPT" => or_dash(event.next_attempt_at),
+        "NEXT ATTEMPT" => or_dash(next(event.next_attempt_at, event.progress())),
     };
     let next = match log.next_before {
         Some(before) => format!("--before {before}"),
@@ -107,7 +110,19 @@ page_fn! { fn of_all(event: &Event), "events" =>
     "STATUS" => event.status,
     "RETRIES" => event.retry_count,
     "AT" => event.timestamp,
-    "NEXT ATTEMPT" => or_dash(event.next_attempt_at),
+    "NEXT ATTEMPT" => or_dash(next(event.next_attempt_at, event.progress())),
+}
+
+/// When the next attempt is, or what it waits for; `None` if none follows.
+fn next(at: Option<Timestamp>, progress: Option<DeliveryProgress>) -> Option<String> {
+    match (at, progress) {
+        (Some(at), _) => Some(time(at)),
+        (None, Some(DeliveryProgress::UnderWay)) => Some("under way".to_owned()),
+        (None, Some(DeliveryProgress::WaitingForEndpoint)) => {
+            Some("once its endpoint is enabled".to_owned())
+        }
+        (None, _) => None,
+    }
 }
 
 /// An event on one line, as it happens.
@@ -140,7 +155,7 @@ fn event(answer: &EventWithAttempts, style: Style) -> String {
         "at" => event.timestamp,
         "status" => event.status,
         "retries" => event.retry_count,
-        "next attempt" => event.next_attempt_at,
+        "next attempt" => next(event.next_attempt_at, event.progress()),
         "signature" => event.signature,
         "payload" => whole.then(|| event.payload.to_string()),
         "pruned" => event.pruned_at,
@@ -154,11 +169,8 @@ fn event(answer: &EventWithAttempts, style: Style) -> String {
             "ADDRESS" => delivery.url,
             "STATUS" => delivery.status,
             "ATTEMPTS" => delivery.attempts,
-            "LAST ANSWER" => match delivery.last_status_code {
-                Some(status) => status.to_string(),
-                None => or_dash(&delivery.last_error),
-            },
-            "NEXT ATTEMPT" => or_dash(delivery.next_attempt_at),
+            "LAST ANSWER" => last_answer(delivery),
+            "NEXT ATTEMPT" => or_dash(next(delivery.next_attempt_at, delivery.progress)),
         });
     }
     if !attempts.is_empty() {
@@ -170,10 +182,28 @@ fn event(answer: &EventWithAttempts, style: Style) -> String {
             "TOOK" => format!("{} ms", attempt.duration_ms),
             "STATUS" => or_dash(attempt.status_code),
             "OUTCOME" => outcome(attempt),
-            "DETAIL" => attempt.detail,
+            "DETAIL" => detail(attempt),
         });
     }
     text
+}
+
+/// Why the last attempt failed, or the status of the answer if that says it.
+fn last_answer(delivery: &Delivery) -> String {
+    let status = delivery.last_status_code;
+    match (&delivery.last_error, status) {
+        (Some(error), Some(status)) if error.starts_with("http_") => status.to_string(),
+        (Some(error), _) => error.clone(),
+        (None, _) => or_dash(status),
+    }
+}
+
+/// Why an attempt failed, in a sentence, or else what the receiver said: the first line of its answer.
+fn detail(attempt: &AttemptRecord) -> Option<String> {
+    let said = attempt.response_head.lines().next();
+    let said = said.filter(|said| !attempt.delivered && !said.is_empty());
+    let said = said.map(|said| said.chars().take(SAID_CHARS).collect::<String>());
+    attempt.detail.clone().or(said)
 }
 
 /// The result of testing an endpoint.
@@ -204,4 +234,51 @@ record_fn! { fn retried(result: &RetryResult) =>
     "event" => result.event_id,
     "outcome" => result.retry_status,
     "retries" => result.retry_count,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_last_answer_is_why_it_failed_also_if_an_answer_had_begun() {
+        for (status, error, shown) in [
+            (Some(204), None, "204"),
+            (Some(503), Some("http_5xx"), "503"),
+            (Some(200), Some("connection_reset"), "connection_reset"),
+            (Some(410), Some("gone"), "gone"),
+            (None, Some("timeout"), "timeout"),
+            (None, None, "-"),
+        ] {
+            let delivery = json!({
+                "endpointId": "end_01a1fc8142fd7527b8919d686c4a1720", "url": "https://example.com/", "status": "failed",
+                "attempts": 1, "lastStatusCode": status, "lastError": error,
+            });
+            let delivery: Delivery = serde_json::from_value(delivery).unwrap();
+            assert_eq!(last_answer(&delivery), shown);
+        }
+    }
+
+    #[test]
+    fn an_attempt_without_a_sentence_of_ours_shows_what_the_receiver_said() {
+        let attempt = |delivered: bool, detail: Option<&str>, head: &str| {
+            let attempt = json!({
+                "endpointId": "end_01a1fc8142fd7527b8919d686c4a1720", "number": 1, "startedAt": "2026-10-05T14:13:20.000Z",
+                "durationMs": 0, "delivered": delivered, "phase": "body", "detail": detail, "responseHead": head,
+                "responseLen": 0,
+            });
+            serde_json::from_value::<AttemptRecord>(attempt).unwrap()
+        };
+        for (delivered, told, head, shown) in [
+            (false, None, "no such\ntenant", Some("no such")),
+            (false, Some("timed out"), "no", Some("timed out")),
+            (false, None, "", None),
+            (true, None, "ok", None),
+        ] {
+            let shown_as = detail(&attempt(delivered, told, head));
+            assert_eq!(shown_as.as_deref(), shown, "{head}");
+        }
+    }
 }

@@ -125,7 +125,7 @@ impl NewEndpoint {
             .required("url", |v| address(v, judge));
         let events = form
             .about("The types to receive; booking.created, booking.protected and resolution.created when not given.")
-            .optional("events", events);
+            .optional("events", |v| events(v, "leave \"events\" out"));
         let description = form
             .about("Your own words.")
             .optional("description", |v| v.text(limits::TEXT_CHARS));
@@ -177,7 +177,8 @@ pub(super) fn rate_limit(v: &mut Value<'_, '_>) -> Option<u32> {
     u32::try_from(limit).ok()
 }
 
-pub(super) fn events(v: &mut Value<'_, '_>) -> Option<Vec<EventType>> {
+/// Reads the types that an endpoint lists. `default` says how to ask for the types of an endpoint that lists none.
+pub(super) fn events(v: &mut Value<'_, '_>, default: &str) -> Option<Vec<EventType>> {
     let most = EventType::WORDS.len();
     let types = v.at_least(1).array(most, |item| {
         item.named("EventType").choice(EventType::WORDS)
@@ -185,8 +186,10 @@ pub(super) fn events(v: &mut Value<'_, '_>) -> Option<Vec<EventType>> {
     if types.is_empty() {
         return v.fault(
             "empty",
-            "is empty; it would never receive anything",
-            "Name a type, or leave \"events\" out for booking.created, booking.protected and resolution.created.",
+            "is empty; it names no type",
+            format!(
+                "Name a type, or {default} for booking.created, booking.protected and resolution.created."
+            ),
         );
     }
     let mut once = Vec::with_capacity(types.len());

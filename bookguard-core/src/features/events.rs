@@ -127,6 +127,7 @@ fn delivery(event_id: &EventId, stored: &StoredDelivery) -> Delivery {
         url: stored.receiver(event_id).unwrap_or(&stored.url).to_owned(),
         status: stored.state.phase.into(),
         attempts: stored.state.attempts,
+        progress: Some(stored.progress),
         next_attempt_at: next,
         last_status_code: last.and_then(|attempt| attempt.status_code),
         last_error: last

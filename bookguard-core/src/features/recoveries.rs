@@ -59,7 +59,7 @@ impl Operation for RecoverEvents {
                       is sent to it after all.\n\n\
                       The answer says how far the recovery has got: `finished` at once when there is little to examine; a \
                       longer one continues by itself, also after a restart, and `GET /v1/webhook-recoveries/{recoveryId}` \
-                      shows its progress. Its deliveries are sent as the endpoints take them, oldest first. It does not count \
+                      shows its progress. Its deliveries are begun oldest first, several at once, as the endpoints take them. It does not count \
                       as a manual retry. A delivery that was attempted 500 times is not begun once more. With `\"dryRun\": true` nothing is delivered, and the numbers say what would be. Each \
                       partner can run one recovery at a time, and begin 100 in 24 hours and as many dry runs.",
         ..Route::POST

@@ -79,10 +79,24 @@ vocabulary! {
         Pending = "pending",
         /// The receiver answered 2xx.
         Delivered = "delivered",
-        /// The last attempt failed; `nextAttemptAt` is present while automatic attempts remain.
+        /// The last attempt failed, or the endpoint was deleted; `progress` says whether another attempt follows.
         Failed = "failed",
         /// No endpoint took the event when it happened.
         NoEndpoints = "no_endpoints",
+    }
+}
+
+vocabulary! {
+    /// What happens next with a delivery.
+    DeliveryProgress {
+        /// A node holds it, and makes an attempt now or as soon as its turn comes.
+        UnderWay = "under_way",
+        /// The next attempt is planned; `nextAttemptAt` says when.
+        Scheduled = "scheduled",
+        /// Its endpoint is disabled; it goes on once the endpoint is enabled.
+        WaitingForEndpoint = "waiting_for_endpoint",
+        /// No automatic attempt follows: it was accepted or given up, or its endpoint is deleted.
+        Ended = "ended",
     }
 }
 
@@ -125,7 +139,10 @@ pub struct Delivery {
     pub status: DeliveryStatus,
     /// Attempts made.
     pub attempts: u32,
-    /// When the next automatic attempt is due, if there is one.
+    /// What happens next. Absent only in answers of versions before this member existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<DeliveryProgress>,
+    /// When the next automatic attempt is due, if its time is known: while `progress` is `scheduled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
     /// Status code of the last attempt's response, if there was one.
@@ -177,6 +194,14 @@ pub struct Event {
     pub next_attempt_at: Option<Timestamp>,
     /// One delivery per endpoint that the event goes to.
     pub deliveries: Vec<Delivery>,
+}
+
+impl Event {
+    /// What happens next with the delivery that is furthest from its end.
+    pub fn progress(&self) -> Option<DeliveryProgress> {
+        let deliveries = self.deliveries.iter();
+        deliveries.filter_map(|delivery| delivery.progress).min()
+    }
 }
 
 #[cfg(test)]

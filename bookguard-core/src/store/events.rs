@@ -14,7 +14,8 @@ use super::read::{Read, Reader};
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
 use crate::limits::{ATTEMPTS_SHOWN, EVENTS_EXAMINED, MOVED_MS};
 use crate::model::{
-    BookingId, DeliveryStatus, EndpointId, EventId, EventType, PartnerId, Timestamp,
+    BookingId, DeliveryProgress, DeliveryStatus, EndpointId, EventId, EventType, PartnerId,
+    Timestamp,
 };
 use crate::webhook::Attempt;
 
@@ -91,6 +92,8 @@ pub struct StoredDelivery {
     /// When the delivery itself is due. If the endpoint has not accepted anything yet, the delivery then waits for its
     /// turn and is sent later.
     pub due: Option<Timestamp>,
+    /// What happens next with it.
+    pub progress: DeliveryProgress,
     /// The attempts that were read, oldest first; the last one is the delivery's last.
     pub attempts: Vec<Attempt>,
 }
@@ -402,6 +405,7 @@ fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
     let mut state = delivery(row, 2)?;
     let own = state.due.filter(|_| endpoint.unverified_since.is_some());
     let is_endpoint_deleted = row.maybe_int(16)?.is_some();
+    let is_over = state.due.is_none() || is_endpoint_deleted;
     if is_endpoint_deleted && state.phase != DeliveryPhase::Delivered {
         // The endpoint is deleted, so nobody is left to deliver to.
         state = DeliveryState {
@@ -417,9 +421,16 @@ fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
         // A delivery to a suspended endpoint is not tried before the endpoint's next probe.
         state.due = state.due.max(state.due.and(endpoint.next_probe_at));
     }
+    let progress = match (state.lease, state.due) {
+        _ if is_over => DeliveryProgress::Ended,
+        (Some(_), _) => DeliveryProgress::UnderWay,
+        (None, Some(_)) => DeliveryProgress::Scheduled,
+        (None, None) => DeliveryProgress::WaitingForEndpoint,
+    };
     Ok(StoredDelivery {
         endpoint_id: row.id(1)?,
         due: state.due.and(own.or(state.due)),
+        progress,
         url: endpoint.url,
         moved_at: endpoint.moved_at,
         is_endpoint_deleted,
@@ -488,6 +499,7 @@ mod tests {
                     ..state(DeliveryPhase::Delivered, None, None)
                 },
                 due: None,
+                progress: DeliveryProgress::Ended,
                 attempts,
             };
             assert_eq!(stored.receiver(&id(5)), named, "{told}");

@@ -2,12 +2,14 @@
 
 pub(super) mod recover;
 
+use std::cmp::Reverse;
+
 use bookguard_core::error::Error;
 use bookguard_core::features::attempts::AttemptRecord;
 use bookguard_core::features::events::log::{EventLog, ListEvents};
 use bookguard_core::features::events::{EventWithAttempts, GetEvent, RetryEvent, RetryStatus};
 use bookguard_core::limits::EVENTS_EXAMINED;
-use bookguard_core::model::{DeliveryStatus, Event, EventType, Scope};
+use bookguard_core::model::{DeliveryProgress, DeliveryStatus, Event, EventType, Scope, Timestamp};
 use maud::{Markup, html};
 
 use super::form::{self, choices};
@@ -163,9 +165,28 @@ fn line(user: &User, event: &Event) -> Markup {
 pub(super) fn cells(event: &Event) -> Markup {
     html! {
         td { (time(event.timestamp)) }
-        td { (delivery_badge(event.status)) @if let Some(at) = event.next_attempt_at { small { "again " (time(at)) } } }
+        td {
+            (delivery_badge(event.status))
+            @if let Some(next) = next(event.status, event.progress(), event.next_attempt_at) { small { (next) } }
+        }
         td { @for delivery in &event.deliveries { span.id { (delivery.url) } } }
         td data-head="last answer:" { (last_answer(event)) }
+    }
+}
+
+/// What happens next with what was not accepted yet.
+fn next(
+    status: DeliveryStatus,
+    progress: Option<DeliveryProgress>,
+    at: Option<Timestamp>,
+) -> Option<Markup> {
+    use DeliveryProgress::{Ended, UnderWay, WaitingForEndpoint};
+    match (at, progress) {
+        (Some(at), _) => Some(html! { "again " (time(at)) }),
+        (None, Some(UnderWay)) => Some(html! { "under way" }),
+        (None, Some(WaitingForEndpoint)) => Some(html! { "once its endpoint is enabled" }),
+        (None, Some(Ended)) if status == DeliveryStatus::Failed => Some(html! { "given up" }),
+        (None, _) => None,
     }
 }
 
@@ -176,7 +197,8 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
         attempts,
         body,
     } = user.read::<GetEvent>(&[id], &[]).await?;
-    let rows = attempts.iter().rev().map(|attempt| tried(&event, attempt));
+    let attempts = newest_first(attempts);
+    let rows = attempts.iter().map(|attempt| tried(&event, attempt));
     let is_open = event.status != DeliveryStatus::Delivered;
     let main = html! {
         p.back { a href=(user.link(PATH)) { "← All deliveries" } }
@@ -208,10 +230,10 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
                         (delivery_badge(delivery.status)) " "
                         a href=(user.link(&format!("/endpoints/{}", delivery.endpoint_id))) { (delivery.url) }
                         span.soft { " · " (counted(delivery.attempts.into(), "attempt")) }
-                        @if let Some(at) = delivery.next_attempt_at { span.soft { " · again " (time(at)) } }
+                        @if let Some(next) = next(delivery.status, delivery.progress, delivery.next_attempt_at) { span.soft { " · " (next) } }
                     }
                 }
-                @if event.status == DeliveryStatus::Pending { p.soft data-refresh { "This page updates itself." } }
+                @if is_moving(&event) { p.soft data-refresh { "This page updates itself." } }
             }
             @if !attempts.is_empty() {
                 section.card aria-labelledby="attempts" {
@@ -232,6 +254,18 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     };
     let title = format!("Event {}", event.event_type.word());
     Ok(Page::new(Part::Deliveries, title, main).form(asked))
+}
+
+/// Whether the page may soon show something else: the first attempt has not ended, or one is under way.
+fn is_moving(event: &Event) -> bool {
+    let is_under_way = |progress: DeliveryProgress| progress == DeliveryProgress::UnderWay;
+    event.status == DeliveryStatus::Pending || event.progress().is_some_and(is_under_way)
+}
+
+/// The attempts, which come by endpoint, in the order of time.
+fn newest_first(mut attempts: Vec<AttemptRecord>) -> Vec<AttemptRecord> {
+    attempts.sort_by_key(|attempt| Reverse((attempt.started_at, attempt.number)));
+    attempts
 }
 
 /// An attempt, and what the receiver answered.
@@ -284,7 +318,40 @@ pub(super) async fn retry(user: &User, asked: &Asked) -> Result<Answer, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn event(status: &str, deliveries: &[&Value]) -> Event {
+        let deliveries = deliveries.iter().map(|delivery| {
+            let mut delivery = (*delivery).clone();
+            delivery["endpointId"] = "end_01a1fc8142fd7527b8919d686c4a1720".into();
+            delivery["url"] = "https://example.com/".into();
+            delivery["attempts"] = 1.into();
+            delivery
+        });
+        let event = json!({
+            "eventId": "evt_01a1fc8142fd7527b8919d686c4a1720", "type": "booking.created", "bookingId": null,
+            "timestamp": "2026-10-05T14:13:20.000Z", "status": status, "payload": null, "seq": 1, "retryCount": 0,
+            "deliveries": deliveries.collect::<Vec<_>>(),
+        });
+        serde_json::from_value(event).unwrap()
+    }
+
+    #[test]
+    fn a_page_loads_itself_again_while_an_attempt_is_under_way() {
+        let delivery =
+            |status: &str, progress: &str| json!({"status": status, "progress": progress});
+        let accepted = delivery("delivered", "ended");
+        for (status, progress, expected) in [
+            ("pending", "scheduled", true),
+            ("failed", "under_way", true),
+            ("failed", "scheduled", false),
+            ("failed", "ended", false),
+        ] {
+            let other = delivery(status, progress);
+            let moving = is_moving(&event(status, &[&accepted, &other]));
+            assert_eq!(moving, expected, "{status} {progress}");
+        }
+    }
 
     #[test]
     fn the_last_answer_is_of_a_delivery_that_tells_the_state_of_the_event() {
@@ -299,21 +366,34 @@ mod tests {
             ("pending", vec![], ""),
         ];
         for (status, deliveries, shown) in table {
-            let deliveries = deliveries.into_iter().map(|delivery| {
-                let mut delivery = delivery.clone();
-                delivery["endpointId"] = "end_01a1fc8142fd7527b8919d686c4a1720".into();
-                delivery["url"] = "https://example.com/".into();
-                delivery["attempts"] = 1.into();
-                delivery
-            });
-            let event = json!({
-                "eventId": "evt_01a1fc8142fd7527b8919d686c4a1720", "type": "booking.created", "bookingId": null,
-                "timestamp": "2026-10-05T14:13:20.000Z", "status": status, "payload": null, "seq": 1, "retryCount": 0,
-                "deliveries": deliveries.collect::<Vec<_>>(),
-            });
-            let event: Event = serde_json::from_value(event).unwrap();
+            let event = event(status, &deliveries);
             assert_eq!(last_answer(&event).into_string(), shown, "{event:?}");
         }
+    }
+
+    #[test]
+    fn what_failed_says_what_comes_next() {
+        use DeliveryProgress::{Ended, Scheduled, UnderWay, WaitingForEndpoint};
+        use DeliveryStatus::{Delivered, Failed, Pending};
+        for (status, progress, shown) in [
+            (Failed, Some(UnderWay), "under way"),
+            (Pending, Some(UnderWay), "under way"),
+            (
+                Failed,
+                Some(WaitingForEndpoint),
+                "once its endpoint is enabled",
+            ),
+            (Failed, Some(Ended), "given up"),
+            (Delivered, Some(Ended), ""),
+            (Failed, None, ""),
+        ] {
+            let next = next(status, progress, None);
+            let next = next.map_or_else(String::new, Markup::into_string);
+            assert_eq!(next, shown, "{status:?} {progress:?}");
+        }
+        let at = Timestamp::from_ms(1_790_000_000_000);
+        let next = next(Failed, Some(Scheduled), Some(at)).unwrap();
+        assert!(next.into_string().starts_with("again <time"));
     }
 
     #[test]
@@ -323,7 +403,7 @@ mod tests {
             "durationMs": 0, "delivered": false, "phase": "connect", "error": "connection_refused",
             "detail": "Connection refused (os error 111)", "responseHead": "", "responseLen": 0,
         });
-        let shown = |attempt: &serde_json::Value| {
+        let shown = |attempt: &Value| {
             let attempt: AttemptRecord = serde_json::from_value(attempt.clone()).unwrap();
             outcome(&attempt).into_string()
         };
@@ -332,6 +412,28 @@ mod tests {
         attempt["detail"] = "the port is closed".into();
         let with_detail = format!("{refused} <small>the port is closed</small>");
         assert_eq!(shown(&attempt), with_detail);
+    }
+
+    #[test]
+    fn attempts_at_several_endpoints_are_shown_newest_first() {
+        let attempt = |endpoint: u8, number: u32, second: u8| {
+            let attempt = json!({
+                "endpointId": format!("end_01a1fc8142fd7527b8919d686c4a17{endpoint:02}"), "number": number,
+                "startedAt": format!("2026-10-05T14:13:{second:02}.000Z"), "durationMs": 0, "delivered": false,
+                "phase": "connect", "responseHead": "", "responseLen": 0,
+            });
+            serde_json::from_value::<AttemptRecord>(attempt).unwrap()
+        };
+        let attempts = vec![
+            attempt(1, 1, 10),
+            attempt(1, 2, 15),
+            attempt(1, 3, 40),
+            attempt(2, 1, 11),
+            attempt(2, 2, 15),
+        ];
+        let shown = newest_first(attempts);
+        let shown = shown.iter().map(|attempt| attempt.started_at);
+        assert!(shown.rev().is_sorted(), "the oldest is the last");
     }
 
     #[test]

@@ -8,12 +8,12 @@ pub(super) mod rotate;
 use bookguard_core::error::Error;
 use bookguard_core::features::endpoints::testing::TestEndpoint;
 use bookguard_core::features::endpoints::{GetEndpoint, ListEndpoints};
-use bookguard_core::model::{Endpoint, EventType, Scope};
+use bookguard_core::model::{Endpoint, EndpointStatus, EventType, Scope};
 use maud::{Markup, html};
 
 use super::deliveries::{answer, outcome, recover};
 use super::parts::{
-    alert, button, copyable, empty, endpoint_badge, fact, records, shown_once, time,
+    alert, button, copyable, empty, endpoint_badge, fact, hidden, once, records, shown_once, time,
 };
 use super::{Answer, Asked, Field, Kind, Page, Part, User};
 
@@ -42,7 +42,7 @@ fn line(user: &User, endpoint: &Endpoint) -> Markup {
             a href=(user.link(&format!("/endpoints/{}", endpoint.endpoint_id))) { (endpoint.url) }
             @if let Some(description) = &endpoint.description { small { (description) } }
         }
-        td { (endpoint_badge(endpoint.status)) @if let Some(since) = endpoint.failing_since { small { "since " (time(since)) } } }
+        td { (endpoint_badge(endpoint.status)) @if let Some(since) = endpoint.failing_since { small { "failing since " (time(since)) } } }
         td { (received(endpoint)) }
         td { (time(endpoint.created_at)) }
     }
@@ -73,12 +73,14 @@ async fn page(user: &User, asked: &Asked, tested: Option<Markup>) -> Result<Answ
             div.actions {
                 (button(user, &format!("/endpoints/{id}/test"), "Send a test", "first"))
                 a.button href=(link("/change")) { "Change" }
+                @if is_held(endpoint.status) { (enable(user, id)) }
                 @if endpoint.own_secret { a.button href=(link("/rotate-secret")) { "Replace its secret" } }
                 a.button.danger href=(link("/remove")) { "Remove" }
             }
         }
         @if let Some(tested) = tested { (tested) }
         section.card aria-label="The endpoint" {
+            @if let Some(meaning) = meaning(endpoint.status) { p { (meaning) } }
             dl {
                 @if let Some(description) = &endpoint.description { (fact("Description", description)) }
                 (fact("Receives", received(&endpoint)))
@@ -101,6 +103,46 @@ async fn page(user: &User, asked: &Asked, tested: Option<Markup>) -> Result<Answ
     Ok(Page::new(Part::Endpoints, "Endpoint", main).form(asked))
 }
 
+/// Whether deliveries wait until it is enabled or, if it is suspended, accepts one.
+fn is_held(status: EndpointStatus) -> bool {
+    match status {
+        EndpointStatus::Active | EndpointStatus::Failing => false,
+        EndpointStatus::Suspended | EndpointStatus::Disabled | EndpointStatus::Gone => true,
+    }
+}
+
+/// What a state means, and what to do about it.
+fn meaning(status: EndpointStatus) -> Option<&'static str> {
+    match status {
+        EndpointStatus::Active => None,
+        EndpointStatus::Failing => Some(
+            "Ten or more attempts failed in a row. After five days without a success it is suspended.",
+        ),
+        EndpointStatus::Suspended => Some(
+            "All attempts failed for five days. Its deliveries wait, and now and then one is tried; the first that is accepted brings it \
+             back. Once its receiver works again, enable it.",
+        ),
+        EndpointStatus::Disabled => {
+            Some("It gets no new events. What waited for it goes on waiting until you enable it.")
+        }
+        EndpointStatus::Gone => Some(
+            "Its receiver answered 410 Gone, so it gets no new events. What waited for it goes on waiting. If the receiver is there \
+             after all, enable it.",
+        ),
+    }
+}
+
+/// The button that enables an endpoint.
+fn enable(user: &User, id: &str) -> Markup {
+    html! {
+        form method="post" action=(user.link(&format!("/endpoints/{id}/change"))) {
+            (once())
+            (hidden("/enabled", "true"))
+            button { "Enable it" }
+        }
+    }
+}
+
 /// How a receiver checks a delivery.
 fn snippet(user: &User) -> Markup {
     html! {
@@ -110,6 +152,10 @@ fn snippet(user: &User) -> Markup {
                 Compute it over the bytes as they arrived, and compare in constant time:" }
             pre { "expected = 'sha256=' + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()\n\
                    genuine  = hmac.compare_digest(expected, headers['x-service-signature'])" }
+            p {
+                "This shows who sent a body, not when. One that comes again cannot be told from a replay: skip each " code { "eventId" }
+                " that is known, or check " code { "webhook-signature" } " instead, which is good for five minutes."
+            }
             @if let Some(docs) = user.docs() { p { a href=(docs) { "The interface" } " describes every header and body." } }
         }
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bookguard_core::limits::{
-    IN_FLIGHT, RESPONSE_BYTES, RESPONSE_FIELDS_BYTES, RESPONSE_HEAD_BYTES,
+    IN_FLIGHT, RESPONSE_BYTES, RESPONSE_FIELDS_BYTES, RESPONSE_HEAD_BYTES, RETRY_AFTER_MS,
 };
 use bookguard_core::webhook::{Attempt, FailureClass, Phase, printable_head, retry_after_ms};
 use bytes::Bytes;
@@ -328,11 +328,12 @@ fn record(
     };
     if let Some(answer) = answer {
         let now_ms = started_at.saturating_add_unsigned(duration_ms);
-        attempt.retry_after_ms = answer
-            .retry_after
-            .as_ref()
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| retry_after_ms(value, now_ms));
+        if let Some(value) = &answer.retry_after {
+            let text = value.to_str().ok();
+            let wait = text.and_then(|text| retry_after_ms(text, now_ms));
+            attempt.retry_after_ms = wait;
+            attempt.detail = about_wait(wait).map(str::to_owned);
+        }
         attempt.status_code = Some(answer.status);
         attempt.response_head = printable_head(&answer.head);
         attempt.response_len =
@@ -340,6 +341,18 @@ fn record(
         attempt.response_sha256 = Some(answer.sha256());
     }
     attempt
+}
+
+/// What the record says of the wait that a `Retry-After` asked for, if it is not simply kept. `None` stands for a value that cannot be
+/// read.
+fn about_wait(wait: Option<u64>) -> Option<&'static str> {
+    match wait {
+        None => Some("Retry-After is neither whole seconds nor an HTTP date: it is ignored"),
+        Some(RETRY_AFTER_MS) => {
+            Some("the wait is 24 hours, the longest that Retry-After can ask for")
+        }
+        Some(_) => None,
+    }
 }
 
 impl fmt::Display for SenderError {

@@ -43,6 +43,8 @@ pub(crate) struct Found {
     pub(super) mapped: u64,
     /// How long the first entry of a booking that it does not cover has waited, in seconds.
     pub(super) unmapped_s: i64,
+    /// By how many seconds this node's clock is ahead of the database server's; `None` if the database is a file.
+    pub(super) ahead_s: Option<i64>,
 }
 
 /// What is known of a witness.
@@ -91,6 +93,9 @@ async fn look(service: &Arc<Service>) -> Result<Found, Error> {
         size,
         is_sound,
         backed_up: backed_up.await?,
+        ahead_s: apart(service, Service::clock_ahead_ms)
+            .await?
+            .map(|ms| ms / 1_000),
         leased: page(service, |reader| reader.leased_deliveries()).await?,
         witnesses: witnesses(service).await?,
         ..Found::default()

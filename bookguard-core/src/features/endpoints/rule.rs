@@ -15,7 +15,7 @@ use crate::features::endpoints::update::UpdateEndpoint;
 use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint, EndpointKept, NewSecret};
 use crate::features::partners::rule::quota;
 use crate::limits;
-use crate::model::{Endpoint, EndpointId, EndpointStatus, PartnerId, Timestamp};
+use crate::model::{Endpoint, EndpointHealth, EndpointId, EndpointStatus, PartnerId, Timestamp};
 use crate::webhook::SecretTerm;
 use crate::webhook::keyring::first_valid;
 
@@ -259,13 +259,13 @@ pub(crate) fn deleted(endpoint: &Endpoint, at: Timestamp) -> impl Iterator<Item 
     iter::once(Change::EndpointDeleted(endpoint_id, at)).chain(secrets)
 }
 
-/// What is shown of an endpoint that is deleted.
+/// What is shown of an endpoint that is deleted: the same as of one that is disabled.
 fn ended(endpoint: &Endpoint) -> Endpoint {
-    Endpoint {
-        enabled: false,
-        status: EndpointStatus::Disabled,
-        ..endpoint.clone()
-    }
+    let health = EndpointHealth {
+        unverified_since: endpoint.unverified_since,
+        ..EndpointHealth::of(EndpointStatus::Disabled)
+    };
+    endpoint.clone().with_health(health)
 }
 
 impl Command for RotateSecret {

@@ -52,7 +52,8 @@ impl Operation for UpdateEndpoint {
                       within three seconds, also for deliveries that already wait; its receiver must accept a delivery first \
                       (`unverifiedSince`), and no other endpoint of yours may have it. A disabled endpoint gets no new events, \
                       and its waiting deliveries keep waiting; `\"enabled\": true` brings it back, also after a 410 or a \
-                      suspension, and delivers them. A delivery that was itself answered 410 stays given up; retry its event \
+                      suspension, and delivers each of them when it is due: what waits for a later attempt keeps its time, and a retry \
+                      or a recovery sends it now. A delivery that was itself answered 410 stays given up; retry its event \
                       to send it again. `\"ownSecret\": true` returns the endpoint's own secret, which takes over from the \
                       partner's after a day: see `switchesAt` and the rotation of secrets.",
         ..Route::PATCH
@@ -93,7 +94,7 @@ impl EndpointChanges {
             .optional("url", |v| address(v, judge));
         let events = form
             .about("The types to receive from now on; null for booking.created, booking.protected and resolution.created.")
-            .nullable("events", events);
+            .nullable("events", |v| events(v, "send null"));
         let description = form
             .about("Your own words; null removes them.")
             .nullable("description", |v| v.text(limits::TEXT_CHARS));
@@ -142,5 +143,14 @@ mod tests {
             ..EndpointChanges::default()
         };
         assert_eq!(read(nulls), removed);
+    }
+
+    #[test]
+    fn an_empty_list_of_types_says_how_to_ask_for_the_default_ones() {
+        let refused = input::read(br#"{"events":[]}"#, |form| {
+            EndpointChanges::form(form, &ANYWHERE)
+        });
+        let faults = refused.unwrap_err().details;
+        assert!(faults[0].fix.contains("or send null"), "{faults:?}");
     }
 }

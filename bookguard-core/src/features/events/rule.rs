@@ -112,7 +112,7 @@ impl Retry<'_> {
     fn already_delivered(&self) -> Error {
         conflict!(
             "event_already_delivered",
-            "Event {} was delivered to every endpoint; there is nothing to retry.",
+            "Event {} was delivered to every endpoint that still exists; there is nothing to retry.",
             self.event_id
         )
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bookguard_core::limits::{RESPONSE_FIELDS, RESPONSE_FIELDS_BYTES};
 use bookguard_core::webhook::{FailureClass, Phase, printable_head};
+use rustls::CertificateError;
 use tokio::time::error::Elapsed;
 
 use super::ExchangeError;
@@ -130,10 +131,14 @@ impl AttemptFailure {
                 "before the answer began, interim answers (1xx) included"
             }
         };
+        let advice = match excess {
+            Excess::Bytes => "",
+            Excess::Pieces => "; send it in few writes",
+        };
         AttemptFailure::new(
             phase,
             FailureClass::ExcessiveAnswer,
-            &format!("{excess} {before}"),
+            &format!("{excess} {before}{advice}"),
         )
     }
 
@@ -256,7 +261,7 @@ fn innermost(error: &(dyn Error + 'static)) -> String {
         Some(root) if is_given_up(root.error) => {
             "an address of the receiver took no connection in time".to_owned()
         }
-        Some(root) => root.error.to_string(),
+        Some(root) => about_certificate(root.error).unwrap_or_else(|| root.error.to_string()),
         None => chain(error)
             .last()
             .map(ToString::to_string)
@@ -264,9 +269,69 @@ fn innermost(error: &(dyn Error + 'static)) -> String {
     }
 }
 
+/// What is wrong with the receiver's certificate, and the way out. `None` if this is not known, or if it is not the certificate.
+fn about_certificate(error: &io::Error) -> Option<String> {
+    use CertificateError::{
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet,
+        NotValidYetContext, Other, Revoked, UnknownIssuer,
+    };
+    let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    let rustls::Error::InvalidCertificate(fault) = error else {
+        return None;
+    };
+    let told = match fault {
+        Expired | ExpiredContext { .. } => "the receiver's certificate has expired; renew it",
+        NotValidYet | NotValidYetContext { .. } => {
+            "the receiver's certificate is not valid yet; use one whose dates include today"
+        }
+        UnknownIssuer => {
+            "the receiver's certificate does not lead to an authority that is trusted here; use one of a public authority, and send the \
+             intermediate certificates with it"
+        }
+        NotValidForName | NotValidForNameContext { .. } => {
+            "the receiver's certificate is not for the endpoint's url; use one that names its host"
+        }
+        Revoked => "the receiver's certificate was revoked; use a new one",
+        // The verifier's own type is not ours to name.
+        Other(other) if other.to_string() == "CaUsedAsEndEntity" => {
+            "the receiver's certificate is self-signed; use one of a public authority"
+        }
+        _ => return None,
+    };
+    Some(told.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+
+    #[test]
+    fn a_certificate_that_is_refused_is_told_of_in_words_with_the_way_out() {
+        use CertificateError::{
+            Expired, NotValidForName, NotValidYet, Other, Revoked, UnknownIssuer,
+        };
+        let of_an_authority = rustls::OtherError(Arc::new(io::Error::other("CaUsedAsEndEntity")));
+        for (fault, told) in [
+            (Other(of_an_authority), "is self-signed; use one"),
+            (UnknownIssuer, "send the intermediate certificates"),
+            (Expired, "has expired; renew it"),
+            (NotValidYet, "is not valid yet; use one"),
+            (NotValidForName, "names its host"),
+            (Revoked, "was revoked; use a new one"),
+        ] {
+            let error = rustls::Error::InvalidCertificate(fault);
+            let error = io::Error::new(io::ErrorKind::InvalidData, error);
+            let detail = innermost(&io::Error::other(error));
+            assert!(detail.contains(told), "{detail}");
+        }
+        // What is not known is told as it is.
+        let error = rustls::Error::InvalidCertificate(CertificateError::BadEncoding);
+        let words = error.to_string();
+        let error = io::Error::new(io::ErrorKind::InvalidData, error);
+        assert_eq!(innermost(&error), words);
+    }
 
     #[tokio::test]
     async fn an_address_that_was_given_up_is_a_time_out_of_connecting_also_with_tls() {

@@ -238,10 +238,7 @@ impl fmt::Display for Excess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes => f.write_str("more was sent than an answer may have"),
-            Self::Pieces => write!(
-                f,
-                "the answer came in more than {RESPONSE_PIECES} pieces; send it in few writes"
-            ),
+            Self::Pieces => write!(f, "the answer came in more than {RESPONSE_PIECES} pieces"),
         }
     }
 }

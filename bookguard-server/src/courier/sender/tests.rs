@@ -286,17 +286,31 @@ async fn the_status_decides() {
 
 #[tokio::test]
 async fn retry_after_is_read_in_both_forms_from_429_and_503_only() {
-    for (status, value, expected) in [
-        ("429 Too Many Requests", "7", Some(7000)),
-        ("503 Service Unavailable", "86400", Some(86_400_000)),
-        ("503 Service Unavailable", "soon", None),
-        ("500 Internal Server Error", "7", None),
-        ("200 OK", "7", None),
+    let (ignored, most) = (Some("it is ignored"), Some("24 hours, the longest"));
+    for (status, value, expected, told) in [
+        ("429 Too Many Requests", "7", Some(7000), None),
+        ("503 Service Unavailable", "86399", Some(86_399_000), None),
+        (
+            "503 Service Unavailable",
+            "34560000",
+            Some(86_400_000),
+            most,
+        ),
+        ("503 Service Unavailable", "soon", None, ignored),
+        ("429 Too Many Requests", "-5", None, ignored),
+        ("429 Too Many Requests", "1.5", None, ignored),
+        ("500 Internal Server Error", "7", None, None),
+        ("200 OK", "7", None, None),
     ] {
         let answer =
             format!("HTTP/1.1 {status}\r\nretry-after: {value}\r\ncontent-length: 0\r\n\r\n");
         let attempt = answered(&answer).await;
         assert_eq!(attempt.retry_after_ms, expected, "{answer}");
+        match (attempt.detail.as_deref(), told) {
+            (None, None) => {}
+            (Some(detail), Some(told)) if detail.contains(told) => {}
+            (detail, _) => panic!("{answer}: {detail:?}"),
+        }
     }
     // A date counts from when the answer arrived, a little after the start.
     let date = "HTTP/1.1 429 Too Many Requests\r\nretry-after: Sun, 06 Nov 1994 09:49:37 GMT\r\ncontent-length: 0\r\n\r\n";
@@ -366,14 +380,13 @@ async fn what_comes_before_an_answer_is_read_to_an_end() {
         "HTTP/1.1 103 Early Hints\r\nlink: <{}>\r\n\r\n",
         "x".repeat(4_000)
     );
+    let pieces =
+        "512 pieces before the answer began, interim answers (1xx) included; send it in few writes";
     for (reply, why) in [
         (Reply::Repeat("", CONTINUE.into()), "more was sent"),
         (Reply::Repeat("", early_hint.into()), "more was sent"),
-        (Reply::Drip("", CONTINUE.into()), "512 pieces"),
-        (
-            Reply::Drip("HTTP/1.1 200 OK\r\nx: ", b"x".to_vec()),
-            "512 pieces",
-        ),
+        (Reply::Drip("", CONTINUE.into()), pieces),
+        (Reply::Drip("HTTP/1.1 200 OK\r\nx: ", b"x".to_vec()), pieces),
     ] {
         let ended = replied(reply).await;
         fails(&ended, Phase::Headers, FailureClass::ExcessiveAnswer, None);

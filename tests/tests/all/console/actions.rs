@@ -573,6 +573,10 @@ async fn what_was_missed_days_ago_is_counted_from_when_it_was_missed() {
         ] {
             server.advance(later);
             let browser = Browser::signed_in(&server, &acme.key).await;
+            browser
+                .page("/endpoints")
+                .await
+                .says(&["failing since <time"]);
             let tags = browser.page(page).await.tags();
             let mut leads = tags.iter().filter_map(|tag| tag.get("href"));
             let lead = leads.find(|to| to.contains("/deliveries/recover"));
@@ -803,6 +807,16 @@ async fn the_form_of_an_endpoint_undoes_nothing_that_changed_since_it_was_opened
             .fill(&change, "/change", &[("/enabled", "true")])
             .await
             .leads_to(&page);
+        let shown = acme.endpoint_shown(&id).await;
+        shown.holds(json!({"enabled": true, "rateLimitPerSecond": 7}));
+        // So can its own page, which says what the state means.
+        browser.page(&page).await.lacks(&["Enable it"]);
+        let disabled = json!({"enabled": false});
+        acme.change_endpoint(&id, disabled).await;
+        let seen = browser.page(&page).await;
+        seen.says(&["It gets no new events.", "Enable it"]);
+        let enabling = seen.form("/change");
+        browser.submit(&enabling).await.leads_to(&page);
         let shown = acme.endpoint_shown(&id).await;
         shown.holds(json!({"enabled": true, "rateLimitPerSecond": 7}));
     })

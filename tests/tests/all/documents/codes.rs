@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use bookguard_core::model::{DeliveryStatus, EventType};
+use bookguard_core::model::{DeliveryProgress, DeliveryStatus, EventType};
 use bookguard_core::webhook::FailureClass;
 use bookguard_tests::codes::EXPLAINED;
 
@@ -148,10 +148,17 @@ fn every_event_and_every_failure_of_a_delivery_is_explained() {
     let types: Vec<&str> = EventType::WORDS.iter().map(|(word, _)| *word).collect();
     let statuses = DeliveryStatus::WORDS.iter().map(|(word, _)| *word);
     let statuses: Vec<&str> = statuses.collect();
+    let progress = DeliveryProgress::WORDS.iter().map(|(word, _)| *word);
+    let progress: Vec<&str> = progress.collect();
     let failures: Vec<&str> = (FailureClass::WORDS.iter())
         .map(|(word, _)| *word)
         .collect();
-    for word in types.iter().chain(&statuses).chain(&failures) {
+    for word in types
+        .iter()
+        .chain(&statuses)
+        .chain(&progress)
+        .chain(&failures)
+    {
         let row = format!("\n| `{word}` | ");
         let has_row = page.contains(&row);
         assert!(has_row, "docs/reference/events.md has no row for {word}");

@@ -98,6 +98,8 @@ async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() 
         acme.event_that_is(&missed, "no_endpoints").await;
         let shown = acme.events(&waiting).await.remove(0);
         assert!(shown["nextAttemptAt"].is_null(), "nothing is due: {shown}");
+        shown["deliveries"][0]
+            .holds(json!({"status": "failed", "progress": "waiting_for_endpoint"}));
         server.advance(DAY_MS);
         // A delivery to another endpoint shows that the courier has looked for work since.
         let (_other, beside) = acme.receiving(Answer::Status(200)).await;
@@ -115,6 +117,7 @@ async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() 
         acme.event_that_is(&later, "delivered").await;
         let given_up = acme.event_that_is(&refused, "failed").await;
         assert!(given_up["nextAttemptAt"].is_null(), "{given_up}");
+        given_up["deliveries"][0].holds(json!({"status": "failed", "progress": "ended"}));
         acme.event_that_is(&missed, "no_endpoints").await;
         // A manual retry still delivers it.
         let retried = acme.retry(&given_up).await.ok(200);

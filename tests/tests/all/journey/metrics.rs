@@ -161,6 +161,9 @@ async fn requests_and_batches_are_measured() {
         // A database server makes backups of its own.
         let backup = scrape.find("bookguard_backup_last_success_timestamp_seconds");
         assert_eq!(backup, (engine == Engine::Sqlite).then_some(0.0));
+        // A database file has no clock of its own.
+        let ahead = scrape.find("bookguard_clock_ahead_seconds");
+        assert_eq!(ahead.is_some(), engine != Engine::Sqlite);
         assert!(scrape.of("process_resident_memory_bytes") > 1e6);
         assert!(scrape.of("process_open_fds") > 3.0);
         assert!(scrape.of("process_cpu_seconds_total") > 0.0);

@@ -108,6 +108,9 @@ async fn a_retry_whose_outcome_is_not_known_in_time_is_pending() {
         // The server waits ten seconds before it answers `pending`; only this test takes that long.
         let retried = acme.retry(&event).await.ok(200);
         assert_eq!(retried, result(&event, "pending", 1));
+        let tried = acme.event(&event).await;
+        tried["deliveries"][0]
+            .holds(json!({"status": "failed", "progress": "under_way", "nextAttemptAt": null}));
         receiver.answer(Answer::Status(200));
         acme.event_that_is(&booking, "delivered").await;
     })

@@ -114,8 +114,12 @@ async fn what_a_receiver_answers_decides_what_comes_next() {
             let event = acme.event_that_is(&booking, "failed").await;
             assert_eq!(event["deliveries"][0]["lastError"], error, "{answer:?}");
             match wait {
-                None => assert!(event["nextAttemptAt"].is_null(), "{answer:?}: {event}"),
+                None => {
+                    assert!(event["nextAttemptAt"].is_null(), "{answer:?}: {event}");
+                    assert_eq!(event["deliveries"][0]["progress"], "ended");
+                }
                 Some((low, high)) => {
+                    assert_eq!(event["deliveries"][0]["progress"], "scheduled");
                     let ms = server.until_next_attempt(&event);
                     assert!(
                         (low * SECOND..=high * SECOND).contains(&ms),

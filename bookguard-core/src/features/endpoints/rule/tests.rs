@@ -202,6 +202,33 @@ fn deleting_again_changes_nothing_and_answers_the_same() {
 }
 
 #[test]
+fn a_deleted_endpoint_has_no_failures_like_one_that_is_disabled() {
+    let mut work = with_endpoint(EndpointStatus::Active);
+    let before = Endpoint {
+        failures: 3,
+        failing_since: Some(NOW),
+        next_probe_at: Some(NOW),
+        unverified_since: Some(NOW),
+        ..work.partners[&id(1)].endpoints[0].clone()
+    };
+    let delete = DeleteEndpoint {
+        partner_id: id(1),
+        endpoint_id: id(8),
+        before: Some(before.clone()),
+    };
+    let (_, shown) = done(&mut work, &at(5, delete));
+    let expected = Endpoint {
+        enabled: false,
+        status: EndpointStatus::Disabled,
+        failures: 0,
+        failing_since: None,
+        next_probe_at: None,
+        ..before
+    };
+    assert_eq!(shown, expected);
+}
+
+#[test]
 fn a_rotation_names_the_moment_and_the_last_made_wins_whatever_the_clocks_say() {
     let owner = *PartnerId::new(NOW, [1; 10]).as_bytes();
     let mut work = with_endpoint(EndpointStatus::Active);
