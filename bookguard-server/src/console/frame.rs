@@ -34,7 +34,7 @@ impl Console {
         user: Option<&User>,
         title: &str,
         part: Option<Part>,
-        notice: Option<&str>,
+        notice: Option<Markup>,
         main: Markup,
     ) -> Markup {
         html! {
@@ -52,7 +52,7 @@ impl Console {
                     a.skip href="#main" { "Skip to the content" }
                     @if let Some(user) = user { (self.header(user, part)) }
                     main #main tabindex="-1" {
-                        @if let Some(notice) = notice { p.alert.good role="status" { (notice) } }
+                        @if let Some(notice) = notice { (notice) }
                         @if user.is_some_and(User::is_suspended) {
                             p.alert.warn { "Your partner account is suspended. You can still look at things, but change nothing. Ask the service's operator." }
                         }

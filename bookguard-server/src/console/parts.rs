@@ -9,6 +9,7 @@ use bookguard_core::policy::Zone;
 use bookguard_core::text::capital;
 pub(super) use bookguard_core::text::{counted, grouped};
 use maud::{Markup, Render, html};
+use serde::{Deserialize, Serialize};
 
 use super::{Answer, Asked, Fields, Page, Part, User};
 use bookguard_core::entropy;
@@ -85,24 +86,31 @@ pub(super) fn words(word: &str) -> String {
         .replace("Http ", "HTTP ")
 }
 
-/// How a state looks.
-#[derive(Debug, Clone, Copy)]
+/// How a state looks, or the message of what was just done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Tone {
+    #[default]
     Good,
     Bad,
     Warn,
     Calm,
 }
 
+impl Tone {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Warn => "warn",
+            Self::Calm => "calm",
+        }
+    }
+}
+
 /// A state in a word or two.
 pub(super) fn badge(tone: Tone, text: &str) -> Markup {
-    let class = match tone {
-        Tone::Good => "good",
-        Tone::Bad => "bad",
-        Tone::Warn => "warn",
-        Tone::Calm => "calm",
-    };
-    html! { span.badge.(class) { (text) } }
+    html! { span.badge.(tone.class()) { (text) } }
 }
 
 pub(super) fn booking_badge(status: BookingStatus) -> Markup {
@@ -215,6 +223,11 @@ pub(super) fn alert(asked: &Asked) -> Markup {
     html! {
         @if let Some(refused) = &asked.refused { div.alert.bad role="alert" tabindex="-1" autofocus { p { (refused.message) } } }
     }
+}
+
+/// The message of what was just done. The browser is led to it, because what is on a page from the start is not read out by itself.
+pub(super) fn notice(tone: Tone, text: &str) -> Markup {
+    html! { p.alert.(tone.class()) role="status" tabindex="-1" autofocus { (text) } }
 }
 
 /// A value that people copy; the script adds a button.

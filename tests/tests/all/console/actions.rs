@@ -497,6 +497,13 @@ async fn what_was_missed_is_sent_again() {
         for booking in &bookings {
             settled(&acme, booking).await;
         }
+        // What failed again is no good news. The browser is led to what it is told.
+        let failed = acme.events(&bookings[1]).await.remove(0);
+        let failed = format!("/deliveries/{}", failed.text("eventId"));
+        browser.fill(&failed, "/retry", &[]).await.leads_to(&failed);
+        let told = r#"<p class="alert bad" role="status" tabindex="-1" autofocus>The event was sent again, and not accepted."#;
+        browser.page(&failed).await.says(&[told]);
+        browser.page(&failed).await.lacks(&[told]);
         receiver.answer(Answer::Status(200));
         let event = acme.events(&bookings[0]).await.remove(0);
         assert_eq!(event["status"], "failed");
@@ -509,6 +516,9 @@ async fn what_was_missed_is_sent_again() {
         browser.page(&page).await.says(&[&format!(">{sent}</pre>")]);
         twice(&browser, &page, "/retry", &[]).await.leads_to(&page);
         assert_eq!(receiver.count(), before + 1);
+        browser.page(&page).await.says(&[
+            r#"<p class="alert good" role="status" tabindex="-1" autofocus>The event was sent again, and accepted.<"#,
+        ]);
         assert_eq!(acme.event(&event).await["status"], "delivered");
 
         let recover = "/deliveries/recover";
