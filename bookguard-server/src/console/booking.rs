@@ -26,11 +26,11 @@ use poem::Response;
 use poem::http::header::{CACHE_CONTROL, HeaderValue};
 
 use super::parts::{
-    alert, booking_badge, copyable, delivery_badge, event_time, fact, grouped, once, price,
-    records, time, words,
+    Tone, alert, booking_badge, copyable, delivery_badge, event_time, fact, grouped, notice, once,
+    price, records, time, words,
 };
 use super::schedule::{OPEN, compensation, schedule, sum, sum_of};
-use super::{Answer, Asked, Page, Part, User};
+use super::{Answer, Asked, Field, Page, Part, User};
 use crate::api::forms::{Make, PACKET_FORMS, PACKET_WORDS, packet_response};
 use crate::readers::ReadClass;
 
@@ -129,6 +129,33 @@ fn head(user: &User, booking: &Booking, what: &str) -> Markup {
     }
 }
 
+/// The answer to somebody who would do what can no longer be done: the booking, which says why. What was typed is not lost: it
+/// stands on a page with the refusal.
+fn over(asked: &Asked, why: &str, title: &str, head: &Markup, fields: &[Field<'_>]) -> Answer {
+    let draft = asked.draft();
+    let refused = draft.refused.filter(|refused| refused.details.is_empty());
+    if refused.is_none() && !draft.is_filled_in(fields) {
+        return Answer::Go(format!("/bookings/{}", asked.id(0)), None);
+    }
+    let main = html! {
+        (head)
+        @match refused {
+            Some(_) => (draft.alert(&[])),
+            None => (notice(Tone::Warn, &format!("{why} What you typed was not recorded."))),
+        }
+        @if draft.is_filled_in(fields) {
+            section.card.narrow aria-labelledby="typed" {
+                h2 #typed { "What you typed" }
+                (draft.facts(fields))
+            }
+        }
+    };
+    Page::new(Part::Bookings, title, main).form(asked)
+}
+
+/// Why a canceled booking can be neither canceled nor moved.
+const CANCELED: &str = "The booking is already canceled.";
+
 /// Back to the booking, with what was done.
 fn done(asked: &Asked, told: impl Into<String>) -> Answer {
     Answer::done(format!("/bookings/{}", asked.id(0)), told)
@@ -147,9 +174,7 @@ fn actions(user: &User, booking: &Booking, resolution: Option<&Resolution>) -> M
     let link = |rest: &str| user.link(&format!("/bookings/{}{rest}", booking.booking_id));
     let may_write = user.may(Scope::BookingsWrite);
     let is_open = booking.status != BookingStatus::Canceled;
-    let to_decide = resolution.is_some_and(|resolution| {
-        resolution.superseded_by.is_none() && resolution.evaluation.refund.is_none()
-    });
+    let to_decide = resolution.is_some_and(waits);
     html! {
         div.actions {
             @if may_write && booking.status == BookingStatus::Created {
@@ -162,6 +187,11 @@ fn actions(user: &User, booking: &Booking, resolution: Option<&Resolution>) -> M
             @if may_write && to_decide { a.button.first href=(link("/decide")) { "Decide" } }
         }
     }
+}
+
+/// Whether a person must still decide.
+fn waits(resolution: &Resolution) -> bool {
+    resolution.superseded_by.is_none() && resolution.evaluation.refund.is_none()
 }
 
 fn facts(user: &User, booking: &Booking) -> Markup {

@@ -18,8 +18,12 @@ const MINUTE_MS: i64 = 60_000;
 
 /// An instant, in UTC.
 pub(super) fn time(at: Timestamp) -> Markup {
-    let text = at.to_utc().format("%-d %b %Y, %H:%M").to_string();
-    html! { time datetime=(at.to_string()) title=(at.to_string()) { (text) " UTC" } }
+    html! { time datetime=(at.to_string()) title=(at.to_string()) { (date_and_time(at)) " UTC" } }
+}
+
+/// The date and the time of an instant in UTC, to the minute.
+pub(super) fn date_and_time(at: Timestamp) -> String {
+    at.to_utc().format("%-d %b %Y, %H:%M").to_string()
 }
 
 /// When the event of a booking starts.

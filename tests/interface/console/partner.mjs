@@ -93,6 +93,8 @@ async function everyPage(browser, { key, created, kept, canceled, review, tried,
   await at("cancel", `/bookings/${kept}/cancel`);
   await page.evaluate("document.querySelector('[name=\"/canceledBy\"]').value = 'organizer'");
   await sent(page, "cancel with its result", "/cancel", { "/note": LONG });
+  assert.equal(await page.evaluate("document.activeElement.getAttribute('aria-labelledby')"), "outcome");
+  await sent(page, "cancel, to be changed", "/cancel", {});
   await sent(page, "cancel refused", "/cancel", { "/agreedRefund": "much" }, 400);
   await at("reschedule", `/bookings/${kept}/reschedule`);
   await page.evaluate("document.querySelector('[type=datetime-local]').value = '2031-07-05T19:00'");

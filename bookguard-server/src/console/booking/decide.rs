@@ -7,10 +7,11 @@ use bookguard_core::model::Scope;
 use bookguard_core::policy::{Alternative, Evaluation};
 use maud::{Markup, html};
 
-use super::{OPEN, done, packet, resolved, sum, timeline, title};
+use super::{OPEN, done, head, over, packet, resolved, sum, timeline, title, waits};
 use crate::console::parts::{money, price};
 use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
+const TITLE: &str = "Decide a cancellation";
 const NAMES: [&str; 3] = ["/refund", "/decidedBy", "/rationale"];
 /// The field that says which resolution the form is about.
 const DECIDED: &str = "resolution";
@@ -42,6 +43,22 @@ pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answe
     let paid = price(paid.unwrap_or(&booking.booking_value), booking.currency);
     let about = format!("{paid} was paid. The rest is kept.");
     let person = user.person().unwrap_or_default();
+    let fields = [
+        Field::new("/refund", "What goes back", Kind::Number)
+            .about(&about)
+            .required(),
+        Field::new("/decidedBy", "Who decides", Kind::Text)
+            .value(person)
+            .required(),
+        Field::new("/rationale", "Why", Kind::Long)
+            .about("It is written to the ledger, and is in every evidence packet.")
+            .required(),
+    ];
+    if !waits(&resolution) {
+        let head = head(user, &booking, "Decide: ");
+        let why = "The cancellation is settled: nothing is left to decide.";
+        return Ok(over(asked, why, TITLE, &head, &fields));
+    }
     let packet = match user.may(Scope::EvidenceRead) {
         true => Some(packet(user, id).await?),
         false => None,
@@ -52,9 +69,7 @@ pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answe
         (draft.alert(&NAMES))
         div.grid.top {
             form.card method="post" action=(user.link(&format!("/bookings/{id}/decide"))) {
-                (draft.field(&Field::new("/refund", "What goes back", Kind::Number).about(&about).required()))
-                (draft.field(&Field::new("/decidedBy", "Who decides", Kind::Text).value(person).required()))
-                (draft.field(&Field::new("/rationale", "Why", Kind::Long).about("It is written to the ledger, and is in every evidence packet.").required()))
+                @for field in &fields { (draft.field(field)) }
                 p { strong { "A cancellation is decided once." } " The decision cannot be changed." }
                 input type="hidden" name=(DECIDED) value=(resolution.resolution_id);
                 (draft.once())
@@ -71,7 +86,7 @@ pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answe
             }
         }
     };
-    Ok(Page::new(Part::Reviews, "Decide a cancellation", main).form(asked))
+    Ok(Page::new(Part::Reviews, TITLE, main).form(asked))
 }
 
 /// What the decision depends on.
