@@ -37,13 +37,17 @@ impl Console {
         notice: Option<Markup>,
         main: Markup,
     ) -> Markup {
+        // Every partner has the same pages. That of its account has its name already.
+        let account = user.and_then(|user| user.acting.as_ref());
+        let whose = account.map(|account| account.partner.name.as_str());
+        let whose = whose.filter(|name| *name != title);
         html! {
             (DOCTYPE)
             html lang="en" {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { (title) " · Bookguard" }
+                    title { (title) @if let Some(name) = whose { " · " (name) } " · Bookguard" }
                     link rel="icon" type="image/svg+xml" href={ (self.base) "/favicon.ico" };
                     link rel="stylesheet" href=(self.link(STYLE.address()));
                     script src=(self.link(SCRIPT.address())) defer {}
