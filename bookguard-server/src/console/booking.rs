@@ -18,7 +18,6 @@ use bookguard_core::features::events::ListBookingEvents;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::items::files::GetItemFile;
 use bookguard_core::features::items::{ItemWithFile, ListEvidenceItems};
-use bookguard_core::features::shares::ListShares;
 use bookguard_core::model::{Amount, Booking, BookingId, BookingStatus, Event, Scope, Timestamp};
 use bookguard_core::policy::{Actor, Evaluation, EvaluationStatus, Resolution};
 use maud::{Markup, html};
@@ -82,8 +81,7 @@ impl BookingPage {
             shown.packet = Some(packet(user, id).await?);
             let items = user.read::<ListEvidenceItems>(&[id], &[]).await?;
             shown.items = items.items;
-            let shares = user.read::<ListShares>(&[id], &[("limit", "100")]).await?;
-            shown.shares = shares.data;
+            shown.shares = share::of(user, id).await?;
             shown.holds = hold::of(user, id).await?;
         }
         Ok(shown)
@@ -226,12 +224,14 @@ fn resolved(resolution: &Resolution) -> Markup {
             p { (evaluation.explanation.text) }
             dl {
                 (fact("Canceled by", words(resolution.canceled_by.word())))
+                @if let Some(reason) = resolution.reason { (fact("Why", words(reason.word()))) }
+                (fact("Took effect", time(resolution.effective_at.unwrap_or(resolution.canceled_at))))
                 (fact("Goes back", sum(evaluation.refund)))
                 (fact("Is kept, or owed", sum(evaluation.penalty)))
                 @if let Some(sum) = compensation(evaluation.compensation) { (fact("Compensation", sum)) }
                 @if let Some(decision) = &resolution.decision {
                     (fact("Decided by", &decision.decided_by))
-                    (fact("Why", &decision.rationale))
+                    (fact("Reason given", &decision.rationale))
                 }
                 (fact("Resolution", copyable(&resolution.resolution_id.to_string())))
             }
@@ -324,13 +324,13 @@ fn evidence_card(user: &User, shown: &BookingPage, now: Timestamp) -> Markup {
     let link = |rest: &str| user.link(&format!("/bookings/{id}{rest}"));
     let items = shown.items.iter().map(|item| item_line(item, &link));
     let rows = shown.shares.iter().map(|share| {
-        let is_live = share.revoked_at.is_none() && share.expires_at > now;
+        let is_live = share::is_live(share, now);
         html! {
             td { @match &share.note { Some(note) => (note), None => span.soft { "without a note" } } small { (share.share_id) } }
             td { @if is_live { "until " (time(share.expires_at)) } @else if share.revoked_at.is_some() { "revoked" } @else { "expired" } }
             td { (share.views) @if let Some(at) = share.last_viewed_at { small { "last " (time(at)) } } }
             td { @if is_live && user.may(Scope::EvidenceShare) {
-                a href=(link(&format!("/shares/{}/revoke", share.share_id))) { "Revoke" }
+                a href=(link(&format!("/shares/{}/revoke", share.share_id))) aria-label={ "Revoke: " (share::name(share)) } { "Revoke" }
             } }
         }
     });

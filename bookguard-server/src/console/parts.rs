@@ -274,10 +274,20 @@ pub(super) fn once() -> Markup {
 
 /// A form that is one button.
 pub(super) fn button(user: &User, address: &str, label: &str, class: &str) -> Markup {
+    one_button(user, address, label, class, None)
+}
+
+/// A form that is one button of many with this label, in a list; the name tells it from the others for those who do not see where it stands.
+pub(super) fn button_of(user: &User, address: &str, label: &str, name: &str) -> Markup {
+    let name = format!("{label}: {name}");
+    one_button(user, address, label, "plain", Some(&name))
+}
+
+fn one_button(user: &User, address: &str, label: &str, class: &str, name: Option<&str>) -> Markup {
     html! {
         form method="post" action=(user.link(address)) {
             (once())
-            button class=(class) { (label) }
+            button class=(class) aria-label=[name] { (label) }
         }
     }
 }

@@ -263,6 +263,18 @@ async fn what_is_over_has_no_form_and_what_was_typed_for_it_stays() {
         ]);
 
         let decide = format!("{page}/decide");
+        // Whoever may see no evidence still sees why they are asked.
+        let key = json!({"name": "decides", "scopes": ["bookings:read", "bookings:write"]});
+        let key = acme.new_key(&key).await;
+        let decider = Browser::signed_in(&server, key.text("apiKey")).await;
+        for address in [&page, &decide] {
+            let seen = decider.page(address).await;
+            seen.says(&[
+                "<dt>Why</dt><dd>Force majeure</dd>",
+                "<dt>Took effect</dt><dd><time ",
+            ]);
+            seen.lacks(&["a storm"]);
+        }
         let asked = browser.page(&decide).await.form("/decide");
         let decision = [
             ("/refund", "300"),
@@ -581,12 +593,18 @@ async fn evidence_is_shared_and_the_link_revoked() {
         assert_eq!(open().await, 200);
         let seen = browser.page(&page).await;
         assert!(!seen.html.contains(&link), "it is shown once");
+        seen.says(&[r#"aria-label="Revoke: the bank""#]);
         let revoke = format!("{page}/shares/{}/revoke", share.text("shareId"));
-        let mut form = browser.page(&revoke).await.form("");
-        form.action.clone_from(&revoke);
+        let asked = browser.page(&revoke).await;
+        is_sound(asked.says(&["<strong>the bank</strong>, made "]));
+        let form = asked.form("/revoke");
         browser.submit(&form).await.leads_to(&page);
         browser.submit(&form).await.leads_to(&page);
         assert_eq!(open().await, 404);
+        // There is nothing to revoke any more, and nothing that was never there.
+        browser.get(&revoke).await.leads_to(&page);
+        let nonsense = format!("{page}/shares/nonsense/revoke");
+        browser.get(&nonsense).await.is(404);
     })
     .await;
 }
@@ -625,6 +643,7 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         twice(&browser, &hold, "/hold", &reason).await.leads_to(&page);
         let seen = browser.page(&page).await;
         seen.says(&["nothing of it can be erased", "A chargeback is expected", "CB-1", "Active"]);
+        seen.says(&[r#"aria-label="Release: A chargeback is expected""#]);
         let holds = acme.rows(&format!("/v1/bookings/{booking}/holds?limit=9")).await;
         let held = only(&holds);
         for refused in [
@@ -1054,6 +1073,8 @@ async fn keys_are_made_replaced_and_revoked_and_people_invited() {
         let hers = sessions.iter().find(|session| session["person"] == "Ada").unwrap();
         assert_eq!(hers["scopes"], json!(["bookings:read"]));
         let end = format!("/people/{}/end", hers.text("consoleSessionId"));
+        let people = browser.page("/keys").await;
+        people.says(&[r#"aria-label="End: Ada""#, r#"aria-label="End: With a key""#]);
         browser.fill("/keys", &end, &[]).await.leads_to("/keys");
         ada.get("/bookings").await.leads_to("/sign-in?to=%2Fbookings");
         let unopened = acme.post("/v1/console-links", &json!({"person": "Bob"})).await.ok(201);
