@@ -13,7 +13,9 @@ use bookguard_core::model::{ApiKey, ApiKeyId, ConsoleSession, Scope, Scopes, Tim
 use maud::{Markup, html};
 
 use super::form::{self, labelled};
-use super::parts::{Tone, ago, back, badge, button, empty, next_page, records, shown_once, time};
+use super::parts::{
+    Tone, ago, back, badge, button_of, empty, next_page, records, shown_once, time,
+};
 use super::{Answer, Asked, Draft, Field, Kind, Page, Part, User};
 
 /// The field with the cursor of the people, beside that of the keys.
@@ -105,6 +107,7 @@ pub(super) struct SignIn<'s> {
 }
 
 pub(super) fn sign_in_line(user: &User, it: &SignIn<'_>, now: Timestamp, may_end: bool) -> Markup {
+    let who = it.person.unwrap_or("With a key");
     let is_over = it.ended_at.is_some() || it.expires_at <= now;
     let (tone, state) = match (is_over, it.started_at) {
         (true, None) if it.ended_at.is_some() => (Tone::Calm, "Link ended"),
@@ -114,10 +117,10 @@ pub(super) fn sign_in_line(user: &User, it: &SignIn<'_>, now: Timestamp, may_end
         (false, Some(_)) => (Tone::Good, "Signed in"),
     };
     html! {
-        td { @match it.person { Some(person) => (person), None => "With a key" } small.id { (it.with) } }
+        td { (who) small.id { (it.with) } }
         td { (badge(tone, state)) small { (time(it.started_at.unwrap_or(it.created_at))) } }
         td { (time(it.ended_at.unwrap_or(it.expires_at))) }
-        td { @if !is_over && may_end { (button(user, &format!("/people/{}/end", it.id), "End", "plain")) } }
+        td { @if !is_over && may_end { (button_of(user, &format!("/people/{}/end", it.id), "End", who)) } }
     }
 }
 
@@ -152,7 +155,7 @@ fn allowed(scopes: &Scopes) -> String {
 
 /// The scopes that somebody may give away: their own.
 fn scopes(user: &User) -> Vec<(&'static str, String)> {
-    let own = Scope::ALL.into_iter().filter(|(scope, _)| user.may(*scope));
+    let own = Scope::ALL.into_iter().filter(|(scope, _)| user.has(*scope));
     own.map(|(scope, word)| (word, format!("{word}: {}", about(scope))))
         .collect()
 }
