@@ -104,7 +104,12 @@ async fn beside_what_a_form_comes_to_stands_what_was_typed_and_the_way_back_to_i
         let booking = acme.book().await;
         settled(&acme, &booking).await;
         let booking = format!("/bookings/{booking}");
-        let cases: [(String, &[(&str, &str)], &[&str]); 4] = [
+        type Case = (
+            String,
+            &'static [(&'static str, &'static str)],
+            &'static [&'static str],
+        );
+        let cases: [Case; 4] = [
             (
                 format!("{booking}/cancel"),
                 &[
