@@ -62,7 +62,7 @@ pub(crate) mod withheld;
 pub use acceptance::Acceptance;
 #[cfg(feature = "internals")]
 pub use anchor::Anchor;
-pub use bookguard_time::Roots as TimestampRoots;
+pub use bookguard_time::{Error as TimestampError, Roots as TimestampRoots};
 #[doc(hidden)]
 pub use claims::{CosignatureClaim, StampClaim};
 #[cfg(feature = "internals")]

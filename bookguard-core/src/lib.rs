@@ -102,6 +102,8 @@ pub mod version;
 pub mod webhook;
 
 pub use error::{Error, FieldError, Kind};
+/// The crates whose types stand in [`model::Timestamp`], [`policy::EventDate`] and [`policy::Zone`], in the versions that fit.
+pub use {chrono, chrono_tz};
 
 #[cfg(test)]
 mod tests;

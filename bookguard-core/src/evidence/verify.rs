@@ -58,6 +58,13 @@ pub struct Trust<'a> {
 }
 
 /// Whom the reader trusts to say when something existed.
+///
+/// ```
+/// use bookguard_core::evidence::{TimestampError, TimestampRoots};
+///
+/// let refused = TimestampRoots::from_pem(b"no certificate");
+/// assert!(matches!(refused, Err(TimestampError::Roots(_))));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct TimestampTrust<'a> {
     /// The roots of time-stamp authorities.

@@ -22,6 +22,17 @@ use crate::model::Timestamp;
 pub(crate) const ZONE_CHANGE_MS: i64 = 3 * HOUR_MS;
 
 /// A wall clock: an IANA zone, or a fixed offset from UTC.
+///
+/// Its dates and local times are those of [`chrono`], which this crate re-exports:
+///
+/// ```
+/// use bookguard_core::chrono::NaiveDate;
+/// use bookguard_core::policy::{TimeOfDay, Zone};
+///
+/// let zone = Zone::iana("America/New_York").unwrap();
+/// let day = NaiveDate::from_ymd_opt(2026, 6, 20).unwrap();
+/// assert_eq!(zone.at(day, TimeOfDay::MIDNIGHT).to_string(), "2026-06-20T04:00:00.000Z");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum Zone {
