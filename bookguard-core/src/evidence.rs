@@ -100,7 +100,7 @@ pub use state::BookingState;
 pub use statement::SignedStatement;
 #[doc(hidden)]
 pub use summary::{Moment, SUMMARY_VERSION, Summary, utc_in_words};
-pub use timeline::{Account, Comparison, Timeline, TimelineVerdict, compare};
+pub use timeline::{Account, AccountError, Comparison, Timeline, TimelineVerdict, compare};
 pub use verify::{TimestampTrust, Trust, verify, verify_timeline, verify_with};
 #[doc(hidden)]
 pub use withheld::Withheld;

@@ -22,7 +22,7 @@
 //! | [`jcs`] | RFC 8785 canonical JSON and a strict JSON reader |
 //!
 //! Invariant: a parser accepts exactly the bytes its printer writes. A second accepted spelling could be shown to two
-//! people as two different things.
+//! people as two different things. An error's text says the cause too, so no error has a `source` that would repeat it.
 
 pub mod checkpoint;
 pub mod cosignature;

@@ -136,14 +136,7 @@ impl fmt::Display for CheckpointError {
     }
 }
 
-impl std::error::Error for CheckpointError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Note(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+impl std::error::Error for CheckpointError {}
 
 #[cfg(test)]
 mod tests {

@@ -110,14 +110,7 @@ impl<E: fmt::Display> fmt::Display for ReadError<E> {
     }
 }
 
-impl<E: std::error::Error + 'static> std::error::Error for ReadError<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+impl<E: fmt::Debug + fmt::Display> std::error::Error for ReadError<E> {}
 
 /// Looks up tree nodes in stored tiles. Reads each tile once, and hashes of it what is needed and not kept.
 pub(super) struct Nodes<'a, R> {

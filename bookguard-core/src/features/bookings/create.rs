@@ -278,7 +278,7 @@ pub(crate) fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
         .map_err(|e| {
             v.fault::<()>(
                 e.code(),
-                format!("\"{}\" {e}", input::shorten(&text)),
+                format!("\"{}\" {}", input::shorten(&text), e.rule()),
                 "Send a code such as \"USD\" or \"EUR\".",
             )
         })
@@ -307,7 +307,8 @@ fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
         None if why == AmountError::Negative => "Send a number from 0.".to_owned(),
         None => return None,
     };
-    v.fault(why.code(), format!("{} {why}", input::shorten(digits)), fix)
+    let message = format!("{} {}", input::shorten(digits), why.rule());
+    v.fault(why.code(), message, fix)
 }
 
 fn named_policy(v: &mut Value<'_, '_>, policy_set: &PolicySet) -> Option<Policy> {
