@@ -238,7 +238,7 @@ impl FollowedLog {
         let fail =
             |e: io::Error| Failure::Unexpected(format!("the folder {shown} cannot be used: {e}"));
         let known = match fs::read_to_string(folder.join(KEY)) {
-            Ok(text) => Some(text.trim().parse::<VerifierKey>().map_err(|why| {
+            Ok(text) => Some(text.parse::<VerifierKey>().map_err(|why| {
                 Failure::Usage(format!(
                     "{} cannot be read: {why}",
                     folder.join(KEY).display()

@@ -160,7 +160,7 @@ impl Scan {
     /// # Errors
     /// What is wrong with the key or the checkpoint.
     pub fn new(timeline: Timeline, checkpoint: &str, vkey: &str) -> Result<Self, ScanError> {
-        let key: VerifierKey = vkey.trim().parse().map_err(ScanError::Key)?;
+        let key: VerifierKey = vkey.parse().map_err(ScanError::Key)?;
         let log = Checkpoint::open(checkpoint, &key).map_err(ScanError::Checkpoint)?;
         let report = LogReport {
             origin: log.origin.clone(),

@@ -46,7 +46,6 @@ impl Account {
     /// Why it cannot be relied on.
     pub fn read(bytes: &[u8], vkey: &str) -> Result<Self, AccountError> {
         let key: VerifierKey = vkey
-            .trim()
             .parse()
             .map_err(|e| AccountError(format!("The verifier key cannot be read: {e}.")))?;
         let text =

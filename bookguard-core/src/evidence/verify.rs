@@ -141,7 +141,7 @@ impl Misplaced {
 
 impl Verification<'_> {
     fn run(&mut self, bytes: &[u8], vkey: &str) {
-        let key: VerifierKey = match vkey.trim().parse() {
+        let key: VerifierKey = match vkey.parse() {
             Ok(key) => key,
             Err(error) => {
                 self.check("key", "", Err(format!(
