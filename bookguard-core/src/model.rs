@@ -21,6 +21,7 @@ pub(crate) mod openapi;
 pub(crate) mod operator_key;
 #[cfg(feature = "internals")]
 pub(crate) mod page;
+pub(crate) mod parse_error;
 #[cfg(feature = "internals")]
 pub(crate) mod partner;
 #[cfg(feature = "internals")]
@@ -59,6 +60,7 @@ pub use money::{Amount, AmountError, Currency, Decimal};
 pub use operator_key::OperatorKey;
 #[cfg(feature = "internals")]
 pub use page::Page;
+pub use parse_error::ParseError;
 #[cfg(feature = "internals")]
 pub use partner::{Partner, PartnerSettings, PartnerStatus};
 #[cfg(feature = "internals")]

@@ -6,10 +6,11 @@
 use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
+use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Timestamp;
+use super::{ParseError, Timestamp};
 
 /// The kind of object that an id names.
 pub trait Noun: Copy + Eq + Ord + Hash + fmt::Debug + Send + Sync + 'static {
@@ -72,7 +73,7 @@ impl<N: Noun> Id<N> {
         Self(bytes, PhantomData)
     }
 
-    /// Reads the text form; `None` for anything else.
+    /// Reads the text form; `None` for anything else. [`FromStr`] says what is wrong.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(N::PREFIX)?.strip_prefix('_')?;
         if digits.len() != 32
@@ -102,6 +103,17 @@ impl<N: Noun> Id<N> {
 impl<N: Noun> fmt::Display for Id<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(std::str::from_utf8(&self.text()).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl<N: Noun> FromStr for Id<N> {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::parse(text).ok_or_else(|| {
+            let rule = format!("is not {}_ and 32 lower-case hex digits", N::PREFIX);
+            ParseError::new(text, &rule)
+        })
     }
 }
 
@@ -204,5 +216,11 @@ mod tests {
         ] {
             assert_eq!(BookingId::parse(text), None, "{text}");
         }
+        let refused = "ptn_1".parse::<BookingId>().unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "\"ptn_1\" is not bkg_ and 32 lower-case hex digits"
+        );
+        assert_eq!(id.parse::<BookingId>().ok(), BookingId::parse(&id));
     }
 }

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 
 use chrono::{
     FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone,
@@ -15,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::duration::{Duration, TimeOfDay};
 use crate::input::nearest;
 use crate::limits::HOUR_MS;
-use crate::model::Timestamp;
+use crate::model::{ParseError, Timestamp};
 
 /// How many milliseconds apart two editions of the time zone tables can place an instant: no zone has ever moved its clocks
 /// further at once, except across the date line.
@@ -195,14 +196,28 @@ impl Serialize for Zone {
     }
 }
 
-impl<'de> Deserialize<'de> for Zone {
+impl FromStr for Zone {
+    type Err = ParseError;
+
     /// Reads what [`fmt::Display`] writes: an IANA name or `±HH:MM`.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <Cow<'de, str>>::deserialize(deserializer)?;
-        Self::iana(&text)
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::iana(text)
             .or_else(|| text.parse().ok().map(Self::Fixed))
             .filter(|zone| zone.to_string() == text)
-            .ok_or_else(|| serde::de::Error::custom("not an IANA time zone or a UTC offset"))
+            .ok_or_else(|| {
+                let fix = Self::fix(text);
+                let rule = format!("is not an IANA time zone or a UTC offset. {fix}");
+                ParseError::new(text, &rule)
+            })
+    }
+}
+
+impl<'de> Deserialize<'de> for Zone {
+    /// Reads what [`FromStr`] reads.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse()
+            .map_err(|_| serde::de::Error::custom("not an IANA time zone or a UTC offset"))
     }
 }
 
@@ -287,6 +302,11 @@ mod tests {
             let zone: Zone = serde_json::from_value(text.into()).unwrap();
             assert_eq!(serde_json::to_value(zone).unwrap(), text);
         }
+        let refused = "europe/berlin".parse::<Zone>().unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "\"europe/berlin\" is not an IANA time zone or a UTC offset. Did you mean \"Europe/Berlin\"?"
+        );
         for text in ["Europe/Berlln", "+2", "", "europe/berlin", "+99:00"] {
             assert!(
                 serde_json::from_value::<Zone>(text.into()).is_err(),
