@@ -45,7 +45,9 @@ pub mod walk;
 pub mod witness;
 
 pub use checkpoint::Checkpoint;
-pub use event::{Disclosure, EventBody, LeafKind, Sealed, verify_disclosure};
+#[doc(hidden)]
+pub use event::Sealed;
+pub use event::{Disclosure, EventBody, LeafKind, verify_disclosure};
 pub use hash::{Hash, leaf_hash, node_hash};
 pub use leaf::Leaf;
 pub use note::{Signer, VerifierKey};

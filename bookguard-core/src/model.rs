@@ -50,9 +50,11 @@ pub use event::{DeliveryStatus, EventType, RecordedEventType};
 #[cfg(feature = "internals")]
 pub use file::{FileId, FileState, MediaType, StoredFile};
 pub use id::{
-    ApiKeyId, AuditId, BookingId, ConsoleSessionId, EndpointId, EventId, HoldId, Id, ItemId,
-    OperatorKeyId, PartnerId, RecoveryId, RequestId, ResolutionId, ShareId,
+    ApiKeyId, BookingId, EndpointId, EventId, HoldId, Id, ItemId, PartnerId, RecoveryId, RequestId,
+    ResolutionId, ShareId,
 };
+#[cfg(feature = "internals")]
+pub use id::{AuditId, ConsoleSessionId, OperatorKeyId};
 #[doc(hidden)]
 pub use id::{Noun, id_pattern, noun};
 pub use money::{Amount, AmountError, Currency, Decimal};

@@ -18,6 +18,7 @@ mod upper;
 
 pub use bundle::{BundleError, MAX_ENTRY_BYTES, encode_bundle, parse_bundle};
 pub use path::{TileKind, TilePath, TilePathError};
+#[doc(hidden)]
 pub use upper::UpperNodes;
 
 /// Hashes in a full tile.

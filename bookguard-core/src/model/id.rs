@@ -50,6 +50,7 @@ impl<N: Noun> Id<N> {
     }
 
     /// A lower bound: every id made before `at` is below it, and none made at `at` or later.
+    #[doc(hidden)]
     pub fn earliest(at: Timestamp) -> Self {
         let ms = u64::try_from(at.ms()).unwrap_or(0) << 16;
         let mut bytes = [0; 16];
@@ -58,17 +59,20 @@ impl<N: Noun> Id<N> {
     }
 
     /// The next greater id; the greatest id returns itself.
+    #[doc(hidden)]
     pub fn successor(&self) -> Self {
         let next = u128::from_be_bytes(self.0).saturating_add(1);
         Self::from_bytes(next.to_be_bytes())
     }
 
     /// The 16 bytes that the store keeps.
+    #[doc(hidden)]
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
     /// Makes an id from the 16 bytes that the store keeps.
+    #[doc(hidden)]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes, PhantomData)
     }
