@@ -31,12 +31,17 @@
 //! on, each with `internals`. It changes with them, in any version; `cargo doc --all-features` shows it.
 
 #![cfg_attr(
-    not(feature = "internals"),
+    not(feature = "store"),
     expect(
         dead_code,
         reason = "what commits to a fact stands beside what verifies it, and only the service commits"
     )
 )]
+
+#[cfg(all(feature = "store", not(feature = "sqlite")))]
+compile_error!(
+    "bookguard-core's features `store` and `postgres` need `sqlite`: the service looks after backups of database files. Turn it on too."
+);
 
 // What the derive `Schema` writes names this crate as others see it.
 #[cfg(feature = "openapi")]

@@ -67,7 +67,7 @@ pub use parse_error::ParseError;
 pub use partner::{Partner, PartnerSettings, PartnerStatus};
 #[cfg(feature = "internals")]
 pub use quota::{PartnerAccount, Quota, QuotaChanges, QuotaReport, QuotaUse, Usage};
-#[cfg(feature = "internals")]
+#[cfg(feature = "store")]
 pub(crate) use quota::{day, day_begins};
 #[cfg(feature = "internals")]
 pub use recovery::{Recovery, RecoveryStatus, Unreceived};
