@@ -37,6 +37,22 @@ pub(crate) mod tests;
 /// Verifies an evidence packet against the log's verifier key, `name+id+base64` as `GET /v1/ledger/key` returns it.
 ///
 /// The key must come from somewhere other than the packet. A newline at the end of either is ignored.
+///
+/// What a packet says is read from the same bytes with any JSON reader: in one that verifies, no name stands twice in an object. Its
+/// members are those of the interface document's `GET /v1/bookings/{bookingId}/evidence`.
+///
+/// ```
+/// use bookguard_core::evidence;
+///
+/// # let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/packets");
+/// # let packet = std::fs::read(format!("{vectors}/good/created.json"))?;
+/// # let key = std::fs::read_to_string(format!("{vectors}/ledger.vkey"))?;
+/// let report = evidence::verify(&packet, &key);
+/// assert!(report.verified(), "{report}");
+/// let packet: serde_json::Value = serde_json::from_slice(&packet)?;
+/// assert_eq!(packet["booking"]["bookingValue"], 1200.5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn verify(packet: &[u8], vkey: &str) -> Report {
     verify_timeline(packet, vkey).0
 }
