@@ -4,6 +4,35 @@
 //! taken on trust: the tiles at the log's edge must have the checkpoint's root, every other tile and every entry bundle must
 //! be the child of one that was checked, and the beginning of the log must be the one that was known before. So a changed
 //! byte stops the walk at the tile that holds it. Invariant: memory holds one tile per level, however long the log is.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//!
+//! use bookguard_core::ledger::tile::encode_bundle;
+//! use bookguard_core::ledger::walk::Walk;
+//! use bookguard_core::ledger::{Checkpoint, Tree, leaf_hash};
+//!
+//! // What a log of two entries serves under its paths.
+//! let entries: [&[u8]; 2] = [b"one", b"two"];
+//! let mut tree = Tree::empty();
+//! let tiles = tree.append(entries.map(leaf_hash));
+//! let served = BTreeMap::from([
+//!     ("tile/0/000.p/2", tiles[0].bytes.clone()),
+//!     ("tile/entries/000.p/2", encode_bundle(entries)?),
+//! ]);
+//! let origin = "example.com/log".to_owned();
+//! let log = Checkpoint { origin, size: tree.size(), root: tree.root() };
+//!
+//! let mut walk = Walk::new(Checkpoint::empty("example.com/log"), log)?;
+//! for path in walk.paths() {
+//!     if let Some((first, found)) = walk.take(&served[path.to_string().as_str()])? {
+//!         assert_eq!((first, found), (0, entries.to_vec()));
+//!     }
+//! }
+//! // Keep it: the next walk begins there, with `Walk::since`.
+//! assert_eq!(walk.finish()?.size, 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::convert::Infallible;
 use std::fmt;
