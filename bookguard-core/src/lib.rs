@@ -110,5 +110,10 @@ pub use error::{Error, FieldError, Kind};
 /// The crates whose types stand in [`model::Timestamp`], [`policy::EventDate`] and [`policy::Zone`], in the versions that fit.
 pub use {chrono, chrono_tz};
 
+/// Its example runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 #[cfg(test)]
 mod tests;
