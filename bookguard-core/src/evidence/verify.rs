@@ -85,7 +85,7 @@ pub struct Trust<'a> {
 pub struct TimestampTrust<'a> {
     /// The roots of time-stamp authorities.
     pub roots: &'a TimestampRoots,
-    /// Now. An authority's certificate must still be valid, unless a later time-stamp renewed its own.
+    /// Now: a [`SystemTime`](std::time::SystemTime) converts into it. An authority's certificate must still be valid, unless a later time-stamp renewed its own.
     pub at: Timestamp,
 }
 
