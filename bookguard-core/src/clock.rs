@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use crate::model::Timestamp;
 
@@ -20,12 +20,7 @@ impl Clock {
     /// The current instant.
     pub fn now(&self) -> Timestamp {
         match self {
-            Self::System => {
-                let since = SystemTime::now()
-                    .duration_since(UNIX_EPOCH)
-                    .unwrap_or_default();
-                Timestamp::from_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-            }
+            Self::System => SystemTime::now().into(),
             Self::Set(ms) => Timestamp::from_ms(ms.load(Ordering::Acquire)),
         }
     }

@@ -104,6 +104,7 @@ pub struct Error {
 }
 
 /// The code of [`Error::outdated`].
+#[cfg(feature = "internals")]
 const OUTDATED: &str = "policies_changed";
 
 /// A refusal because of an object's state, with its code and what formats its message.
@@ -129,15 +130,6 @@ impl Error {
         }
     }
 
-    /// Adds what blocks the operation.
-    #[must_use]
-    pub fn showing(self, obstacle: Obstacle) -> Self {
-        Self {
-            obstacle: Some(Box::new(obstacle)),
-            ..self
-        }
-    }
-
     /// A request that breaks a rule.
     pub fn invalid(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Kind::Invalid, code, message)
@@ -146,6 +138,24 @@ impl Error {
     /// A refusal because of an object's state.
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Kind::Conflict, code, message)
+    }
+
+    /// A fault of ours. `message` goes to the log, never to a client.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Kind::Internal, "internal", message)
+    }
+}
+
+/// The answers of the service.
+#[cfg(feature = "internals")]
+impl Error {
+    /// Adds what blocks the operation.
+    #[must_use]
+    pub fn showing(self, obstacle: Obstacle) -> Self {
+        Self {
+            obstacle: Some(Box::new(obstacle)),
+            ..self
+        }
     }
 
     /// The 401 answer that the specification requires.
@@ -176,11 +186,6 @@ impl Error {
         };
         let message = format!("No such {noun}. {way}");
         Self::new(Kind::NotFound, "not_found", message)
-    }
-
-    /// A fault of ours. `message` goes to the log, never to a client.
-    pub fn internal(message: impl Into<String>) -> Self {
-        Self::new(Kind::Internal, "internal", message)
     }
 
     /// What is impossible for now, and may be tried again after some seconds.
@@ -308,7 +313,9 @@ impl Error {
             "The service has more writes waiting than it accepts. Nothing was written; try again after Retry-After seconds.",
         )
     }
+}
 
+impl Error {
     /// One faulty field.
     pub fn fault(
         pointer: impl Into<String>,

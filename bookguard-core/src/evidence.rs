@@ -1,18 +1,5 @@
 //! Evidence: what a booking's ledger entries commit to, the packet that shows it, and its offline verification.
 //!
-//! ```text
-//! facts    one struct per kind of fact                 state    the booking: its facts, folded by one `apply`
-//! reschedule, acceptance, item, erasure, notification  summary  the packet in sentences
-//!          the facts with more members                 verify   packet + key → report
-//! frozen   the canonical text of a booking's terms     packet   the signed document
-//! entry    a leaf as stored                            continuation  how a log continues after a loss
-//! statement  what is signed of a packet               timeline  two packets compared
-//! dispute  the packet in the fields of a card dispute  anchor  a time-stamp of a checkpoint
-//! scan     packet + log → entries that the packet lacks  withheld  values that a copy does not show
-//! epoch    a map of the log's first entries            map_audit  whether the maps of a log are true
-//! claims   what time-stamps and cosignatures say of themselves
-//! ```
-//!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
 //! log's verifier key:
 //!
@@ -24,6 +11,19 @@
 //! assert!(!report.verified());
 //! println!("{report}");
 //! ```
+
+// What each file has:
+//
+// facts    one struct per kind of fact                 state    the booking: its facts, folded by one `apply`
+// reschedule, acceptance, item, erasure, notification  summary  the packet in sentences
+//          the facts with more members                 verify   packet + key → report
+// frozen   the canonical text of a booking's terms     packet   the signed document
+// entry    a leaf as stored                            continuation  how a log continues after a loss
+// statement  what is signed of a packet               timeline  two packets compared
+// dispute  the packet in the fields of a card dispute  anchor  a time-stamp of a checkpoint
+// scan     packet + log → entries that the packet lacks  withheld  values that a copy does not show
+// epoch    a map of the log's first entries            map_audit  whether the maps of a log are true
+// claims   what time-stamps and cosignatures say of themselves
 
 pub(crate) mod acceptance;
 pub(crate) mod anchor;
@@ -62,7 +62,7 @@ pub(crate) mod withheld;
 pub use acceptance::Acceptance;
 #[cfg(feature = "internals")]
 pub use anchor::Anchor;
-pub use bookguard_time::Roots as TimestampRoots;
+pub use bookguard_time::{Error as TimestampError, Roots as TimestampRoots};
 #[doc(hidden)]
 pub use claims::{CosignatureClaim, StampClaim};
 #[cfg(feature = "internals")]
@@ -100,7 +100,7 @@ pub use state::BookingState;
 pub use statement::SignedStatement;
 #[doc(hidden)]
 pub use summary::{Moment, SUMMARY_VERSION, Summary, utc_in_words};
-pub use timeline::{Account, Comparison, Timeline, TimelineVerdict, compare};
+pub use timeline::{Account, AccountError, Comparison, Timeline, TimelineVerdict, compare};
 pub use verify::{TimestampTrust, Trust, verify, verify_timeline, verify_with};
 #[doc(hidden)]
 pub use withheld::Withheld;

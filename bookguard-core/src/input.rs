@@ -80,11 +80,11 @@ pub(crate) fn amount_fault(
     why: AmountError,
     currency: Currency,
 ) -> FieldError {
-    let digits = shorten(digits);
+    let (digits, rule) = (shorten(digits), why.rule());
     let message = match why {
         // It may be anything, or nothing.
-        AmountError::NotANumber => format!("\"{digits}\" {why}"),
-        _ => format!("{digits} {why}"),
+        AmountError::NotANumber => format!("\"{digits}\" {rule}"),
+        _ => format!("{digits} {rule}"),
     };
     FieldError::new(pointer, why.code(), message, why.fix(currency))
 }

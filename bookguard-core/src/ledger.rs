@@ -21,8 +21,22 @@
 //! | [`map`] | `bookguard.map/1`, the log-backed map: the length and head of every stream |
 //! | [`jcs`] | RFC 8785 canonical JSON and a strict JSON reader |
 //!
+//! A checkpoint is the signed head of a log; [`walk`] shows how a log is read up to it.
+//!
+//! ```
+//! use bookguard_core::ledger::{Checkpoint, VerifierKey};
+//!
+//! let key: VerifierKey =
+//!     "example.com/log/testdata+33d7b496+AeHTu4Q3hEIMHNqc6fASMsq3rKNx280NI+oO5xCFkkSx".parse()?;
+//! let note = "example.com/log/testdata\n15\nrKbDipCvhuX1GZ7g5BBe8sA6BbJ7ja/1nk427v383cs=\n\n\
+//!     — example.com/log/testdata M9e0luh4jTG+UMBqOUo9/q+yAEvx1ilBEniMvjf1zfcBOhg+CKubMt53MvIt/uEWP6zdkdIQzd/fmwlM/dlPWF74ewI=\n";
+//! assert_eq!(Checkpoint::open(note, &key)?.size, 15);
+//! assert!(Checkpoint::open(&note.replace("15", "16"), &key).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Invariant: a parser accepts exactly the bytes its printer writes. A second accepted spelling could be shown to two
-//! people as two different things.
+//! people as two different things. An error's text says the cause too, so no error has a `source` that would repeat it.
 
 pub mod checkpoint;
 pub mod cosignature;
@@ -45,7 +59,9 @@ pub mod walk;
 pub mod witness;
 
 pub use checkpoint::Checkpoint;
-pub use event::{Disclosure, EventBody, LeafKind, Sealed, verify_disclosure};
+#[doc(hidden)]
+pub use event::Sealed;
+pub use event::{Disclosure, EventBody, LeafKind, verify_disclosure};
 pub use hash::{Hash, leaf_hash, node_hash};
 pub use leaf::Leaf;
 pub use note::{Signer, VerifierKey};

@@ -31,12 +31,17 @@
 //! on, each with `internals`. It changes with them, in any version; `cargo doc --all-features` shows it.
 
 #![cfg_attr(
-    not(feature = "internals"),
+    not(feature = "store"),
     expect(
         dead_code,
         reason = "what commits to a fact stands beside what verifies it, and only the service commits"
     )
 )]
+
+#[cfg(all(feature = "store", not(feature = "sqlite")))]
+compile_error!(
+    "bookguard-core's features `store` and `postgres` need `sqlite`: the service looks after backups of database files. Turn it on too."
+);
 
 // What the derive `Schema` writes names this crate as others see it.
 #[cfg(feature = "openapi")]
@@ -102,6 +107,13 @@ pub mod version;
 pub mod webhook;
 
 pub use error::{Error, FieldError, Kind};
+/// The crates whose types stand in [`model::Timestamp`], [`policy::EventDate`] and [`policy::Zone`], in the versions that fit.
+pub use {chrono, chrono_tz};
+
+/// Its example runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 #[cfg(test)]
 mod tests;

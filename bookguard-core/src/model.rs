@@ -21,6 +21,7 @@ pub(crate) mod openapi;
 pub(crate) mod operator_key;
 #[cfg(feature = "internals")]
 pub(crate) mod page;
+pub(crate) mod parse_error;
 #[cfg(feature = "internals")]
 pub(crate) mod partner;
 #[cfg(feature = "internals")]
@@ -49,9 +50,11 @@ pub use event::{DeliveryStatus, EventType, RecordedEventType};
 #[cfg(feature = "internals")]
 pub use file::{FileId, FileState, MediaType, StoredFile};
 pub use id::{
-    ApiKeyId, AuditId, BookingId, ConsoleSessionId, EndpointId, EventId, HoldId, Id, ItemId,
-    OperatorKeyId, PartnerId, RecoveryId, RequestId, ResolutionId, ShareId,
+    ApiKeyId, BookingId, EndpointId, EventId, HoldId, Id, ItemId, PartnerId, RecoveryId, RequestId,
+    ResolutionId, ShareId,
 };
+#[cfg(feature = "internals")]
+pub use id::{AuditId, ConsoleSessionId, OperatorKeyId};
 #[doc(hidden)]
 pub use id::{Noun, id_pattern, noun};
 pub use money::{Amount, AmountError, Currency, Decimal};
@@ -59,11 +62,12 @@ pub use money::{Amount, AmountError, Currency, Decimal};
 pub use operator_key::OperatorKey;
 #[cfg(feature = "internals")]
 pub use page::Page;
+pub use parse_error::ParseError;
 #[cfg(feature = "internals")]
 pub use partner::{Partner, PartnerSettings, PartnerStatus, RegistrationStatus};
 #[cfg(feature = "internals")]
 pub use quota::{PartnerAccount, Quota, QuotaChanges, QuotaReport, QuotaUse, Usage};
-#[cfg(feature = "internals")]
+#[cfg(feature = "store")]
 pub(crate) use quota::{day, day_begins};
 #[cfg(feature = "internals")]
 pub use recovery::{Recovery, RecoveryStatus, Unreceived};

@@ -89,7 +89,7 @@ impl Roots {
     /// [`Error::UnknownRoot`], [`Error::NotValidAt`]; [`Error::Purpose`] for a signer that is an authority for certificates;
     /// [`Error::Path`] for any other rule that the path breaks;
     /// [`Error::Malformed`] for a certificate on it that cannot be read.
-    pub fn path(
+    pub(crate) fn path(
         &self,
         signer: &EndEntityCert<'_>,
         others: &[CertificateDer<'_>],

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
-use bookguard_core::ledger::hash::EMPTY_ROOT;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind};
 use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::walk::{Walk, WalkError};
@@ -239,7 +238,7 @@ impl FollowedLog {
         let fail =
             |e: io::Error| Failure::Unexpected(format!("the folder {shown} cannot be used: {e}"));
         let known = match fs::read_to_string(folder.join(KEY)) {
-            Ok(text) => Some(text.trim().parse::<VerifierKey>().map_err(|why| {
+            Ok(text) => Some(text.parse::<VerifierKey>().map_err(|why| {
                 Failure::Usage(format!(
                     "{} cannot be read: {why}",
                     folder.join(KEY).display()
@@ -424,11 +423,7 @@ impl FollowedLog {
                     "{file} is not what this command wrote: {why}. Put back the file as it was"
                 ))
             }),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Checkpoint {
-                origin: self.key.name().to_owned(),
-                size: 0,
-                root: EMPTY_ROOT,
-            }),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Checkpoint::empty(self.key.name())),
             Err(e) => Err(Failure::Unexpected(format!(
                 "{} cannot be read: {e}",
                 file.display()

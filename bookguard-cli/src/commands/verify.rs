@@ -216,7 +216,7 @@ pub(super) fn verifier_key(typed: &str) -> Result<VerifierKey, Failure> {
         Some(file) => files::text(Path::new(file), SECRET_BYTES)?,
         None => typed.to_owned(),
     };
-    text.trim().parse::<VerifierKey>().map_err(|why| {
+    text.parse::<VerifierKey>().map_err(|why| {
         Failure::Usage(format!(
             "the verifier key cannot be read: {why}. Give the key itself, or @ and the file that holds it"
         ))

@@ -147,6 +147,7 @@ fn are(count: u64) -> &'static str {
 }
 
 /// A scan in progress.
+#[derive(Debug)]
 pub struct Scan {
     walk: Walk,
     timeline: Timeline,
@@ -159,7 +160,7 @@ impl Scan {
     /// # Errors
     /// What is wrong with the key or the checkpoint.
     pub fn new(timeline: Timeline, checkpoint: &str, vkey: &str) -> Result<Self, ScanError> {
-        let key: VerifierKey = vkey.trim().parse().map_err(ScanError::Key)?;
+        let key: VerifierKey = vkey.parse().map_err(ScanError::Key)?;
         let log = Checkpoint::open(checkpoint, &key).map_err(ScanError::Checkpoint)?;
         let report = LogReport {
             origin: log.origin.clone(),
@@ -172,7 +173,7 @@ impl Scan {
             missing: Vec::new(),
         };
         Ok(Self {
-            walk: Walk::new(log, timeline.log.clone()).map_err(ScanError::Log)?,
+            walk: Walk::new(timeline.log.clone(), log).map_err(ScanError::Log)?,
             timeline,
             report,
         })
@@ -267,6 +268,10 @@ impl fmt::Display for ScanError {
             Self::Checkpoint(why) => write!(
                 f,
                 "The log's checkpoint cannot be relied on: {why}. Check that this is the log that the packet belongs to."
+            ),
+            Self::Log(why @ WalkError::Origin { .. }) => write!(
+                f,
+                "The log is not the one that proves the packet: {why}. Give the packet's own log, and its key."
             ),
             Self::Log(why @ WalkError::Smaller { .. }) => write!(
                 f,

@@ -4,6 +4,8 @@
 //! out of a packet; a second account of the same booking, made earlier or later, gives that away without the log. Invariants:
 //! only a verified packet has a [`Timeline`]; a booking to which entries were added is not a contradiction.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::statement::SignedStatement;
@@ -41,26 +43,29 @@ impl Account {
     /// Reads a packet or the signed note of one, and verifies it.
     ///
     /// # Errors
-    /// Why it cannot be relied on, in a sentence.
-    pub fn read(bytes: &[u8], vkey: &str) -> Result<Self, String> {
+    /// Why it cannot be relied on.
+    pub fn read(bytes: &[u8], vkey: &str) -> Result<Self, AccountError> {
         let key: VerifierKey = vkey
-            .trim()
             .parse()
-            .map_err(|e| format!("The verifier key cannot be read: {e}."))?;
-        let text = std::str::from_utf8(bytes).map_err(|_| "It is not text.".to_owned())?;
+            .map_err(|e| AccountError(format!("The verifier key cannot be read: {e}.")))?;
+        let text =
+            std::str::from_utf8(bytes).map_err(|_| AccountError("It is not text.".to_owned()))?;
         if !text.trim_start().starts_with('{') {
             // The signature is not over the end of the file: `jq -r` adds a newline there, and a shell's variable drops it.
             let note = text.trim_end().to_owned() + "\n";
             let read = SignedStatement::open(&note, &key);
             return read.map(Self::Note).map_err(|e| {
-                format!("It is neither a packet nor the signed note of one by this key: {e}.")
+                AccountError(format!(
+                    "It is neither a packet nor the signed note of one by this key: {e}."
+                ))
             });
         }
         let (report, timeline) = verify_timeline(bytes, vkey);
         let failed = report.failures().next().map(|check| check.detail.clone());
-        timeline
-            .map(Self::Packet)
-            .ok_or_else(|| format!("The packet does not verify. {}", failed.unwrap_or_default()))
+        timeline.map(Self::Packet).ok_or_else(|| {
+            let failed = failed.unwrap_or_default();
+            AccountError(format!("The packet does not verify. {failed}"))
+        })
     }
 
     fn stream(&self) -> &[u8; STREAM_BYTES] {
@@ -112,6 +117,18 @@ impl Account {
         }
     }
 }
+
+/// Why an account cannot be relied on. Printed, it is a whole sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountError(String);
+
+impl fmt::Display for AccountError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for AccountError {}
 
 /// Whether two accounts can both be true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

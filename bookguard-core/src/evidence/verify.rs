@@ -37,6 +37,22 @@ pub(crate) mod tests;
 /// Verifies an evidence packet against the log's verifier key, `name+id+base64` as `GET /v1/ledger/key` returns it.
 ///
 /// The key must come from somewhere other than the packet. A newline at the end of either is ignored.
+///
+/// What a packet says is read from the same bytes with any JSON reader: in one that verifies, no name stands twice in an object. Its
+/// members are those of the interface document's `GET /v1/bookings/{bookingId}/evidence`.
+///
+/// ```
+/// use bookguard_core::evidence;
+///
+/// # let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/packets");
+/// # let packet = std::fs::read(format!("{vectors}/good/created.json"))?;
+/// # let key = std::fs::read_to_string(format!("{vectors}/ledger.vkey"))?;
+/// let report = evidence::verify(&packet, &key);
+/// assert!(report.verified(), "{report}");
+/// let packet: serde_json::Value = serde_json::from_slice(&packet)?;
+/// assert_eq!(packet["booking"]["bookingValue"], 1200.5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn verify(packet: &[u8], vkey: &str) -> Report {
     verify_timeline(packet, vkey).0
 }
@@ -58,11 +74,18 @@ pub struct Trust<'a> {
 }
 
 /// Whom the reader trusts to say when something existed.
+///
+/// ```
+/// use bookguard_core::evidence::{TimestampError, TimestampRoots};
+///
+/// let refused = TimestampRoots::from_pem(b"no certificate");
+/// assert!(matches!(refused, Err(TimestampError::Roots(_))));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct TimestampTrust<'a> {
     /// The roots of time-stamp authorities.
     pub roots: &'a TimestampRoots,
-    /// Now. An authority's certificate must still be valid, unless a later time-stamp renewed its own.
+    /// Now: a [`SystemTime`](std::time::SystemTime) converts into it. An authority's certificate must still be valid, unless a later time-stamp renewed its own.
     pub at: Timestamp,
 }
 
@@ -134,7 +157,7 @@ impl Misplaced {
 
 impl Verification<'_> {
     fn run(&mut self, bytes: &[u8], vkey: &str) {
-        let key: VerifierKey = match vkey.trim().parse() {
+        let key: VerifierKey = match vkey.parse() {
             Ok(key) => key,
             Err(error) => {
                 self.check("key", "", Err(format!(

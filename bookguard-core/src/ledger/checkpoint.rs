@@ -20,6 +20,16 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// The head of the log with this name before its first entry: what is known of a log that was never seen.
+    #[must_use]
+    pub fn empty(origin: impl Into<String>) -> Self {
+        Self {
+            origin: origin.into(),
+            size: 0,
+            root: EMPTY_ROOT,
+        }
+    }
+
     /// The text that is signed: origin, size and root, a line each.
     #[must_use]
     pub fn text(&self) -> String {
@@ -126,14 +136,7 @@ impl fmt::Display for CheckpointError {
     }
 }
 
-impl std::error::Error for CheckpointError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Note(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+impl std::error::Error for CheckpointError {}
 
 #[cfg(test)]
 mod tests {
@@ -239,12 +242,7 @@ mod tests {
     #[test]
     fn the_head_of_a_log_signed_by_another_logs_key_is_refused() {
         let other = Signer::from_seed("example.com/other", &[7; 32]).unwrap();
-        let text = Checkpoint {
-            origin: "example.com/log".to_owned(),
-            size: 0,
-            root: EMPTY_ROOT,
-        }
-        .text();
+        let text = Checkpoint::empty("example.com/log").text();
         let refused = Checkpoint::open(&other.sign(&text).unwrap(), other.verifier());
         assert!(matches!(refused, Err(CheckpointError::Origin { .. })));
         let renamed = Checkpoint::open(&signer().sign(&text).unwrap(), other.verifier());

@@ -18,6 +18,7 @@ use super::leaf::{Leaf, text_of};
 mod opening;
 mod wire;
 
+#[doc(hidden)]
 pub use opening::Opening;
 
 /// The version in the `v` of every event body this module reads and writes.
@@ -189,6 +190,7 @@ impl fmt::Debug for Disclosure {
 }
 
 /// A commitment to an event, and the salts that open it together with the fields.
+#[doc(hidden)]
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed {
     /// The commitment that the leaf holds.
@@ -213,6 +215,7 @@ impl fmt::Debug for Sealed {
 ///
 /// # Errors
 /// [`EventError::Number`] for a field with a number beyond 2^53-1.
+#[doc(hidden)]
 pub fn seal(
     kind: LeafKind,
     fields: &Map<String, Value>,
@@ -242,6 +245,7 @@ pub fn seal(
 ///
 /// A disclosed salt reveals nothing about the seed or other salts. To make a single field unprovable, store the other salts
 /// one by one and delete the seed.
+#[doc(hidden)]
 pub fn salts(seed: &[u8; SALT_BYTES]) -> impl FnMut() -> [u8; SALT_BYTES] + use<> {
     let seeded = Sha256::new_with_prefix(seed);
     let mut n = 0_u32;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hash::{HASH_BYTES, Hash};
 
+#[doc(hidden)]
 pub mod pages;
 
 /// The first of the bytes that are hashed for a leaf. The log's own tree uses 0 and 1.

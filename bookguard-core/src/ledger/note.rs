@@ -25,8 +25,8 @@ const ED25519: u8 = 0x01;
 pub(super) const COSIGNATURE: u8 = 0x04;
 const ID_BYTES: usize = 4;
 
-/// A public key that checks notes. Displayed and parsed as `name+id+key`, the form in which it is published. One newline may
-/// end what is parsed, as it ends what a service publishes.
+/// A public key that checks notes. Displayed and parsed as `name+id+key`, the form in which it is published. White space
+/// around it is not part of it: a file that holds it ends with a newline, which some editors write as two characters.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VerifierKey {
     name: String,
@@ -169,7 +169,7 @@ impl FromStr for VerifierKey {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        Self::parse(text.strip_suffix('\n').unwrap_or(text), ED25519)
+        Self::parse(text.trim(), ED25519)
     }
 }
 

@@ -28,6 +28,7 @@ pub fn prove_inclusion<E>(
 }
 
 /// Makes inclusion proofs in one tree. Each tile is read and hashed once for all of them.
+#[doc(hidden)]
 pub struct Prover<'a, R> {
     size: u64,
     nodes: Nodes<'a, R>,

@@ -18,6 +18,7 @@ mod upper;
 
 pub use bundle::{BundleError, MAX_ENTRY_BYTES, encode_bundle, parse_bundle};
 pub use path::{TileKind, TilePath, TilePathError};
+#[doc(hidden)]
 pub use upper::UpperNodes;
 
 /// Hashes in a full tile.
@@ -110,14 +111,7 @@ impl<E: fmt::Display> fmt::Display for ReadError<E> {
     }
 }
 
-impl<E: std::error::Error + 'static> std::error::Error for ReadError<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+impl<E: fmt::Debug + fmt::Display> std::error::Error for ReadError<E> {}
 
 /// Looks up tree nodes in stored tiles. Reads each tile once, and hashes of it what is needed and not kept.
 pub(super) struct Nodes<'a, R> {

@@ -165,15 +165,7 @@ impl fmt::Display for TlogProofError {
     }
 }
 
-impl std::error::Error for TlogProofError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Form(_) => None,
-            Self::Checkpoint(error) => Some(error),
-            Self::Inclusion(error) => Some(error),
-        }
-    }
-}
+impl std::error::Error for TlogProofError {}
 
 #[cfg(test)]
 mod tests;

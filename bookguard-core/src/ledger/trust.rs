@@ -153,16 +153,16 @@ impl TrustPolicy {
     ///
     /// # Errors
     /// The first line that breaks a rule of the format, with the rule.
-    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+    pub fn parse(text: &str) -> Result<Self, TrustPolicyError> {
         if text.len() > MAX_POLICY_BYTES {
-            return Err(PolicyError::new(0, Fault::TooLong));
+            return Err(TrustPolicyError::new(0, Fault::TooLong));
         }
         let mut reading = Reading::default();
         for (number, line) in (1..).zip(text.split_terminator('\n')) {
             let read = reading.line(line);
-            read.map_err(|fault| PolicyError::new(number, fault))?;
+            read.map_err(|fault| TrustPolicyError::new(number, fault))?;
         }
-        let quorum = (reading.quorum).ok_or_else(|| PolicyError::new(0, Fault::NoQuorum))?;
+        let quorum = (reading.quorum).ok_or_else(|| TrustPolicyError::new(0, Fault::NoQuorum))?;
         Ok(Self {
             logs: reading.logs,
             witnesses: reading.witnesses,
@@ -278,9 +278,9 @@ fn add<T>(list: &mut Vec<T>, one: T) -> Result<usize, Fault> {
     Ok(list.len() - 1)
 }
 
-/// Why a policy cannot be read.
+/// Why a trust policy cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PolicyError {
+pub struct TrustPolicyError {
     /// The line, from 1; 0 if the fault is of the whole text.
     pub line: usize,
     fault: Fault,
@@ -302,13 +302,13 @@ enum Fault {
     NoQuorum,
 }
 
-impl PolicyError {
+impl TrustPolicyError {
     fn new(line: usize, fault: Fault) -> Self {
         Self { line, fault }
     }
 }
 
-impl fmt::Display for PolicyError {
+impl fmt::Display for TrustPolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.line > 0 {
             write!(f, "line {}: ", self.line)?;
@@ -335,7 +335,7 @@ impl fmt::Display for PolicyError {
     }
 }
 
-impl std::error::Error for PolicyError {}
+impl std::error::Error for TrustPolicyError {}
 
 /// Why a checkpoint does not satisfy a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,35 @@
 //! taken on trust: the tiles at the log's edge must have the checkpoint's root, every other tile and every entry bundle must
 //! be the child of one that was checked, and the beginning of the log must be the one that was known before. So a changed
 //! byte stops the walk at the tile that holds it. Invariant: memory holds one tile per level, however long the log is.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//!
+//! use bookguard_core::ledger::tile::encode_bundle;
+//! use bookguard_core::ledger::walk::Walk;
+//! use bookguard_core::ledger::{Checkpoint, Tree, leaf_hash};
+//!
+//! // What a log of two entries serves under its paths.
+//! let entries: [&[u8]; 2] = [b"one", b"two"];
+//! let mut tree = Tree::empty();
+//! let tiles = tree.append(entries.map(leaf_hash));
+//! let served = BTreeMap::from([
+//!     ("tile/0/000.p/2", tiles[0].bytes.clone()),
+//!     ("tile/entries/000.p/2", encode_bundle(entries)?),
+//! ]);
+//! let origin = "example.com/log".to_owned();
+//! let log = Checkpoint { origin, size: tree.size(), root: tree.root() };
+//!
+//! let mut walk = Walk::new(Checkpoint::empty("example.com/log"), log)?;
+//! for path in walk.paths() {
+//!     if let Some((first, found)) = walk.take(&served[path.to_string().as_str()])? {
+//!         assert_eq!((first, found), (0, entries.to_vec()));
+//!     }
+//! }
+//! // Keep it: the next walk begins there, with `Walk::since`.
+//! assert_eq!(walk.finish()?.size, 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::convert::Infallible;
 use std::fmt;
@@ -39,13 +68,13 @@ pub struct Walk {
 type Paths = Box<dyn Iterator<Item = TilePath> + Send>;
 
 impl Walk {
-    /// A walk over the log with this checkpoint, which must continue the `known` one. The caller has checked that both are
-    /// signed by the log's key.
+    /// A walk over the whole log with the checkpoint `log`, which must continue the `known` one: [`Checkpoint::empty`] if nothing was
+    /// known. The caller has checked that both are signed by the log's key.
     ///
     /// # Errors
-    /// [`WalkError::Smaller`]; [`WalkError::Forked`] if both are of one size and have different roots.
-    pub fn new(log: Checkpoint, known: Checkpoint) -> Result<Self, WalkError> {
-        Self::from(0, log, known)
+    /// [`WalkError::Origin`]; [`WalkError::Smaller`]; [`WalkError::Forked`] if both are of one size and have different roots.
+    pub fn new(known: Checkpoint, log: Checkpoint) -> Result<Self, WalkError> {
+        Self::from(0, known, log)
     }
 
     /// A walk over what was added since the `known` checkpoint: it begins with the bundle in which that one ends.
@@ -53,11 +82,17 @@ impl Walk {
     /// # Errors
     /// As for [`Self::new`].
     pub fn since(known: Checkpoint, log: Checkpoint) -> Result<Self, WalkError> {
-        Self::from(known.size / TILE_WIDTH as u64, log, known)
+        Self::from(known.size / TILE_WIDTH as u64, known, log)
     }
 
     /// A walk that begins with this bundle, in which the known beginning ends or before which it does not end.
-    fn from(bundle: u64, log: Checkpoint, known: Checkpoint) -> Result<Self, WalkError> {
+    fn from(bundle: u64, known: Checkpoint, log: Checkpoint) -> Result<Self, WalkError> {
+        if log.origin != known.origin {
+            return Err(WalkError::Origin {
+                found: log.origin,
+                known: known.origin,
+            });
+        }
         if log.size < known.size {
             return Err(WalkError::Smaller {
                 found: log.size,
@@ -227,6 +262,16 @@ impl Walk {
     }
 }
 
+impl fmt::Debug for Walk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Walk")
+            .field("known", &self.known)
+            .field("log", &self.log)
+            .field("walked", &self.walked)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The most bytes that the tile at this path can have: what to read of a server's answer before giving up.
 #[must_use]
 pub fn most_bytes(path: &TilePath) -> usize {
@@ -288,6 +333,13 @@ fn paths(first: u64, size: u64, known: u64) -> Paths {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum WalkError {
+    /// The two checkpoints are of different logs.
+    Origin {
+        /// The log's name.
+        found: String,
+        /// The name of the log that was known.
+        known: String,
+    },
     /// The log has fewer entries than were known.
     Smaller {
         /// Entries of the log.
@@ -327,6 +379,10 @@ pub enum WalkError {
 impl fmt::Display for WalkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Origin { found, known } => write!(
+                f,
+                "the checkpoint is of the log {found}, but the one known before is of {known}"
+            ),
             Self::Smaller { found, known } => write!(
                 f,
                 "the log has {found} entries, but {known} were signed before: entries were taken out of it, or this is an \

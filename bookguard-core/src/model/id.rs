@@ -6,10 +6,11 @@
 use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
+use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Timestamp;
+use super::{ParseError, Timestamp};
 
 /// The kind of object that an id names.
 pub trait Noun: Copy + Eq + Ord + Hash + fmt::Debug + Send + Sync + 'static {
@@ -49,6 +50,7 @@ impl<N: Noun> Id<N> {
     }
 
     /// A lower bound: every id made before `at` is below it, and none made at `at` or later.
+    #[doc(hidden)]
     pub fn earliest(at: Timestamp) -> Self {
         let ms = u64::try_from(at.ms()).unwrap_or(0) << 16;
         let mut bytes = [0; 16];
@@ -57,22 +59,25 @@ impl<N: Noun> Id<N> {
     }
 
     /// The next greater id; the greatest id returns itself.
+    #[doc(hidden)]
     pub fn successor(&self) -> Self {
         let next = u128::from_be_bytes(self.0).saturating_add(1);
         Self::from_bytes(next.to_be_bytes())
     }
 
     /// The 16 bytes that the store keeps.
+    #[doc(hidden)]
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
     /// Makes an id from the 16 bytes that the store keeps.
+    #[doc(hidden)]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes, PhantomData)
     }
 
-    /// Reads the text form; `None` for anything else.
+    /// Reads the text form; `None` for anything else. [`FromStr`] says what is wrong.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(N::PREFIX)?.strip_prefix('_')?;
         if digits.len() != 32
@@ -102,6 +107,17 @@ impl<N: Noun> Id<N> {
 impl<N: Noun> fmt::Display for Id<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(std::str::from_utf8(&self.text()).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl<N: Noun> FromStr for Id<N> {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::parse(text).ok_or_else(|| {
+            let rule = format!("is not {}_ and 32 lower-case hex digits", N::PREFIX);
+            ParseError::new(text, &rule)
+        })
     }
 }
 
@@ -204,5 +220,11 @@ mod tests {
         ] {
             assert_eq!(BookingId::parse(text), None, "{text}");
         }
+        let refused = "ptn_1".parse::<BookingId>().unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "\"ptn_1\" is not bkg_ and 32 lower-case hex digits"
+        );
+        assert_eq!(id.parse::<BookingId>().ok(), BookingId::parse(&id));
     }
 }

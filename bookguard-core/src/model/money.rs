@@ -53,7 +53,8 @@ impl Serialize for Currency {
 impl<'de> Deserialize<'de> for Currency {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let code = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        Self::parse(&code).map_err(|e| serde::de::Error::custom(format_args!("a currency {e}")))
+        Self::parse(&code)
+            .map_err(|e| serde::de::Error::custom(format_args!("a currency {}", e.rule())))
     }
 }
 
@@ -106,11 +107,10 @@ impl AmountError {
             }
         }
     }
-}
 
-impl fmt::Display for AmountError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    /// The rule that is broken, as the rest of a sentence about the text.
+    pub(crate) fn rule(self) -> &'static str {
+        match self {
             Self::NotANumber => "is not a decimal number",
             Self::Negative => "is negative; amounts are zero or more",
             Self::Precision => "has more decimals than its currency; amounts are never rounded",
@@ -119,7 +119,17 @@ impl fmt::Display for AmountError {
             Self::CurrencyHasNoMinorUnit => {
                 "is a code without a minor unit, in which nothing can be priced"
             }
-        })
+        }
+    }
+}
+
+impl fmt::Display for AmountError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let subject = match self {
+            Self::CurrencyUnknown | Self::CurrencyHasNoMinorUnit => "the currency",
+            Self::NotANumber | Self::Negative | Self::Precision | Self::TooLarge => "the amount",
+        };
+        write!(f, "{subject} {}", self.rule())
     }
 }
 
@@ -283,7 +293,7 @@ impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = AmountJson::deserialize(deserializer)?;
         let amount = Self::from_minor(json.minor_units, json.currency)
-            .map_err(|e| serde::de::Error::custom(format_args!("an amount {e}")))?;
+            .map_err(|e| serde::de::Error::custom(format_args!("an amount {}", e.rule())))?;
         if amount.decimal() != json.amount {
             return Err(serde::de::Error::custom("amount and minorUnits differ"));
         }
@@ -351,6 +361,22 @@ mod tests {
         assert_eq!(Currency::parse("ZZZ"), Err(AmountError::CurrencyUnknown));
         assert_eq!(Currency::parse("KWD").unwrap().decimals(), 3);
         assert_eq!(Currency::parse("JPY").unwrap().decimals(), 0);
+    }
+
+    #[test]
+    fn an_error_is_a_sentence_about_the_amount_or_its_currency() {
+        for (refused, says) in [
+            (
+                minor("ten", "USD").unwrap_err(),
+                "the amount is not a decimal number",
+            ),
+            (
+                Currency::parse("usd").unwrap_err(),
+                "the currency is not an ISO 4217 currency code (three capital letters)",
+            ),
+        ] {
+            assert_eq!(refused.to_string(), says);
+        }
     }
 
     #[test]

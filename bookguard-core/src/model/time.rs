@@ -1,10 +1,13 @@
 //! An instant: milliseconds since 1970-01-01T00:00:00Z, always written in UTC.
 
 use std::fmt;
+use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Datelike, NaiveDate, Timelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::ParseError;
 use crate::limits::CLOCK_SKEW_MS;
 
 /// An instant to the millisecond, from year 0001 to 9999. Its text is `2026-11-05T10:00:00.000Z`.
@@ -184,6 +187,26 @@ impl fmt::Display for Timestamp {
     }
 }
 
+impl FromStr for Timestamp {
+    type Err = ParseError;
+
+    /// Reads what [`Timestamp::parse`] reads, and says what is wrong with anything else.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::parse(text).ok_or_else(|| ParseError::new(text, Self::fault(text)))
+    }
+}
+
+impl From<SystemTime> for Timestamp {
+    /// Drops what is below the millisecond.
+    fn from(at: SystemTime) -> Self {
+        let ms = |since: std::time::Duration| i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+        Self::from_ms(match at.duration_since(UNIX_EPOCH) {
+            Ok(since) => ms(since),
+            Err(before) => -ms(before.duration()),
+        })
+    }
+}
+
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let text = self.text();
@@ -271,6 +294,30 @@ mod tests {
         ] {
             assert_eq!(Timestamp::parse(text), None, "{text}");
             assert_eq!(Timestamp::fault(text), fault, "{text}");
+            let refused = text.parse::<Timestamp>().unwrap_err();
+            assert_eq!(refused.to_string(), format!("\"{text}\" {fault}"));
+        }
+        let long = "2031-06-01T09:00:00.".to_owned() + &"0".repeat(100);
+        let refused = long.parse::<Timestamp>().unwrap_err().to_string();
+        assert!(
+            refused.contains("00\"… is not a valid date-time"),
+            "{refused}"
+        );
+        assert_eq!(
+            "2031-06-01T09:00:00Z".parse::<Timestamp>().ok(),
+            Timestamp::parse("2031-06-01T09:00:00Z")
+        );
+    }
+
+    #[test]
+    fn the_time_of_the_system_is_an_instant() {
+        let of = std::time::Duration::from_micros;
+        for (at, ms) in [
+            (UNIX_EPOCH + of(1_500_999), 1500),
+            (UNIX_EPOCH, 0),
+            (UNIX_EPOCH - of(1_500_000), -1500),
+        ] {
+            assert_eq!(Timestamp::from(at).ms(), ms);
         }
     }
 

@@ -4,8 +4,11 @@
 //! into instants. Invariant: the text a policy was written with is kept, because it is hashed.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+
+use crate::model::ParseError;
 
 /// `P[nW][nD][T[nH][nM]]`: at most 999 weeks, 9,999 days, 99,999 hours and 9,999 minutes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +103,16 @@ impl fmt::Display for Duration {
     }
 }
 
+impl FromStr for Duration {
+    type Err = ParseError;
+
+    /// Reads what [`Duration::parse`] reads, and says what is wrong with anything else.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let rule = "is not a duration of weeks, days, hours and minutes, such as P2W, P7D or PT24H";
+        Self::parse(text).ok_or_else(|| ParseError::new(text, rule))
+    }
+}
+
 impl Serialize for Duration {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
@@ -134,6 +147,16 @@ impl TimeOfDay {
 impl fmt::Display for TimeOfDay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:02}:{:02}", self.0 / 60, self.0 % 60)
+    }
+}
+
+impl FromStr for TimeOfDay {
+    type Err = ParseError;
+
+    /// Reads what [`TimeOfDay::parse`] reads, and says what is wrong with anything else.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::parse(text)
+            .ok_or_else(|| ParseError::new(text, "is not a time of day from 00:00 to 23:59"))
     }
 }
 
@@ -212,6 +235,11 @@ mod tests {
             "24:00", "9:00", "09:60", "09:0", "0900", "09:00:00", "+9:00", "",
         ] {
             assert_eq!(TimeOfDay::parse(text), None, "{text}");
+            let refused = text.parse::<TimeOfDay>().unwrap_err().to_string();
+            assert!(
+                refused.ends_with(" is not a time of day from 00:00 to 23:59"),
+                "{refused}"
+            );
         }
     }
 

@@ -365,7 +365,7 @@ mod tests {
             "Organizer cancels until 09:00 on the day of the moment 1 day 6 hours before the event: 100 % is returned.",
             "Organizer cancels later, before the event starts: USD 100.00 is kept, the rest is returned.",
             "Cancellations can be claimed until the event starts.",
-            "A cancellation dated back without evidence goes to a person when that changes the step.",
+            "An earlier time of cancellation counts only with evidence of it. Otherwise, a person decides if another rule would apply at the time of receipt.",
         ] {
             assert!(said.contains(&expected.to_owned()), "{said:#?}");
         }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 
 use chrono::{
     DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Timelike,
@@ -10,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::duration::TimeOfDay;
 use super::zone::Zone;
-use crate::model::Timestamp;
+use crate::model::{ParseError, Timestamp};
 
 /// An event's start: an instant with its offset, a local date-time, or a bare date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,6 +167,15 @@ impl fmt::Display for EventDate {
     }
 }
 
+impl FromStr for EventDate {
+    type Err = ParseError;
+
+    /// Reads what [`EventDate::parse`] reads, and says what is wrong with anything else.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::parse(text).ok_or_else(|| ParseError::new(text, Self::fault(text)))
+    }
+}
+
 impl Serialize for EventDate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -267,6 +277,8 @@ mod tests {
         ] {
             assert_eq!(EventDate::parse(text), None, "{text}");
             assert_eq!(EventDate::fault(text), fault, "{text}");
+            let refused = text.parse::<EventDate>().unwrap_err();
+            assert_eq!(refused.to_string(), format!("\"{text}\" {fault}"));
         }
     }
 

@@ -301,7 +301,7 @@ impl Money {
             Some((_, Ok(amount))) => amount.minor(),
             Some((currency, Err(error))) => {
                 let fix = format!("{currency} has {} decimals.", currency.decimals());
-                return value.fault(error.code(), format!("\"{text}\" {error}"), fix);
+                return value.fault(error.code(), format!("\"{text}\" {}", error.rule()), fix);
             }
         };
         let text = text.into();
@@ -362,7 +362,7 @@ fn currency(value: &mut Value<'_, '_>) -> Option<Currency> {
         Ok(currency) => Some(currency),
         Err(error) => value.fault(
             error.code(),
-            format!("\"{}\" {error}", shorten(&text)),
+            format!("\"{}\" {}", shorten(&text), error.rule()),
             "Send an ISO 4217 code such as \"USD\".",
         ),
     }

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 
 use chrono::{
     FixedOffset, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone,
@@ -15,13 +16,24 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::duration::{Duration, TimeOfDay};
 use crate::input::nearest;
 use crate::limits::HOUR_MS;
-use crate::model::Timestamp;
+use crate::model::{ParseError, Timestamp};
 
 /// How many milliseconds apart two editions of the time zone tables can place an instant: no zone has ever moved its clocks
 /// further at once, except across the date line.
 pub(crate) const ZONE_CHANGE_MS: i64 = 3 * HOUR_MS;
 
 /// A wall clock: an IANA zone, or a fixed offset from UTC.
+///
+/// Its dates and local times are those of [`chrono`], which this crate re-exports:
+///
+/// ```
+/// use bookguard_core::chrono::NaiveDate;
+/// use bookguard_core::policy::{TimeOfDay, Zone};
+///
+/// let zone = Zone::iana("America/New_York").unwrap();
+/// let day = NaiveDate::from_ymd_opt(2026, 6, 20).unwrap();
+/// assert_eq!(zone.at(day, TimeOfDay::MIDNIGHT).to_string(), "2026-06-20T04:00:00.000Z");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum Zone {
@@ -184,14 +196,28 @@ impl Serialize for Zone {
     }
 }
 
-impl<'de> Deserialize<'de> for Zone {
+impl FromStr for Zone {
+    type Err = ParseError;
+
     /// Reads what [`fmt::Display`] writes: an IANA name or `±HH:MM`.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <Cow<'de, str>>::deserialize(deserializer)?;
-        Self::iana(&text)
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::iana(text)
             .or_else(|| text.parse().ok().map(Self::Fixed))
             .filter(|zone| zone.to_string() == text)
-            .ok_or_else(|| serde::de::Error::custom("not an IANA time zone or a UTC offset"))
+            .ok_or_else(|| {
+                let fix = Self::fix(text);
+                let rule = format!("is not an IANA time zone or a UTC offset. {fix}");
+                ParseError::new(text, &rule)
+            })
+    }
+}
+
+impl<'de> Deserialize<'de> for Zone {
+    /// Reads what [`FromStr`] reads.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse()
+            .map_err(|_| serde::de::Error::custom("not an IANA time zone or a UTC offset"))
     }
 }
 
@@ -276,6 +302,11 @@ mod tests {
             let zone: Zone = serde_json::from_value(text.into()).unwrap();
             assert_eq!(serde_json::to_value(zone).unwrap(), text);
         }
+        let refused = "europe/berlin".parse::<Zone>().unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "\"europe/berlin\" is not an IANA time zone or a UTC offset. Did you mean \"Europe/Berlin\"?"
+        );
         for text in ["Europe/Berlln", "+2", "", "europe/berlin", "+99:00"] {
             assert!(
                 serde_json::from_value::<Zone>(text.into()).is_err(),

@@ -132,6 +132,13 @@ fn only_a_log_that_continues_the_packets_is_scanned() {
         ),
         "{why}"
     );
+    let other = Signer::from_seed("example.com/other", &[9; 32]).unwrap();
+    let elsewhere = Checkpoint::sign(&other, fixture.size(), fixture.root());
+    let why = refused(&elsewhere, &other.verifier().to_string()).to_string();
+    assert!(
+        why.starts_with("The log is not the one that proves the packet: the checkpoint is of the log example.com/other, "),
+        "{why}"
+    );
     let smaller = Checkpoint::sign(&fixture.signer, 3, fixture.root());
     let why = refused(&smaller, &vkey).to_string();
     assert!(

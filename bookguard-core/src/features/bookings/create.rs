@@ -280,7 +280,8 @@ pub(crate) fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
                 Ok(meant) => format!("Did you mean \"{meant}\"?"),
                 Err(_) => "Send a code such as \"USD\" or \"EUR\".".to_owned(),
             };
-            v.fault::<()>(e.code(), format!("\"{}\" {e}", input::shorten(&text)), fix)
+            let rule = e.rule();
+            v.fault::<()>(e.code(), format!("\"{}\" {rule}", input::shorten(&text)), fix)
         })
         .ok()
 }
@@ -307,7 +308,8 @@ fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
         None if why == AmountError::Negative => "Send a number from 0.".to_owned(),
         None => return None,
     };
-    v.fault(why.code(), format!("{} {why}", input::shorten(digits)), fix)
+    let message = format!("{} {}", input::shorten(digits), why.rule());
+    v.fault(why.code(), message, fix)
 }
 
 fn named_policy(v: &mut Value<'_, '_>, policy_set: &PolicySet) -> Option<Policy> {

@@ -76,7 +76,7 @@ impl ExampleBooking {
         }
         let currency = given("currency").and_then(|code| {
             let unknown = |e: AmountError| {
-                let message = format!("\"{}\" {e}", shorten(code));
+                let message = format!("\"{}\" {}", shorten(code), e.rule());
                 let fix = "Send an ISO 4217 code such as USD.";
                 params.fault_at("currency", e.code(), message, fix);
             };

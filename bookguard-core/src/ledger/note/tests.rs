@@ -145,7 +145,12 @@ fn a_note_with_any_bit_flipped_never_opens() {
 #[test]
 fn a_verifier_key_in_any_other_form_is_refused() {
     let good = signer().verifier().to_string();
-    for text in [good.clone(), format!("{good}\n")] {
+    for text in [
+        good.clone(),
+        format!("{good}\n"),
+        format!("{good}\r\n"),
+        format!(" {good}\n\n"),
+    ] {
         let parsed = text.parse::<VerifierKey>();
         assert_eq!(parsed.as_ref(), Ok(signer().verifier()), "{text:?}");
     }
@@ -175,8 +180,7 @@ fn a_verifier_key_in_any_other_form_is_refused() {
         (format!("{name}+0{id}+{key}"), KeyError::Id),
         (format!("{name}+00000000+{key}"), KeyError::Id),
         (format!("{name}x+{id}+{key}"), KeyError::Id),
-        (format!("{name}+{id}+{key}\n\n"), KeyError::Form),
-        (format!("{name}+{id}+{key}\r\n"), KeyError::Form),
+        (format!("{name}+{id}+{key}\n{name}"), KeyError::Form),
         (format!("{name}+{id}+{short}"), KeyError::Form),
         (
             format!("{name}+{id}+{}", retyped(4)),

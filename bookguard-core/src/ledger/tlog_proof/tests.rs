@@ -106,6 +106,23 @@ fn a_proof_is_about_one_entry_of_one_log() {
 }
 
 #[test]
+fn an_error_says_its_cause_once() {
+    use std::error::Error as _;
+
+    let other_log = Signer::from_seed("example.com/log", &[6; 32]).unwrap();
+    let refused = proof(5, 11).verify(&entry(5), other_log.verifier());
+    let refused = refused.unwrap_err();
+    let TlogProofError::Checkpoint(cause) = &refused else {
+        panic!("{refused}")
+    };
+    assert_eq!(
+        refused.to_string(),
+        format!("the ledger proof does not verify: {cause}")
+    );
+    assert!(refused.source().is_none() && cause.source().is_none());
+}
+
+#[test]
 fn a_proof_spelled_in_any_other_way_is_refused() {
     let good = proof(5, 11).to_string();
     let hash = proof(5, 11).path[0].to_base64();

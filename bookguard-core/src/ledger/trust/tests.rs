@@ -142,7 +142,7 @@ fn what_breaks_a_rule_of_the_format_is_refused_with_its_line() {
     ];
     for (text, line, fault) in cases {
         let refused = TrustPolicy::parse(&text).unwrap_err();
-        assert_eq!(refused, PolicyError::new(line, fault), "{text:.300}");
+        assert_eq!(refused, TrustPolicyError::new(line, fault), "{text:.300}");
         assert!(!refused.to_string().is_empty());
     }
 }

@@ -62,7 +62,7 @@ impl Log {
         known: Checkpoint,
         mut change: impl FnMut(&TilePath, &mut Vec<u8>),
     ) -> Result<Vec<Vec<u8>>, (Option<TilePath>, WalkError)> {
-        let mut walk = Walk::new(self.latest(), known).map_err(|why| (None, why))?;
+        let mut walk = Walk::new(known, self.latest()).map_err(|why| (None, why))?;
         let mut walked = Vec::new();
         let mut failed = None;
         for path in walk.paths() {
@@ -263,15 +263,37 @@ fn a_log_that_does_not_continue_the_known_one_is_refused() {
     assert_eq!(shorter, Err((None, WalkError::Smaller { found, known })));
     let mut other = log.latest();
     other.root.0[0] ^= 1;
-    let mut walk = Walk::new(other, log.head(1)).unwrap();
+    let mut walk = Walk::new(log.head(1), other).unwrap();
     let edge = edge(700).map(|path| walk.take(&log.get(&path)).err());
     assert_eq!(edge.last(), Some(Some(WalkError::Edge)));
 }
 
 #[test]
+fn both_walks_take_the_known_checkpoint_first_and_none_of_another_log() {
+    let log = Log::of(5);
+    let empty = Checkpoint::empty("example.com/log");
+    assert_eq!(empty, log.head(0));
+    for walk in [Walk::new, Walk::since] {
+        let begun = walk(empty.clone(), log.latest()).unwrap();
+        assert_eq!((begun.known(), begun.log()), (&empty, &log.latest()));
+        assert!(format!("{begun:?}").contains("walked: 0"), "{begun:?}");
+        let other = Checkpoint::empty("example.com/other");
+        assert_eq!(
+            walk(other, log.latest()).unwrap_err(),
+            WalkError::Origin {
+                found: "example.com/log".to_owned(),
+                known: "example.com/other".to_owned(),
+            }
+        );
+    }
+}
+
+#[test]
 fn every_reason_is_a_sentence_about_what_is_wrong() {
     let path = TilePath::new(TileKind::Hashes(0), 7, 3).unwrap();
+    let (found, known) = ("a.example".to_owned(), "b.example".to_owned());
     for (why, says) in [
+        (WalkError::Origin { found, known }, "is of b.example"),
         (WalkError::Smaller { found: 1, known: 2 }, "1 entries"),
         (WalkError::Forked { known: 2 }, "forked"),
         (WalkError::Edge, "root"),

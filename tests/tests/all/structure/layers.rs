@@ -98,7 +98,7 @@ const PURE: [&str; 10] = [
 const FORBIDDEN_IN_RULES: &str = "clock entropy operation service session store engine/writer";
 
 /// Paths that mean I/O, clocks, randomness or waiting.
-const IO: &str = "std::env std::fs std::net std::process std::thread Instant::now SystemTime getrandom r2d2 rusqlite \
+const IO: &str = "std::env std::fs std::net std::process std::thread Instant::now SystemTime::now .elapsed() getrandom r2d2 rusqlite \
     tokio .await";
 
 impl Layers {

@@ -37,6 +37,28 @@ fn without_features_the_library_shows_what_a_receiver_needs() {
 }
 
 #[test]
+fn without_features_an_error_is_no_answer_of_the_service() {
+    let text = &sources("bookguard-core")["error.rs"];
+    let mut blocks = text.split("\nimpl Error {\n");
+    let mut before = blocks.next().unwrap();
+    let mut shown = Vec::new();
+    for block in blocks {
+        let (methods, _) = block.split_once("\n}\n").unwrap();
+        if !before.ends_with("#[cfg(feature = \"internals\")]") {
+            let names = methods
+                .lines()
+                .filter_map(|line| line.strip_prefix("    pub fn "));
+            shown.extend(names.filter_map(|name| name.split('(').next()));
+        }
+        before = block;
+    }
+    assert_eq!(
+        shown,
+        ["new", "invalid", "conflict", "internal", "fault", "faults"]
+    );
+}
+
+#[test]
 fn the_server_shows_what_the_command_line_needs() {
     let modules = public_modules("bookguard-server");
     let names: Vec<_> = modules.iter().map(|(module, _)| &**module).collect();

@@ -47,7 +47,7 @@ fn a_date_before_a_move_is_told_on_the_clock_of_its_time_and_in_utc() {
 
 #[test]
 fn the_story_says_who_agreed_to_the_last_move_and_before_which_one_terms_were_accepted() {
-    let both = "“Ana María” (the organizer) and “The 🎸 \"Band\"” (the talent)";
+    let both = "“Ana María” (the organizer) and “The 🎸 \"Band\"\u{7}” (the talent)";
     let agreed = format!(
         " “Stage & Co” reported that {both} agreed to the last move on Monday 10 August 2026, 02:00 Berlin time (00:00 UTC)."
     );
