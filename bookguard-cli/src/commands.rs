@@ -56,7 +56,7 @@ use std::io::{self, IsTerminal as _};
 
 use bookguard_core::features::health::{GetHealth, Health};
 use bookguard_core::version::VERSION;
-use clap::Args as _;
+use clap::{Args as _, ValueHint};
 
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
@@ -171,8 +171,26 @@ fn completions(call: Call<'_>) -> Result<(), Failure> {
     let shell = call.args::<CompletionsArgs>()?.shell;
     // Into memory first, because the generator panics on a broken pipe.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut shape(&declared()), "bookguard", &mut script);
+    let mut shape = completed(shape(&declared()));
+    clap_complete::generate(shell, &mut shape, "bookguard", &mut script);
     output::print(&String::from_utf8_lossy(&script))
+}
+
+/// The command as shells complete it: they offer files only where one may be named.
+fn completed(command: clap::Command) -> clap::Command {
+    let other = |arg: clap::Arg| match arg.get_action().takes_values() && !may_be_file(&arg) {
+        true => arg.value_hint(ValueHint::Other),
+        false => arg,
+    };
+    command.mut_args(other).mut_subcommands(completed)
+}
+
+/// Whether the value may be a file or a folder: its type says so, or its name in help.
+fn may_be_file(arg: &clap::Arg) -> bool {
+    let files = ["FILE", "FOLDER", "DIR", "DATABASE"];
+    let mut names = arg.get_value_names().unwrap_or_default().iter();
+    arg.get_value_hint() != ValueHint::Unknown
+        || names.any(|name| files.iter().any(|file| name.contains(file)))
 }
 
 record_fn! { fn health(health: &Health) =>
@@ -348,6 +366,29 @@ mod tests {
         let mut found = Vec::new();
         taken(&all, &of_all, &mut found);
         assert_eq!(found, [""; 0]);
+    }
+
+    #[test]
+    fn shells_offer_words_and_files_where_they_belong() {
+        let mut script = Vec::new();
+        let mut shape = completed(shape(&declared()));
+        let bash = clap_complete::Shell::Bash;
+        clap_complete::generate(bash, &mut shape, "bookguard", &mut script);
+        let script = String::from_utf8(script).unwrap();
+        for (flag, offered) in [
+            (
+                "--canceled-by",
+                "compgen -W \"organizer talent partner mutual\"",
+            ),
+            ("--for", "compgen -W \"stripe card\""),
+            ("--partner", "(\"${cur}\")"),
+            ("--key", "compgen -f"),
+        ] {
+            let case = format!("{flag})");
+            let mut lines = script.lines().skip_while(|line| line.trim() != case);
+            let offers = lines.nth(1).unwrap_or_default();
+            assert!(offers.contains(offered), "{flag}: {offers}");
+        }
     }
 
     #[test]

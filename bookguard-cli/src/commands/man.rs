@@ -48,7 +48,7 @@ fn write(command: &clap::Command, folder: &Path) -> io::Result<()> {
     for inner in command.get_subcommands() {
         write(inner, folder)?;
     }
-    let page = Man::new(command.clone()).source(format!("bookguard {VERSION}"));
+    let page = page(command);
     let mut text = Vec::new();
     page.render(&mut text)?;
     let text = String::from_utf8_lossy(&text);
@@ -56,6 +56,22 @@ fn write(command: &clap::Command, folder: &Path) -> io::Result<()> {
     let text = text.replace("\n.SH EXTRA\n", "\n.SH NOTES\n");
     let text = text.replace("\nExit codes: ", "\n.SH \"EXIT STATUS\"\n");
     fs::write(folder.join(page.get_filename()), text)
+}
+
+/// The page of a command that was built. Its title is the program's, and its own name stands between: long names in both corners of a
+/// line would run into each other.
+fn page(command: &clap::Command) -> Man {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let name = name.to_owned();
+    // A page's own synopsis names every flag that all commands share.
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").to_owned();
+    Man::new(command.clone().override_usage(usage))
+        .title("bookguard")
+        // Nothing else keeps the place of a date that nobody knows here; `ops/package` sets it.
+        .date("\"\"")
+        .source(format!("bookguard {VERSION}"))
+        .manual(name)
 }
 
 #[cfg(test)]
@@ -69,14 +85,26 @@ mod tests {
         whole.build();
         write(&whole, folder.path()).unwrap();
         let page = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
-        let source = format!("\"bookguard {VERSION}\"");
-        for name in ["bookguard.1", "bookguard-backup.1"] {
+        for (name, command) in [
+            ("bookguard.1", "bookguard"),
+            ("bookguard-backup.1", "\"bookguard backup\""),
+        ] {
             let text = page(name);
             let title = text.lines().find(|line| line.starts_with(".TH")).unwrap();
-            assert!(title.contains(&source), "{title}");
+            let told = format!(".TH bookguard 1 \"\" \"bookguard {VERSION}\" {command}");
+            assert_eq!(title, told);
         }
+        let text = page("bookguard-evidence-verify.1");
+        let synopsis = "\n.SH SYNOPSIS\n\\fBbookguard evidence verify\\fR [OPTIONS] \\-\\-key <VKEY|@FILE> <PACKET|\\->\n";
+        assert!(text.contains(synopsis), "{text}");
         let text = page("bookguard.1");
         assert!(text.contains(".SH \"EXIT STATUS\"\n0 ok, "), "{text}");
         assert!(!text.contains("EXTRA"), "{text}");
+        // The corners hold the title and the section.
+        let room = 80 - 2 * "bookguard(1) ".len();
+        for page in fs::read_dir(folder.path()).unwrap() {
+            let name = page.unwrap().file_name().into_string().unwrap();
+            assert!(name.trim_end_matches(".1").len() <= room, "{name}");
+        }
     }
 }

@@ -18,9 +18,7 @@ use super::packet::Packet;
 use crate::ledger::LeafKind;
 use crate::limits::{DISPUTE_CHARS, DISPUTE_FIELD_CHARS};
 use crate::model::{BookingId, vocabulary};
-use crate::policy::{
-    Actor, EventDate, Reason, Resolution, ResolutionStatus, Rule, TermsDisclosure,
-};
+use crate::policy::{Actor, EventDate, Resolution, ResolutionStatus, TermsDisclosure};
 use crate::text::quoted;
 
 mod fit;
@@ -296,30 +294,16 @@ fn service_date(packet: &Packet) -> String {
     date.to_string()
 }
 
-fn value(packet: &Packet) -> String {
-    let booking = &packet.booking;
-    match booking.value() {
-        Some(value) => value.to_string(),
-        None => format!("{} {}", booking.currency, booking.booking_value),
-    }
-}
-
 fn product(packet: &Packet) -> String {
     let booking = &packet.booking;
-    let zone = match &booking.time_zone {
-        Some(zone) => format!(" (time zone {zone})"),
-        None => String::new(),
-    };
     format!(
-        "A single booking, not a subscription: {} with {}, booked by {} through {}, for {}. The event date is {}{zone}, which is \
-         {} in UTC. Booking {}.",
+        "A single booking, not a subscription: {} with {}, booked by {} through {}, for {}. The event starts on {}. Booking {}.",
         told(packet, Erasable::EventType, &booking.event_type),
         talent(packet),
         organizer(packet),
         platform(packet),
-        value(packet),
-        service_date(packet),
-        booking.event_date,
+        packet.value_in_words(),
+        packet.event_in_words(),
         booking.booking_id
     )
 }
@@ -394,7 +378,7 @@ fn accepted_by_organizer(packet: &Packet, place: usize, accepted: &Acceptance) -
         None => String::new(),
     };
     format!(
-        "{} recorded that the organizer, {}, accepted the terms of cancellation and refund on {} by {}{from}. Bookguard received \
+        "{} recorded that the organizer, {}, accepted the terms of cancellation and refund on {} by {}{from}. The service Bookguard received \
          and logged that record on {}; it names the text exactly, by its SHA-256: {}.",
         platform(packet),
         organizer(packet),
@@ -424,96 +408,47 @@ fn outcome(packet: &Packet) -> String {
                 packet.created_at
             )
         }
-        Some(resolution) => format!(
-            "{} {}",
-            canceled(packet, resolution),
-            settled(packet, resolution)
-        ),
+        Some(resolution) => settled(packet, resolution),
     };
     due + &items::cited(packet, &[ItemKind::Refund])
 }
 
-fn canceled(packet: &Packet, resolution: &Resolution) -> String {
-    let did = match (resolution.reason, resolution.canceled_by) {
-        (Some(Reason::NoShow), Actor::Organizer | Actor::Talent) => "did not come".to_owned(),
-        (Some(reason), _) => format!(
-            "canceled the booking, giving the reason {}",
-            reason.word().replace('_', " ")
-        ),
-        (None, _) => "canceled the booking".to_owned(),
-    };
-    let by = match resolution.canceled_by {
-        Actor::Organizer => format!("the organizer, {},", organizer(packet)),
-        Actor::Talent => format!("the talent, {},", talent(packet)),
-        Actor::Partner => platform(packet),
-        Actor::Mutual => "both sides together".to_owned(),
-    };
-    let platform = platform(packet);
-    let effective = match resolution.effective_at {
-        Some(at) => format!(" According to {platform}, the cancellation counts from {at}."),
-        None => String::new(),
-    };
-    format!(
-        "{platform} recorded that {by} {did}. Bookguard received and logged that on {}.{effective}",
-        resolution.canceled_at
-    )
-}
-
+/// What was reported and what it came to, in the words of the summary.
 fn settled(packet: &Packet, resolution: &Resolution) -> String {
-    let evaluation = &resolution.evaluation;
-    if resolution.status == ResolutionStatus::PendingReview {
-        return format!(
-            "Under the terms a person has to decide, and nobody has yet: {}",
-            evaluation.explanation.text
-        );
-    }
-    // The resolution that waited for the decision comes first.
-    let said = |name, text| worded(packet, (LeafKind::ResolutionCreated, 1), name, text);
-    let decided = match &resolution.decision {
-        Some(decision) => format!(
-            "{} recorded that {} decided it on {}, for this reason: {} ",
-            platform(packet),
-            said(Erasable::DecidedBy, &decision.decided_by),
-            decision.decided_at,
-            said(Erasable::Rationale, &decision.rationale)
-        ),
-        None => {
-            "Bookguard computed the result from the frozen terms, and anybody can recompute it. "
-                .to_owned()
-        }
-    };
-    let sums = match (evaluation.refund, evaluation.kept()) {
-        (Some(refund), Some(kept)) => {
-            let why = match (&resolution.decision, evaluation.matched_rule) {
-                (Some(_), _) => "by that decision".to_owned(),
-                (None, Some(Rule::Mutual)) => {
-                    format!("by what both sides agreed, as {} states", platform(packet))
-                }
-                _ => "under the terms".to_owned(),
-            };
-            format!(" Refund due: {refund}. Kept {why}: {kept}.")
-        }
-        _ => String::new(),
-    };
-    format!("{decided}{}{sums}", evaluation.explanation.text)
+    let reported = packet.last_moment(LeafKind::BookingCanceled).map(|moment| {
+        format!(
+            "{} The service Bookguard received and logged that on {}.",
+            moment.text, moment.when
+        )
+    });
+    let result = packet.last_moment(LeafKind::ResolutionCreated);
+    let result = result.map(|moment| moment.text.clone());
+    let is_open = resolution.status == ResolutionStatus::PendingReview;
+    let open = is_open.then(|| "When this evidence was made, nobody had decided yet.".to_owned());
+    let sentences: Vec<String> = [reported, result, open].into_iter().flatten().collect();
+    sentences.join(" ")
 }
 
 /// The answer to the claim, what happened, and how to check it.
 fn statement(packet: &Packet, reason: DisputeReason) -> String {
+    let answer = reasons::answer(reason, packet);
     let mut lines = vec![
         format!("The claim: {}", reason.claim()),
-        format!(
-            "The answer of {}: {}",
-            platform(packet),
-            reasons::answer(reason, packet)
-        ),
+        format!("The answer of {}: {answer}", platform(packet)),
         String::new(),
         packet.summary.headline.clone(),
     ];
-    let moments = packet.summary.timeline.iter();
-    lines.extend(packet.summary.story.iter().cloned());
+    let story = packet.summary.story.iter();
+    // What the answer says already is not said again.
+    let untold = story.filter(|paragraph| !answer.contains(paragraph.as_str()));
+    lines.extend(untold.cloned());
     lines.push(String::new());
-    lines.extend(moments.map(|moment| format!("{}: {}", moment.when, moment.text)));
+    let moments = packet.summary.timeline.iter();
+    lines.extend(moments.map(|moment| {
+        let entry = moment.entry.map(|entry| format!(", entry {entry}"));
+        let entry = entry.unwrap_or_default();
+        format!("{}{entry}: {}", moment.when, moment.text)
+    }));
     lines.push(String::new());
     lines.push(format!(
         "How to check this: every entry is in the ledger {}, whose key is {}. The evidence packet of booking {} holds the proofs; \

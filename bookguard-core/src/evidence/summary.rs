@@ -11,6 +11,7 @@ use super::facts::{Fact, Logged};
 use super::frozen::FrozenTerms;
 use super::packet::{Packet, PacketDelivery};
 use super::withheld::Withheld;
+use crate::ledger::LeafKind;
 use crate::model::{Booking, Timestamp};
 use crate::policy::{Evaluation, Policy, Resolution, Zone};
 
@@ -23,6 +24,7 @@ mod wall_clock;
 #[cfg(test)]
 mod tests;
 
+pub(super) use moments::kind_in_words;
 use wall_clock::WallClock;
 
 /// The version of the wording of new packets.
@@ -171,6 +173,16 @@ impl Packet {
         let wording = Wording::of(&self.summary.version).unwrap_or(Wording::LATEST);
         WallClock::new(self.terms.zone, wording, &self.summary.offsets)
             .start(&self.terms, self.booking.event_date)
+    }
+
+    /// What the last entry of this kind says, in the words of the summary.
+    pub(super) fn last_moment(&self, kind: LeafKind) -> Option<&Moment> {
+        let mut entries = self.entries.iter();
+        let place = entries.rposition(|entry| entry.body.kind == kind.as_str())?;
+        let timeline = self.summary.timeline.iter();
+        let mut logged: Vec<&Moment> = timeline.filter(|it| it.entry.is_some()).collect();
+        logged.sort_by_key(|moment| moment.entry);
+        logged.get(place).copied()
     }
 
     /// What the packet proves, if it verifies.

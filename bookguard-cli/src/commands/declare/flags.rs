@@ -6,7 +6,7 @@
 mod declared;
 mod field;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bookguard_core::input::JsonObject;
 use bookguard_core::operation::{Method, Request, Route};
@@ -266,6 +266,16 @@ impl Flags {
                 None => within.is_empty().then(|| field.shown()),
                 Some(within) => Some(format!("{} {}", field.shown(), field.part(within))),
             }
+        })
+    }
+
+    /// The file whose name was typed in the place of an id, and the name of that id.
+    pub(super) fn file_as_id<'m>(&self, matches: &'m ArgMatches) -> Option<(&'m str, &str)> {
+        let fields = self.fields.iter();
+        let mut places = fields.filter(|field| field.place == RequestPart::Path);
+        places.find_map(|field| {
+            let typed = field.typed(matches)?;
+            Path::new(typed).is_file().then_some((typed, &*field.name))
         })
     }
 

@@ -50,6 +50,7 @@ impl Wording for CommandWords<'_> {
         // Of other faults, a word such as "before" may be no parameter.
         match code {
             "parameters_conflict" => self.parameters(&text),
+            "not_found" => text + &self.of_file(),
             _ => text,
         }
     }
@@ -65,6 +66,18 @@ impl Wording for CommandWords<'_> {
 }
 
 impl CommandWords<'_> {
+    /// That a file was named in the place of an id, and where the id is; empty if none was.
+    fn of_file(&self) -> String {
+        let Some((file, name)) = self.flags.file_as_id(self.matches) else {
+            return String::new();
+        };
+        let id = match name {
+            "bookingId" => " A packet holds its booking's id as booking.bookingId.",
+            _ => "",
+        };
+        format!(" {file} is a file, and this command takes an id.{id}")
+    }
+
     /// The flag of a member of the body or of a parameter.
     fn member(&self, name: &str) -> Option<String> {
         let flag = self.flag(&format!("?{name}"));
@@ -175,6 +188,7 @@ fn ids<'p>(route: &str, path: &'p str) -> Option<Vec<&'p str>> {
 mod tests {
     use bookguard_core::features::endpoints::secrets::RotateEndpointSecret;
     use bookguard_core::features::evaluations::EvaluatePolicy;
+    use bookguard_core::features::evidence::ExportDispute;
     use bookguard_core::features::health::GetHealth;
     use bookguard_core::features::recoveries::RecoverEvents;
     use bookguard_core::features::reschedules::RescheduleBooking;
@@ -193,6 +207,26 @@ mod tests {
             flags: &flags,
             matches: &matches,
         })
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_an_id_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let file = file.path().to_str().unwrap();
+        let told = format!(
+            "No such booking. {file} is a file, and this command takes an id. A packet holds its booking's id as booking.bookingId."
+        );
+        for (typed, code, told) in [
+            (file, "not_found", told.as_str()),
+            (file, "invalid_request", "No such booking."),
+            ("bkg_1", "not_found", "No such booking."),
+        ] {
+            let line = [typed, "--for=stripe", "--reason=general"];
+            let said = worded(&ExportDispute::ROUTE, &line, |words| {
+                words.said("No such booking.", code)
+            });
+            assert_eq!(said, told);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::super::erasure::Erasable;
 use super::super::item::{EvidenceItem, ItemKind};
 use super::super::packet::Packet;
+use super::super::summary::kind_in_words;
 use super::{DisputeFile, platform, worded};
 use crate::ledger::LeafKind;
 use crate::model::Amount;
@@ -24,15 +25,7 @@ fn title(packet: &Packet, place: usize, item: &EvidenceItem) -> String {
 }
 
 fn sentence(packet: &Packet, place: usize, item: &EvidenceItem) -> String {
-    let what = match item.kind {
-        ItemKind::Contract => "a contract",
-        ItemKind::Message => "a message",
-        ItemKind::Photo => "a photo or recording",
-        ItemKind::CheckIn => "an arrival",
-        ItemKind::Payment => "a payment",
-        ItemKind::Refund => "a refund that was paid",
-        ItemKind::Other => "a document",
-    };
+    let what = kind_in_words(item.kind);
     let (amount, at) = (item.amount, item.at);
     let more = [
         amount.map(|amount| format!(" of {amount}")),
@@ -43,7 +36,7 @@ fn sentence(packet: &Packet, place: usize, item: &EvidenceItem) -> String {
     ];
     let more: String = more.into_iter().flatten().collect();
     format!(
-        "{} recorded {what}{more}; Bookguard logged that on {} as item {}.",
+        "{} recorded {what}{more}; the service Bookguard logged that on {} as item {}.",
         platform(packet),
         item.added_at,
         item.item_id
@@ -69,12 +62,15 @@ pub(super) fn has_payment(packet: &Packet) -> bool {
         .any(|(_, item)| item.amount.is_some() && item.reference.is_some())
 }
 
-/// Whether the refunds that it recorded, by amount and reference, come to this one.
-pub(super) fn has_refund(packet: &Packet, due: Amount) -> bool {
+/// What the refunds that it recorded, by amount and reference, leave unpaid of this one; `None` if nothing.
+pub(super) fn unpaid(packet: &Packet, due: Amount) -> Option<Amount> {
     let paid = of(packet, &[ItemKind::Refund]).filter(|(_, item)| item.reference.is_some());
     let paid = paid.filter_map(|(_, item)| item.amount);
     let paid = paid.filter(|amount| amount.currency() == due.currency());
-    paid.map(|amount| i128::from(amount.minor())).sum::<i128>() >= i128::from(due.minor())
+    let paid: i128 = paid.map(|amount| i128::from(amount.minor())).sum();
+    let rest = i64::try_from(i128::from(due.minor()) - paid).ok()?;
+    let rest = Amount::from_minor(rest, due.currency()).ok();
+    rest.filter(|rest| rest.minor() > 0)
 }
 
 /// The items' files, for the fields that take them; `name` chooses between Stripe's name and the neutral one.

@@ -8,7 +8,8 @@ use super::super::erasure::Erasable;
 use super::super::item::ItemKind;
 use super::super::packet::Packet;
 use super::{MissingEvidence, is_erased, items, organizer, outcome, platform, talent};
-use crate::model::{Amount, vocabulary};
+use crate::model::vocabulary;
+use crate::policy::{Actor, Reason};
 
 vocabulary! {
     /// What the cardholder claims, in Stripe's words.
@@ -91,8 +92,8 @@ pub(super) fn answer(reason: DisputeReason, packet: &Packet) -> String {
         ),
         R::CreditNotProcessed | R::General => "the booking, its terms and what happened are set out below.".to_owned(),
         R::ProductNotReceived => format!(
-            "what was booked is {talent} on the event's date. Whether the event took place is for {platform} to show; this record \
-             shows what was agreed and whether it was canceled."
+            "what was booked is {talent} on the event's date. {}",
+            Standing::of(packet).told(&platform)
         ),
         R::ProductUnacceptable => "what was booked, and under which terms, is set out below, with the time of each record.".to_owned(),
         R::SubscriptionCanceled => "what was recorded is a single booking with one price, not a subscription.".to_owned(),
@@ -107,6 +108,79 @@ pub(super) fn answer(reason: DisputeReason, packet: &Packet) -> String {
         R::CreditNotProcessed | R::SubscriptionCanceled | R::General => &[ItemKind::Message],
     };
     format!("{own}{} {}", items::cited(packet, shown), outcome(packet))
+}
+
+/// Whether the event can have taken place, as far as the record goes.
+#[derive(Clone, Copy)]
+enum Standing {
+    /// It was still ahead.
+    Ahead,
+    /// It was canceled before.
+    CanceledBefore,
+    /// It was canceled before if the platform's word for the time is true.
+    SaidCanceledBefore,
+    /// The organizer is reported not to have come.
+    OrganizerMissing,
+    /// The talent is reported not to have come.
+    TalentMissing,
+    /// It was canceled when it was to have started.
+    CanceledAfter,
+    /// It was to take place, and nobody canceled.
+    Due,
+}
+
+impl Standing {
+    fn of(packet: &Packet) -> Self {
+        let start = packet.booking.event_date;
+        let Some(resolution) = &packet.resolution else {
+            return match packet.created_at < start {
+                true => Self::Ahead,
+                false => Self::Due,
+            };
+        };
+        match (resolution.reason, resolution.canceled_by) {
+            (Some(Reason::NoShow), Actor::Organizer) => Self::OrganizerMissing,
+            (Some(Reason::NoShow), Actor::Talent) => Self::TalentMissing,
+            _ if resolution.canceled_at < start => Self::CanceledBefore,
+            _ if resolution.evaluation.as_of < start => Self::SaidCanceledBefore,
+            _ => Self::CanceledAfter,
+        }
+    }
+
+    /// Whether it may have taken place, so that the platform may have proof of it.
+    fn may_have_been(self) -> bool {
+        matches!(
+            self,
+            Self::OrganizerMissing | Self::CanceledAfter | Self::Due
+        )
+    }
+
+    fn told(self, platform: &str) -> String {
+        let refund = "so the question is not whether the event took place, but which refund is due";
+        match self {
+            Self::Ahead => {
+                "The event's date was still ahead when this evidence was made.".to_owned()
+            }
+            Self::CanceledBefore => format!("The booking was canceled before the event, {refund}."),
+            Self::SaidCanceledBefore => {
+                format!(
+                    "According to {platform}, the booking was canceled before the event, {refund}."
+                )
+            }
+            Self::OrganizerMissing => format!(
+                "{platform} reported that the organizer did not come. Whether the talent was there is for {platform} to show."
+            ),
+            Self::TalentMissing => {
+                format!("{platform} reported that the talent did not come, {refund}.")
+            }
+            Self::CanceledAfter => format!(
+                "The booking was canceled only after the event was to start. Whether the event took place is for {platform} to show."
+            ),
+            Self::Due => format!(
+                "Whether the event took place is for {platform} to show; this record shows what was agreed and whether it was canceled."
+            ),
+        }
+    }
 }
 
 /// What only the partner can add.
@@ -133,11 +207,16 @@ pub(super) fn missing(reason: DisputeReason, packet: &Packet) -> Vec<MissingEvid
         ));
     }
     let refund = (packet.resolution.as_ref()).and_then(|resolution| resolution.evaluation.refund);
-    let unpaid = |refund: &Amount| refund.minor() > 0 && !items::has_refund(packet, *refund);
-    if let Some(refund) = refund.filter(unpaid) {
+    if let Some(refund) = refund
+        && let Some(rest) = items::unpaid(packet, refund)
+    {
+        let what = match rest == refund {
+            true => format!("the refund of {refund}"),
+            false => format!("the remaining {rest} of the refund of {refund}"),
+        };
         missing.push((
             "uncategorized_text",
-            format!("whether the refund of {refund} was paid: its date, amount and reference"),
+            format!("whether {what} was paid: its date, amount and reference"),
         ));
     }
     match reason {
@@ -152,7 +231,9 @@ pub(super) fn missing(reason: DisputeReason, packet: &Packet) -> Vec<MissingEvid
             ));
         }
         R::ProductNotReceived | R::ProductUnacceptable => {
-            missing.push(("service_documentation", "proof that the event took place as booked: check-in, photos, a signed confirmation".to_owned()));
+            if Standing::of(packet).may_have_been() {
+                missing.push(("service_documentation", "proof that the event took place as booked: check-in, photos, a signed confirmation".to_owned()));
+            }
             missing.push((
                 "customer_communication",
                 "messages with the organizer about the event".to_owned(),

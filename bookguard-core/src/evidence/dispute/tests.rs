@@ -1,13 +1,39 @@
 use super::super::item::EvidenceItem;
 use super::*;
 use crate::evidence::LegalBasis;
+use crate::evidence::summary::Wording;
 use crate::evidence::verify::tests::fixture::{self, Fixture, erased_values};
 use crate::model::{Amount, ItemId, Timestamp};
+use crate::policy::Reason;
 use crate::text::outside_quotations;
 
 /// The texts for Stripe.
 fn evidence(export: &DisputeExport) -> &BTreeMap<String, String> {
     &export.request.as_ref().unwrap().evidence.0
+}
+
+/// A ledger whose packets are worded as new ones are.
+fn worded_now() -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.wording = Wording::LATEST;
+    fixture
+}
+
+/// Records a booking for this date, canceled by this side on 25 May 2026 if there is one.
+fn booked(
+    fixture: &mut Fixture,
+    which: usize,
+    date: &str,
+    canceled: Option<(Actor, Option<Reason>)>,
+) -> Packet {
+    let value = fixture.canceled().booking.value().unwrap();
+    let n = u8::try_from(which + 34).unwrap();
+    let zone = Some("America/New_York");
+    fixture.record(n, Some("firm"), date, zone, value, |_| {});
+    if let Some((by, reason)) = canceled {
+        fixture.cancel(which, by, reason);
+    }
+    fixture.packet_at(which)
 }
 
 #[test]
@@ -62,7 +88,7 @@ fn every_reason_fills_in_the_form_and_says_who_claims_what() {
 
 #[test]
 fn what_became_of_the_money_is_told_as_it_stands() {
-    let fixture = Fixture::new();
+    let mut fixture = worded_now();
     let told = |packet: &Packet| {
         let export = dispute(
             packet,
@@ -80,43 +106,133 @@ fn what_became_of_the_money_is_told_as_it_stands() {
             .filter(|what| what.starts_with("whether the refund of"))
             .count()
     };
-    let missed = |by| {
-        let mut packet = fixture.canceled();
-        let resolution = packet.resolution.as_mut().unwrap();
-        (resolution.reason, resolution.canceled_by) = (Some(Reason::NoShow), by);
-        packet
-    };
+    let (past, ahead) = ("2026-05-25T03:00:00-04:00", "2026-06-20T19:00:00-04:00");
+    let no_show = Some((Actor::Talent, Some(Reason::NoShow)));
+    let unpaid = Some((Actor::Partner, Some(Reason::NonPayment)));
+    let missed = booked(&mut fixture, 13, past, no_show);
+    let not_paid_for = booked(&mut fixture, 14, ahead, unpaid);
+    let agreed = booked(&mut fixture, 15, ahead, Some((Actor::Mutual, None)));
     #[rustfmt::skip]
-    let cases = [
-        (missed(Actor::Talent), "\u{201d}, did not come. Bookguard", 1),
-        (missed(Actor::Partner), "canceled the booking, giving the reason no show. Bookguard", 1),
-        (fixture.protected(), "the terms give a refund only on a cancellation, and none is recorded.", 0),
-        (fixture.canceled(), "canceled the booking, giving the reason illness", 1),
-        (fixture.pending(), "a person has to decide, and nobody has yet", 0),
-        (fixture.decided(), "recorded that \u{201c}disputes\u{201d} decided it on 2026-05-27", 1),
+    let cases: [(Packet, &[&str], usize); 7] = [
+        (missed, &["(the talent) did not come. ", "the report came 59 minutes after the start of the event."], 1),
+        (not_paid_for, &[
+            "\u{201c}Stage & Co\u{201d} reported that it canceled because the organizer did not pay. ",
+            "the cancellation came 26 days 15 hours before the event. ",
+        ], 1),
+        (agreed, &["Both sides agreed on a refund of USD 100.25, as \u{201c}Stage & Co\u{201d} states. "], 1),
+        (fixture.protected(), &["the terms give a refund only on a cancellation, and none is recorded."], 0),
+        (fixture.canceled(), &[
+            "canceled because of illness. According to \u{201c}Stage & Co\u{201d}, the cancellation counts from ",
+            " The service Bookguard received and logged that on Monday 25 May 2026, 04:00 New York time (08:00 UTC). ",
+            " USD 600.25 is to be returned to the organizer and USD 600.25 is to be kept.",
+        ], 1),
+        (fixture.pending(), &["a person must decide. When this evidence was made, nobody had decided yet."], 0),
+        (fixture.decided(), &["reported that \u{201c}disputes\u{201d} decided on Wednesday 27 May 2026"], 1),
     ];
     for (packet, words, refund) in cases {
         let (said, missing) = told(&packet);
-        assert!(said.contains(words), "{said}");
+        for words in words {
+            assert!(said.contains(words), "{words:?} in {said}");
+        }
+        assert!(said.matches("is to be kept").count() <= 1, "{said}");
         assert_eq!(refunds(&missing), refund, "{said}");
     }
 }
 
 #[test]
-fn a_claimed_time_is_told_as_the_platforms_own() {
-    let mut packet = Fixture::new().canceled();
-    let claimed = packet.resolution.as_ref().unwrap().effective_at;
-    let words = "According to \u{201c}Stage & Co\u{201d}, the cancellation counts from";
-    for at in [claimed, None] {
-        packet.resolution.as_mut().unwrap().effective_at = at;
+fn whether_the_event_took_place_is_answered_as_far_as_the_record_goes() {
+    let mut fixture = worded_now();
+    let (past, ahead) = ("2026-05-25T03:00:00-04:00", "2026-06-20T19:00:00-04:00");
+    let by = |side| Some((side, None));
+    let missed = |side| Some((side, Some(Reason::NoShow)));
+    let open = "Whether the event took place is for \u{201c}Stage & Co\u{201d} to show";
+    let moot = "so the question is not whether the event took place, but which refund is due.";
+    // Half a minute before it was canceled, and half a minute after the platform says that it was.
+    let between = "2026-05-25T03:59:30-04:00";
+    #[rustfmt::skip]
+    let cases = [
+        (ahead, None, "The event's date was still ahead when this evidence was made.".to_owned(), false),
+        (past, None, format!("{open}; this record shows"), true),
+        (ahead, by(Actor::Talent), format!("The booking was canceled before the event, {moot}"), false),
+        (between, by(Actor::Organizer),
+            format!("According to \u{201c}Stage & Co\u{201d}, the booking was canceled before the event, {moot}"), false),
+        (past, missed(Actor::Talent), format!("reported that the talent did not come, {moot}"), false),
+        (past, missed(Actor::Organizer),
+            "reported that the organizer did not come. Whether the talent was there is for".to_owned(), true),
+    ];
+    for ((date, canceled, words, is_proof_asked), which) in cases.into_iter().zip(13..) {
+        let packet = booked(&mut fixture, which, date, canceled);
+        let export = dispute(
+            &packet,
+            DisputeForm::Stripe,
+            DisputeReason::ProductNotReceived,
+        );
+        let said = &evidence(&export)["uncategorized_text"];
+        assert!(said.contains(&words), "{words:?} in {said}");
+        let mut missing = export.missing.iter();
+        let asked = missing.any(|it| it.field == "service_documentation");
+        assert_eq!(asked, is_proof_asked, "{said}");
+    }
+}
+
+#[test]
+fn an_event_without_a_time_of_day_is_told_without_one() {
+    let mut fixture = worded_now();
+    for ((date, told), which) in [
+        (
+            "2026-06-20T19:00:00-04:00",
+            "Saturday 20 June 2026, 19:00 New York time (23:00 UTC)",
+        ),
+        (
+            "2026-06-20",
+            "Saturday 20 June 2026 (no time of day was given)",
+        ),
+    ]
+    .into_iter()
+    .zip(13..)
+    {
+        let packet = booked(&mut fixture, which, date, None);
         let export = dispute(&packet, DisputeForm::Stripe, DisputeReason::General);
-        let said = &evidence(&export)["refund_refusal_explanation"];
-        match at {
-            Some(at) => assert!(said.contains(&format!(" {words} {at}. ")), "{said}"),
-            None => assert!(!said.contains(words), "{said}"),
+        let said = &evidence(&export)["product_description"];
+        let words = format!(", for USD 1,200.50. The event starts on {told}. Booking ");
+        assert!(said.contains(&words), "{words:?} in {said}");
+    }
+}
+
+#[test]
+fn the_statement_names_the_entry_of_what_is_in_the_ledger() {
+    let packet = worded_now().notified();
+    let export = dispute(&packet, DisputeForm::Stripe, DisputeReason::General);
+    let said = &evidence(&export)["uncategorized_text"];
+    let mut logged = 0;
+    for moment in &packet.summary.timeline {
+        let entry = moment.entry.map(|entry| format!(", entry {entry}"));
+        logged += usize::from(entry.is_some());
+        let line = format!(
+            "\n{}{}: {}\n",
+            moment.when,
+            entry.unwrap_or_default(),
+            moment.text
+        );
+        assert!(said.contains(&line), "{line:?} in {said}");
+    }
+    assert_eq!(logged, packet.entries.len());
+}
+
+#[test]
+fn a_text_says_what_bookguard_is() {
+    let mut fixture = worded_now();
+    fixture.with_items(13, 45);
+    for packet in [fixture.rescheduled(), fixture.packet_at(13)] {
+        for &(_, reason) in DisputeReason::WORDS {
+            let export = dispute(&packet, DisputeForm::Stripe, reason);
+            for text in evidence(&export).values() {
+                let named = text.matches("Bookguard").count();
+                let explained = text.matches("he service Bookguard").count();
+                assert_eq!(named, explained, "{text}");
+            }
         }
     }
-    assert!(claimed.is_some());
 }
 
 #[test]
@@ -222,49 +338,6 @@ fn what_nobody_recorded_is_left_to_the_platform() {
 }
 
 #[test]
-fn what_is_still_owed_is_not_kept() {
-    let mut packet = Fixture::new().canceled();
-    let evaluation = &mut packet.resolution.as_mut().unwrap().evaluation;
-    let penalty = evaluation.penalty.unwrap();
-    let amount = |minor| Amount::from_minor(minor, penalty.currency()).unwrap();
-    for (owed, kept) in [
-        (0, penalty.minor()),
-        (1, penalty.minor() - 1),
-        (penalty.minor(), 0),
-    ] {
-        let evaluation = &mut packet.resolution.as_mut().unwrap().evaluation;
-        evaluation.balance_due = Some(amount(owed));
-        let export = dispute(&packet, DisputeForm::Stripe, DisputeReason::General);
-        let said = &evidence(&export)["refund_refusal_explanation"];
-        let words = format!("Kept under the terms: {}.", amount(kept));
-        assert!(said.contains(&words), "{words} {said}");
-    }
-}
-
-#[test]
-fn what_is_kept_is_ascribed_to_what_set_it() {
-    let mut fixture = Fixture::new();
-    let value = fixture.canceled().booking.value().unwrap();
-    let (date, zone) = ("2026-06-20T19:00:00-04:00", Some("America/New_York"));
-    fixture.record(47, Some("firm"), date, zone, value, |_| {});
-    fixture.cancel(13, Actor::Mutual, None);
-    for (packet, why) in [
-        (fixture.canceled(), "under the terms"),
-        (fixture.decided(), "by that decision"),
-        (
-            fixture.packet_at(13),
-            "by what both sides agreed, as \u{201c}Stage & Co\u{201d} states",
-        ),
-    ] {
-        let export = dispute(&packet, DisputeForm::Stripe, DisputeReason::General);
-        let said = &evidence(&export)["refund_refusal_explanation"];
-        let kept = packet.resolution.unwrap().evaluation.kept().unwrap();
-        assert!(said.contains(&format!(" Kept {why}: {kept}.")), "{said}");
-        assert_eq!(said.matches(" Kept ").count(), 1, "{said}");
-    }
-}
-
-#[test]
 fn the_service_date_is_the_day_by_the_clock_of_the_terms() {
     let mut fixture = Fixture::new();
     let value = fixture.canceled().booking.value().unwrap();
@@ -306,6 +379,11 @@ fn what_an_item_gives_is_cited_and_not_asked_for() {
     let refund = fixture.canceled().resolution.unwrap().evaluation.refund;
     let due = refund.unwrap();
     let half = Amount::from_minor(due.minor() / 2, due.currency()).unwrap();
+    let other_half = Amount::from_minor(due.minor() - half.minor(), due.currency()).unwrap();
+    let rest = format!("whether the remaining {other_half} of the refund of {due} was paid: ");
+    // The day of this event has come.
+    let mut over = fixture.recorded();
+    over.created_at = over.booking.event_date;
     let refunds = |amounts: &[Amount]| -> Vec<EvidenceItem> {
         let paid = |amount: &Amount| item(ItemKind::Refund, Some(*amount), None);
         amounts.iter().map(paid).collect()
@@ -320,6 +398,7 @@ fn what_an_item_gives_is_cited_and_not_asked_for() {
         (R::General, refunds(&[]), "uncategorized_text", "the refund of", true),
         (R::General, refunds(&[half]), "uncategorized_text", "the refund of", true),
         (R::General, refunds(&[due]), "uncategorized_text", "the refund of", false),
+        (R::General, refunds(&[half]), "uncategorized_text", rest.as_str(), true),
         (R::General, refunds(&[half, half, half]), "uncategorized_text", "the refund of", false),
         (R::General, vec![item(K::Message, None, None)], "customer_communication", "", false),
         (R::Fraudulent, vec![item(K::Contract, None, None)], "customer_signature", "", false),
@@ -327,7 +406,10 @@ fn what_an_item_gives_is_cited_and_not_asked_for() {
         (R::ProductNotReceived, vec![item(K::Other, None, None)], "service_documentation", "", true),
     ];
     for (reason, items, field, what, asked) in cases {
-        let mut packet = fixture.canceled();
+        let mut packet = match reason {
+            R::ProductNotReceived => over.clone(),
+            _ => fixture.canceled(),
+        };
         packet.items = items;
         let export = dispute(&packet, DisputeForm::Stripe, reason);
         let mut missing = export.missing.iter();
@@ -372,15 +454,13 @@ fn who_was_erased_is_named_nowhere_and_asked_for() {
         assert!(
             texts["product_description"].contains("[erased] with [erased], booked by [erased]")
         );
-        // The statement holds the packet's own sentences too.
+        // What the platform reported stands in the packet's own sentences.
         for (field, text) in texts
             .iter()
             .filter(|(field, _)| *field != "uncategorized_text")
         {
-            assert!(
-                !text.replace("[erased]", "").contains("erased"),
-                "{word}, {field}: {text}"
-            );
+            let rest = text.replace("[erased]", "").replace("(name erased)", "");
+            assert!(!rest.contains("erased"), "{word}, {field}: {text}");
         }
         let asked = export
             .missing
@@ -394,54 +474,23 @@ fn who_was_erased_is_named_nowhere_and_asked_for() {
 fn a_text_counts_as_erased_only_if_an_erasure_names_it() {
     let mut fixture = Fixture::new();
     fixture.with_items(13, 45);
-    fixture.erasable = true;
-    let value = fixture.canceled().booking.value().unwrap();
-    let (date, zone) = ("2026-06-20T19:00:00-04:00", Some("America/New_York"));
-    fixture.record(46, Some("case_by_case"), date, zone, value, |_| {});
-    fixture.cancel(14, Actor::Organizer, Some(Reason::Illness));
-    fixture.decide(14, "200");
-    let mut kept = [13, 14].map(|which| fixture.packet_at(which));
-    for (which, values) in [
-        (
-            13,
-            vec![
-                erased_values(1, &[Erasable::Method]),
-                erased_values(2, &[Erasable::Title]),
-            ],
-        ),
-        (
-            14,
-            vec![erased_values(
-                3,
-                &[Erasable::DecidedBy, Erasable::Rationale],
-            )],
-        ),
-    ] {
-        let why = (LegalBasis::Objection, None);
-        fixture.erase(which, "2026-07-01T09:00:00Z", why, values);
-    }
-    let gone = [13, 14].map(|which| fixture.packet_at(which));
+    let mut kept = fixture.packet_at(13);
+    let values = vec![
+        erased_values(1, &[Erasable::Method]),
+        erased_values(2, &[Erasable::Title]),
+    ];
+    let why = (LegalBasis::Objection, None);
+    fixture.erase(13, "2026-07-01T09:00:00Z", why, values);
+    let gone = fixture.packet_at(13);
     // The partner sent the very text that stands in for an erased one.
-    for packet in &mut kept {
-        packet
-            .acceptances
-            .iter_mut()
-            .for_each(|one| one.method = "erased".to_owned());
-        packet
-            .items
-            .iter_mut()
-            .for_each(|one| one.title = "erased".to_owned());
-        let decision = packet.resolution.as_mut().unwrap().decision.as_mut();
-        if let Some(decision) = decision {
-            decision.decided_by = "erased".to_owned();
-            decision.rationale = "erased".to_owned();
-        }
+    for one in &mut kept.acceptances {
+        one.method = "erased".to_owned();
     }
-    let [accepted, decided] = &kept;
-    let [silent, silenced] = &gone;
-    let (quoted, erased) = ("\u{201c}erased\u{201d}", "[erased]");
-    for (packet, word) in [(accepted, quoted), (silent, erased)] {
-        let export = dispute(packet, DisputeForm::Stripe, DisputeReason::Fraudulent);
+    for one in &mut kept.items {
+        one.title = "erased".to_owned();
+    }
+    for (packet, word) in [(kept, "\u{201c}erased\u{201d}"), (gone, "[erased]")] {
+        let export = dispute(&packet, DisputeForm::Stripe, DisputeReason::Fraudulent);
         let terms = &evidence(&export)["refund_policy_disclosure"];
         assert!(terms.contains(&format!(" by {word} from")), "{terms}");
         let statement = &evidence(&export)["uncategorized_text"];
@@ -449,13 +498,6 @@ fn a_text_counts_as_erased_only_if_an_erasure_names_it() {
         assert!(statement.contains(&cited), "{statement}");
         let file = &export.files.last().unwrap().document;
         assert!(file.contains(&format!(", {word}, sha256:")), "{file}");
-    }
-    for (packet, word) in [(decided, quoted), (silenced, erased)] {
-        let export = dispute(packet, DisputeForm::Stripe, DisputeReason::General);
-        let said = &evidence(&export)["refund_refusal_explanation"];
-        let who = format!(" recorded that {word} decided it on ");
-        let why = format!(", for this reason: {word} ");
-        assert!(said.contains(&who) && said.contains(&why), "{said}");
     }
 }
 

@@ -131,15 +131,7 @@ impl Writer<'_> {
 
     /// What an evidence item is, with its amount and title.
     pub(super) fn item(&self, entry: u64, item: &EvidenceItem) -> String {
-        let kind = match item.kind {
-            ItemKind::Contract => "a contract",
-            ItemKind::Message => "a message",
-            ItemKind::Photo => "a photo or recording",
-            ItemKind::CheckIn => "a record of arrival",
-            ItemKind::Payment => "a payment",
-            ItemKind::Refund => "a paid refund",
-            ItemKind::Other => "a document",
-        };
+        let kind = kind_in_words(item.kind);
         let amount = item
             .amount
             .map_or_else(String::new, |amount| format!(" of {}", money(amount)));
@@ -169,6 +161,19 @@ impl Writer<'_> {
             self.partner(),
             names_in_words([erasure])
         )
+    }
+}
+
+/// What an evidence item of this kind is.
+pub(in crate::evidence) fn kind_in_words(kind: ItemKind) -> &'static str {
+    match kind {
+        ItemKind::Contract => "a contract",
+        ItemKind::Message => "a message",
+        ItemKind::Photo => "a photo or recording",
+        ItemKind::CheckIn => "a record of arrival",
+        ItemKind::Payment => "a payment",
+        ItemKind::Refund => "a paid refund",
+        ItemKind::Other => "a document",
     }
 }
 

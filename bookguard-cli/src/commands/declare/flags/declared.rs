@@ -1,8 +1,12 @@
 //! Turns an operation's declaration into fields that can be typed: their names, help texts and forms.
 
+use bookguard_core::evidence::{DisputeForm, DisputeReason};
 use bookguard_core::input::Json;
+use bookguard_core::model::{
+    BookingStatus, DeliveryStatus, EndpointStatus, EventType, PartnerStatus,
+};
 use bookguard_core::operation::{QueryForm, Route};
-use bookguard_core::policy::POLICY_SCHEMA;
+use bookguard_core::policy::{Actor, POLICY_SCHEMA, Reason, ResolutionStatus};
 
 use super::field::{Field, FlagForm, RequestPart, kebab};
 
@@ -22,7 +26,11 @@ pub(super) fn fields(route: &Route) -> Vec<Field> {
             parameter.description,
             form,
         );
-        field.map(|arg| match parameter.form {
+        let offered = match parameter.form {
+            QueryForm::Words(name) | QueryForm::RequiredWord(name) => vocabulary(name),
+            _ => Vec::new(),
+        };
+        field.offers(&offered).map(|arg| match parameter.form {
             QueryForm::Whole(..) => arg.value_name("N"),
             QueryForm::Decimal => arg.value_name("AMOUNT"),
             QueryForm::Text(_) => arg.value_name("TEXT"),
@@ -35,6 +43,19 @@ pub(super) fn fields(route: &Route) -> Vec<Field> {
         members(&schemas[0].1, &schemas, ("", "", true), &mut fields);
     }
     fields
+}
+
+/// The words of the vocabulary that has this name in the interface document; none if they are too many to offer.
+fn vocabulary(name: &str) -> Vec<&'static str> {
+    macro_rules! vocabularies {
+        ($($known:ident)*) => {
+            match name {
+                $(stringify!($known) => $known::WORDS.iter().map(|(word, _)| *word).collect(),)*
+                _ => Vec::new(),
+            }
+        };
+    }
+    vocabularies!(Actor BookingStatus DeliveryStatus DisputeForm DisputeReason EndpointStatus EventType PartnerStatus Reason ResolutionStatus)
 }
 
 fn of_path(name: &'static str) -> Field {
@@ -79,6 +100,7 @@ fn members(
         let about = format!("{} {more}", about.trim_end_matches('.'));
         let about = limited(about.trim_end(), schema, named);
         let field = Field::new(RequestPart::Body, &path, &about, form);
+        let field = field.offers(&choices(schema, named));
         fields.push(field.map(|arg| arg.required(is_required)));
         fields.extend(opposite(schema).map(|form| {
             let about = match null.strip_prefix("for ") {
@@ -117,11 +139,16 @@ fn followed<'n>(schema: &'n Json, named: &'n [(String, Json)]) -> (Option<&'n st
     (reference, found.map_or(schema, |(_, found)| found))
 }
 
+/// The words that a value, or each value of a list, is one of; none if it may be another.
+fn choices<'n>(schema: &'n Json, named: &'n [(String, Json)]) -> Vec<&'n str> {
+    let (_, choices) = followed(schema.get("items").unwrap_or(schema), named);
+    words(choices.get("enum"))
+}
+
 /// A field's help text, with its allowed words, limits and default.
 fn limited(about: &str, schema: &Json, named: &[(String, Json)]) -> String {
     let mut about = about.trim_end_matches('.').to_owned();
-    let (_, choices) = followed(schema.get("items").unwrap_or(schema), named);
-    let choices = words(choices.get("enum"));
+    let choices = choices(schema, named);
     if choices.first().is_some_and(|first| !about.contains(first)) {
         about = format!("{about}: {}", choices.join(", "));
     }

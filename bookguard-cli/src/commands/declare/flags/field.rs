@@ -2,10 +2,12 @@
 //!
 //! Invariant: no number passes through a float.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use bookguard_core::input::{JsonObject, quoted};
 use bookguard_core::text::capital;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use serde_json::value::RawValue;
 
@@ -68,6 +70,15 @@ impl Field {
             FlagForm::Number | FlagForm::Whole => arg.allow_negative_numbers(true),
             FlagForm::Text | FlagForm::Read(_) => arg,
         })
+    }
+
+    /// Lets shells offer these words, if any, where one is typed. Help has them already.
+    pub(super) fn offers(self, words: &[&str]) -> Self {
+        if words.is_empty() || !matches!(self.form, FlagForm::Text | FlagForm::List) {
+            return self;
+        }
+        let offered = Offered(words.iter().map(|word| (*word).to_owned()).collect());
+        self.map(|arg| arg.value_parser(offered).hide_possible_values(true))
     }
 
     /// Changes its argument.
@@ -195,6 +206,27 @@ impl Field {
             }
         }
         Ok(())
+    }
+}
+
+/// Takes any text, because the operation judges it, and tells shells these words.
+#[derive(Clone)]
+struct Offered(Vec<String>);
+
+impl TypedValueParser for Offered {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().cloned().map(PossibleValue::new)))
     }
 }
 

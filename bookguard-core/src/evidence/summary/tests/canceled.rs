@@ -149,3 +149,22 @@ fn terms_with_one_step_before_the_event_have_no_earlier_deadline() {
         );
     }
 }
+
+#[test]
+fn what_is_still_owed_is_not_kept() {
+    let packet = Fixture::new().canceled();
+    let booking = &packet.booking;
+    let mut resolution = packet.resolution.clone().unwrap();
+    let penalty = resolution.evaluation.penalty.unwrap();
+    let amount = |minor| Amount::from_minor(minor, penalty.currency()).unwrap();
+    resolution.evaluation.balance_due = Some(amount(1));
+    let at = booking.canceled_at.unwrap();
+    let canceled = cancellation(booking.booking_id, at, Actor::Organizer);
+    let resolved = ResolutionFact::with_words_within(resolution);
+    let facts = [alone(&packet, canceled), alone(&packet, resolved)].concat();
+    let timeline = sentences(&packet, Wording::LATEST, &facts, &[]).timeline;
+    let text = &timeline[1].text;
+    let kept = amount(penalty.minor() - 1);
+    let told = format!("{kept} is to be kept; USD 0.01 is still owed by the organizer.");
+    assert!(text.contains(&told), "{told}: {text}");
+}
