@@ -106,7 +106,7 @@ fn read(text: &str) -> Result<Packet, String> {
     serde_json::from_str(&canonical).map_err(|e| e.to_string())
 }
 
-/// Lays the document out on at most [`MOST_PAGES`] pages: shortens the timeline first, then the terms, then the account.
+/// Lays the document out on at most [`MOST_PAGES`] pages. Leaves out former terms first; then of the timeline, the terms in force, the account.
 fn fitted(told: &Told, lay: impl Fn(Limits) -> Layout) -> Layout {
     let fits = |layout: &Layout| layout.pages.len() <= MOST_PAGES;
     let whole = lay(Limits::NONE);
@@ -114,7 +114,8 @@ fn fitted(told: &Told, lay: impl Fn(Limits) -> Layout) -> Layout {
         return whole;
     }
     let mut limits = told.lengths();
-    let parts: [fn(&mut Limits) -> &mut usize; 3] = [
+    let parts: [fn(&mut Limits) -> &mut usize; 4] = [
+        |limits| &mut limits.former,
         |limits| &mut limits.timeline,
         |limits| &mut limits.agreed,
         |limits| &mut limits.story,

@@ -370,6 +370,32 @@ fn a_bank_gets_ten_pages_at_most_and_is_told_what_is_missing() {
     }
 }
 
+#[test]
+fn former_terms_are_left_out_before_what_happened() {
+    let mut packet: Value = serde_json::from_str(&long(60, 10)).unwrap();
+    let in_force = packet["termsDisclosures"][0].clone();
+    let mut former = in_force.clone();
+    let lines = "\n- What an older text of the terms says, and says at length.".repeat(40);
+    former["text"] = json!(in_force["text"].as_str().unwrap().to_owned() + &lines);
+    let mut texts = vec![former; 12];
+    texts.push(in_force);
+    packet["termsDisclosures"] = json!(texts);
+    let packet = packet.to_string();
+    let pdf = printed(&packet, PdfForm::Bank);
+    let (Some(pages), Some(text)) = (pages(&pdf), text(&pdf)) else {
+        return;
+    };
+    assert!(pages <= 10, "{pages}");
+    assert!(
+        (0..60).all(|n| text.contains(&format!("Moment {n} "))),
+        "{text}"
+    );
+    assert!(text.contains(
+        "Left out here to keep this document at 10 pages: the terms that applied before moves 1 to "
+    ));
+    assert!(text_is_whole(&printed(&packet, PdfForm::Archive), 60));
+}
+
 fn text_is_whole(archive: &[u8], moments: usize) -> bool {
     let text = text(archive).unwrap();
     !text.contains("Left out here") && text.contains(&format!("Moment {} ", moments - 1))

@@ -2,6 +2,7 @@
 
 use bookguard_core::evidence::{Moment, Packet};
 use bookguard_core::ledger::VerifierKey;
+use bookguard_core::policy::TermsDisclosure;
 
 use super::PdfForm;
 use crate::fingerprint::fingerprint;
@@ -66,7 +67,10 @@ pub(super) struct Told {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) story: usize,
+    /// Parts of the text of the terms in force.
     pub(super) agreed: usize,
+    /// Whole texts of terms before a move.
+    pub(super) former: usize,
     pub(super) timeline: usize,
 }
 
@@ -74,6 +78,7 @@ impl Limits {
     pub(super) const NONE: Self = Self {
         story: usize::MAX,
         agreed: usize::MAX,
+        former: usize::MAX,
         timeline: usize::MAX,
     };
 }
@@ -89,9 +94,11 @@ impl Told {
 
     /// Items in each of the parts that can be long.
     pub(super) fn lengths(&self) -> Limits {
+        let texts = self.agreed();
         Limits {
             story: self.packet.summary.story.len(),
-            agreed: self.agreed().len(),
+            agreed: texts.first().map_or(0, Vec::len),
+            former: texts.len().saturating_sub(1),
             timeline: self.packet.summary.timeline.len(),
         }
     }
@@ -104,18 +111,33 @@ impl Told {
         if !story.is_empty() {
             blocks.push(Block::Section(words::STORY.to_owned()));
             blocks.extend(shortened(&story, limits.story, |left_out| {
-                Block::Paragraph(missing(left_out, "paragraphs of this account"))
+                let what = counted(left_out, "paragraph");
+                Block::Paragraph(missing(&format!("{what} of this account")))
             }));
         }
-        let agreed = self.agreed();
-        if !agreed.is_empty() {
+        if let [in_force, former @ ..] = self.agreed().as_slice() {
             blocks.push(Block::Section(words::TERMS.to_owned()));
-            // The end goes first: what stands there without its heading could be taken for the terms in force.
-            let (kept, cut) = agreed.split_at(limits.agreed.min(agreed.len()));
+            let (kept, cut) = in_force.split_at(limits.agreed.min(in_force.len()));
             blocks.extend_from_slice(kept);
             if !cut.is_empty() {
-                blocks.push(Block::Paragraph(missing(cut.len(), "parts of these texts")));
+                let what = match kept.is_empty() {
+                    true => "these terms",
+                    false => "the end of these terms",
+                };
+                blocks.push(Block::Paragraph(missing(what)));
             }
+            // The oldest go first: those before the last move tell most about the terms in force.
+            let (kept, cut) = former.split_at(limits.former.min(former.len()));
+            blocks.extend(kept.iter().flatten().cloned());
+            let moves = match cut.len() {
+                0 => None,
+                1 => Some("move 1".to_owned()),
+                2 => Some("moves 1 and 2".to_owned()),
+                last => Some(format!("moves 1 to {last}")),
+            };
+            blocks.extend(moves.map(|moves| {
+                Block::Paragraph(missing(&format!("the terms that applied before {moves}")))
+            }));
         }
         blocks.push(Block::Section(words::TIMELINE.to_owned()));
         blocks.push(Block::Table(self.timeline(limits.timeline)));
@@ -133,12 +155,12 @@ impl Told {
         ]
     }
 
-    /// The texts of the terms, those in force first, line by line, blank lines left out.
-    fn agreed(&self) -> Vec<Block> {
-        let mut blocks: Vec<Block> = Vec::new();
+    /// The texts of the terms, those in force first: each line by line, blank lines left out, former ones under a heading.
+    fn agreed(&self) -> Vec<Vec<Block>> {
         let texts = &self.packet.terms_disclosures;
-        for (at, disclosure) in texts.iter().enumerate().rev() {
+        let blocks = |(at, disclosure): (usize, &TermsDisclosure)| {
             let is_former = at + 1 < texts.len();
+            let mut blocks: Vec<Block> = Vec::new();
             if is_former {
                 blocks.push(Block::Subsection(words::former(at)));
             }
@@ -160,8 +182,9 @@ impl Told {
                     (None, _) => blocks.push(Block::Paragraph(line.to_owned())),
                 }
             }
-        }
-        blocks
+            blocks
+        };
+        texts.iter().enumerate().rev().map(blocks).collect()
     }
 
     fn timeline(&self, limit: usize) -> Table {
@@ -180,7 +203,7 @@ impl Told {
             vec![
                 Cell::aside("…"),
                 Cell::aside("…"),
-                Cell::of(missing(left_out, "moments")),
+                Cell::of(missing(&counted(left_out, "moment"))),
             ]
         };
         Table {
@@ -290,12 +313,20 @@ fn shortened<T: Clone>(items: &[T], limit: usize, gap: impl Fn(usize) -> T) -> V
     kept
 }
 
-fn missing(left_out: usize, what: &str) -> String {
+fn missing(what: &str) -> String {
     format!(
-        "Left out here to keep this document at {} pages: {left_out} {what}. They are in the evidence packet (packet.json) and \
-         in its archive PDF.",
+        "Left out here to keep this document at {} pages: {what}. The evidence packet (packet.json) and its archive PDF have \
+         everything.",
         super::MOST_PAGES
     )
+}
+
+/// Such as `1 moment` or `2 moments`.
+fn counted(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {noun}s"),
+    }
 }
 
 /// The first `chars` characters of a text, with an ellipsis if there are more.

@@ -27,7 +27,7 @@ fn text(block: &Block) -> Option<&str> {
 #[test]
 fn the_terms_in_force_come_first_and_former_ones_are_marked() {
     let told = told();
-    let agreed = told.agreed();
+    let agreed = told.agreed().concat();
     let headings: Vec<&str> = (agreed.iter())
         .filter_map(|block| match block {
             Block::Subsection(text) => Some(text.as_str()),
@@ -56,35 +56,63 @@ fn the_terms_in_force_come_first_and_former_ones_are_marked() {
     assert_eq!(starts.len(), 3);
 }
 
+/// Whether a block is not this section's heading.
+fn is_before(heading: &'static str) -> impl Fn(&&Block) -> bool {
+    move |block| !matches!(block, Block::Section(text) if text == heading)
+}
+
+/// What is printed of the terms.
+fn printed_terms(told: &Told, limits: Limits) -> Vec<String> {
+    let blocks = told.blocks(&key(), PdfForm::Bank, limits);
+    let terms = blocks.iter().skip_while(is_before(words::TERMS)).skip(1);
+    let terms = terms.take_while(is_before(words::TIMELINE));
+    terms.map(|block| format!("{block:?}")).collect()
+}
+
+fn debugged(blocks: &[Block]) -> Vec<String> {
+    blocks.iter().map(|block| format!("{block:?}")).collect()
+}
+
 #[test]
-fn of_shortened_terms_nothing_is_left_without_its_heading() {
+fn of_shortened_terms_the_end_is_missing_and_that_is_said() {
     let told = told();
-    let whole = told.agreed();
-    for agreed in 0..=whole.len() {
+    let texts = told.agreed();
+    for agreed in 0..=texts[0].len() {
         let limits = Limits {
             agreed,
+            former: 0,
             ..Limits::NONE
         };
-        let blocks = told.blocks(&key(), PdfForm::Bank, limits);
-        let texts: Vec<Option<&str>> = blocks.iter().map(text).collect();
-        let place = |heading| {
-            texts
-                .iter()
-                .position(|text| *text == Some(heading))
-                .unwrap()
+        let printed = printed_terms(&told, limits);
+        assert_eq!(printed[..agreed], debugged(&texts[0][..agreed]));
+        let is_cut = agreed < texts[0].len();
+        assert_eq!(printed.len(), agreed + usize::from(is_cut) + 1);
+        assert_eq!(printed[agreed].contains(" these terms. "), is_cut);
+    }
+}
+
+#[test]
+fn terms_before_a_move_are_printed_whole_or_named_as_left_out() {
+    let told = told();
+    let texts = told.agreed();
+    for (former, left_out) in [
+        (0, Some(": the terms that applied before moves 1 and 2. ")),
+        (1, Some(": the terms that applied before move 1. ")),
+        (2, None),
+    ] {
+        let limits = Limits {
+            former,
+            ..Limits::NONE
         };
-        let printed = &texts[place(words::TERMS) + 1..place(words::TIMELINE)];
-        let kept: Vec<Option<&str>> = whole[..agreed].iter().map(text).collect();
-        assert_eq!(printed[..agreed], kept);
-        let left_out = whole.len() - agreed;
-        assert_eq!(printed.len() - agreed, usize::from(left_out > 0));
-        if left_out > 0 {
-            let said = printed[agreed].unwrap();
-            assert!(
-                said.contains(&format!(" {left_out} parts of these texts.")),
-                "{said}"
-            );
-        }
+        let printed = printed_terms(&told, limits);
+        let whole = debugged(&texts[..=former].concat());
+        assert_eq!(printed[..whole.len()], whole);
+        let rest = &printed[whole.len()..];
+        assert_eq!(rest.len(), usize::from(left_out.is_some()));
+        assert!(
+            left_out.is_none_or(|said| rest[0].contains(said)),
+            "{rest:?}"
+        );
     }
 }
 
