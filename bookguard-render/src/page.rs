@@ -83,6 +83,7 @@ pub(crate) fn beside(
         "story heading" => words::STORY.to_owned(),
         "terms heading" => words::TERMS.to_owned(),
         "timeline heading" => words::TIMELINE.to_owned(),
+        "timeline note" => words::ENTRIES.to_owned(),
         "others heading" => words::OTHERS.to_owned(),
         "scope heading" => words::SCOPE.to_owned(),
         "proves heading" => words::PROVES.to_owned(),
@@ -164,9 +165,10 @@ impl PagePacket<'_> {
             format!("<span class=\"{kind}\">{}</span>", escape(line))
         });
         format!(
-            "<div class=\"terms\" data-from=\"/termsDisclosures/{at}/text\">{}</div>\n<p class=\"note\">The SHA-256 of this text, \
-             by which acceptances name it: <span class=\"code\" data-from=\"/termsDisclosures/{at}/disclosureHash\">{}</span></p>\n",
+            "<div class=\"terms\" data-from=\"/termsDisclosures/{at}/text\">{}</div>\n<p class=\"note\">{} \
+             <span class=\"code\" data-from=\"/termsDisclosures/{at}/disclosureHash\">{}</span></p>\n",
             lines.collect::<String>(),
+            words::TERMS_DIGEST,
             escape(&told.disclosure_hash)
         )
     }
@@ -175,7 +177,7 @@ impl PagePacket<'_> {
         let items = self.0.summary.timeline.iter().enumerate().map(|(at, moment)| {
             let source = match moment.entry {
                 Some(entry) => format!("Ledger entry {entry}"),
-                None => "The service’s statement".to_owned(),
+                None => words::STATEMENT.to_owned(),
             };
             format!(
                 "<li><time datetime=\"{}\" data-from=\"/summary/timeline/{at}/when\">{}</time><div><p data-from=\"/summary/timeline/{at}/text\">{}</p><p class=\"source\">{source}</p></div></li>\n",

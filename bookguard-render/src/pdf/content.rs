@@ -140,6 +140,7 @@ impl Told {
             }));
         }
         blocks.push(Block::Section(words::TIMELINE.to_owned()));
+        blocks.push(Block::Paragraph(words::ENTRIES.to_owned()));
         blocks.push(Block::Table(self.timeline(limits.timeline)));
         blocks.extend(self.by_others());
         blocks.extend(self.closing(key, form));
@@ -155,7 +156,8 @@ impl Told {
         ]
     }
 
-    /// The texts of the terms, those in force first: each line by line, blank lines left out, former ones under a heading.
+    /// The texts of the terms, those in force first: each line by line, blank lines left out, with its digest, and former ones
+    /// under a heading.
     fn agreed(&self) -> Vec<Vec<Block>> {
         let texts = &self.packet.terms_disclosures;
         let blocks = |(at, disclosure): (usize, &TermsDisclosure)| {
@@ -182,6 +184,11 @@ impl Told {
                     (None, _) => blocks.push(Block::Paragraph(line.to_owned())),
                 }
             }
+            blocks.push(Block::Paragraph(format!(
+                "{} {}",
+                words::TERMS_DIGEST,
+                disclosure.disclosure_hash
+            )));
             blocks
         };
         texts.iter().enumerate().rev().map(blocks).collect()
@@ -189,14 +196,14 @@ impl Told {
 
     fn timeline(&self, limit: usize) -> Table {
         let row = |moment: &Moment| {
+            let mut when = Cell::aside(&moment.when);
+            if moment.entry.is_none() {
+                when.paragraphs.push(words::STATEMENT.to_owned());
+            }
             let entry = moment
                 .entry
                 .map_or("–".to_owned(), |entry| entry.to_string());
-            vec![
-                Cell::aside(entry),
-                Cell::aside(&moment.when),
-                Cell::of(&moment.text),
-            ]
+            vec![Cell::aside(entry), when, Cell::of(&moment.text)]
         };
         let rows: Vec<_> = self.packet.summary.timeline.iter().map(row).collect();
         let gap = |left_out| {

@@ -185,7 +185,7 @@ impl Setter<'_> {
             Block::Section(text) => self.heading(2, text, (SECTION, 22.0), rest),
             Block::Subsection(text) => self.heading(3, text, (SUBSECTION, SUBSECTION_ABOVE), rest),
             Block::Paragraph(text) => {
-                if text.ends_with(':') {
+                if introduces(text, rest) {
                     self.need(self.introduction(text, rest));
                 }
                 self.paragraph(text, BODY, 0.0, 8.0);
@@ -317,7 +317,7 @@ impl Setter<'_> {
                 let height = self.broken(text, SUBSECTION, WIDTH, None).height();
                 SUBSECTION_ABOVE + height + HEADING_BELOW + self.beginning(rest)
             }
-            [Block::Paragraph(text), rest @ ..] if text.ends_with(':') => {
+            [Block::Paragraph(text), rest @ ..] if introduces(text, rest) => {
                 self.introduction(text, rest)
             }
             _ => 4.0 * BODY.leading,
@@ -512,6 +512,11 @@ impl Setter<'_> {
 /// How many of this many lines must stand together at the end of a page: two, or all three where the third would stand alone.
 fn least(lines: usize) -> usize {
     if lines == 3 { 3 } else { lines.min(2) }
+}
+
+/// Whether a paragraph belongs to what follows: it ends with a colon, or a table follows.
+fn introduces(text: &str, rest: &[Block]) -> bool {
+    text.ends_with(':') || matches!(rest, [Block::Table(_), ..])
 }
 
 /// Lines that fit between `y` and the end of the page.

@@ -135,6 +135,33 @@ fn page_and_pdf_begin_with_the_same_facts() {
 }
 
 #[test]
+fn page_and_pdf_say_alike_where_a_moment_is_from_and_which_text_was_accepted() {
+    let packet = include_str!("../../../../tests/vectors/packets/good/notified.json");
+    let read: Packet = serde_json::from_str(packet).unwrap();
+    let others = Others::of(&read, packet, &key(), &Maker::default());
+    let told = Told {
+        packet: read,
+        others,
+    };
+    let blocks = told.blocks(&key(), PdfForm::Bank, Limits::NONE);
+    let printed = format!("{blocks:?}");
+    let page = crate::page::page(packet, KEY, &Maker::default()).unwrap();
+    let moments = told.packet.summary.timeline.iter();
+    let stated = moments.filter(|moment| moment.entry.is_none()).count();
+    assert!(stated > 1);
+    let digest = &told.packet.terms_disclosures[0].disclosure_hash;
+    for (said, times) in [
+        (words::ENTRIES, 1),
+        (words::STATEMENT, stated),
+        (words::TERMS_DIGEST, 1),
+        (digest.as_str(), 1),
+    ] {
+        assert_eq!(printed.matches(said).count(), times, "{said}");
+        assert_eq!(page.matches(said).count(), times, "{said}");
+    }
+}
+
+#[test]
 fn a_reader_of_paper_learns_where_the_key_and_a_verifier_are() {
     let told = told();
     for form in [PdfForm::Bank, PdfForm::Archive] {

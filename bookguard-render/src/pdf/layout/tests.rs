@@ -37,11 +37,17 @@ fn no_heading_stands_on_another_page_than_the_first_row_below_it() {
         })
     };
     let (heading, told) = ("Timeline".to_owned(), "It was told thus:".to_owned());
+    let note = "An entry has a number.".to_owned();
     let below = [
         vec![Block::Section(heading.clone()), table()],
         vec![
             Block::Section(heading.clone()),
             Block::Paragraph(told),
+            table(),
+        ],
+        vec![
+            Block::Section(heading.clone()),
+            Block::Paragraph(note),
             table(),
         ],
         vec![
