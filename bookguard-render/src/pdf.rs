@@ -26,7 +26,6 @@ mod shaping;
 use content::{Limits, Told};
 
 use crate::Maker;
-use crate::others::Others;
 pub use fonts::Fonts;
 use layout::Layout;
 
@@ -85,10 +84,7 @@ pub fn pdf(packet: &str, vkey: &str, form: PdfForm, maker: &Maker) -> Result<Vec
     let read = read(packet).map_err(RenderError::Packet)?;
     let faces = maker.fonts.faces()?;
     let key: VerifierKey = vkey.trim().parse().map_err(|_| RenderError::Key)?;
-    let told = Told {
-        others: Others::of(&read, packet, &key, maker),
-        packet: read,
-    };
+    let told = Told::of(read, packet, &key, maker);
     let lay =
         |limits, most_pages| Layout::new(&told.blocks(&key, form, limits), &faces, most_pages);
     let layout = match form {

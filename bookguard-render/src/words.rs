@@ -5,6 +5,7 @@ use std::fmt;
 use bookguard_core::evidence::{Packet, Withheld};
 use bookguard_core::model::Party;
 
+pub(crate) const RESULT: &str = "The result";
 pub(crate) const STORY: &str = "What happened";
 pub(crate) const TERMS: &str = "The cancellation terms in words";
 pub(crate) const TIMELINE: &str = "Timeline";
@@ -23,6 +24,18 @@ pub(crate) const LIMITS: &str = "It does not prove";
 /// The heading of the terms before a move, by their place among the texts of the terms.
 pub(crate) fn former(at: usize) -> String {
     format!("The terms before move {}", at + 1)
+}
+
+/// The ledger's entries that a paragraph is from, such as ` (Entry 142)`; nothing if there are none.
+pub(crate) fn sources(entries: &[u64]) -> String {
+    match entries {
+        [] => String::new(),
+        [entry] => format!(" (Entry {entry})"),
+        [before @ .., last] => {
+            let before: Vec<String> = before.iter().map(u64::to_string).collect();
+            format!(" (Entries {} and {last})", before.join(", "))
+        }
+    }
 }
 
 /// What the packet says of the booking, under a name.

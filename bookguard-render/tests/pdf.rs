@@ -276,6 +276,23 @@ fn the_story_begins_on_page_one() {
 }
 
 #[test]
+fn what_was_decided_stands_on_page_one() {
+    let packet = include_str!("../../tests/vectors/packets/good/canceled-decided.json");
+    let pdf = printed(packet, PdfForm::Bank);
+    if let Some(text) = said("pdftotext", "-raw -l 1", &pdf, "-") {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for said in [
+            "The result The service computed from the frozen terms",
+            "a person must decide. (Entry 19)",
+            "USD 200.25 is to be returned to the organizer",
+            "(Entry 20)",
+        ] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+    }
+}
+
+#[test]
 fn an_archive_keeps_its_standards_whatever_the_names() {
     // Outlines of TrueType; and of PostScript, in a collection.
     let added = ["ideographs.ttf", "ideographs.ttc"].map(|file| {

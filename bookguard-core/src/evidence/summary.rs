@@ -109,6 +109,17 @@ pub struct Moment {
     pub when: String,
 }
 
+/// A paragraph of the story, and where it is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paragraph {
+    /// The paragraph.
+    pub text: String,
+    /// The ledger's entries that it tells; none if it is from no entry in particular.
+    pub entries: Vec<u64>,
+    /// Whether it says what a cancellation came to: what the terms gave, or what people decided.
+    pub is_result: bool,
+}
+
 /// The material of a summary.
 #[derive(Debug, Clone, Copy)]
 pub struct SummaryInput<'a> {
@@ -142,20 +153,25 @@ pub struct SummaryInput<'a> {
 
 /// Summarizes the packet.
 pub fn summarize(material: &SummaryInput<'_>) -> Summary {
-    let mut writer = Writer {
-        m: material,
-        clock: WallClock::new(material.terms.zone, material.wording, material.offsets),
-    };
+    let mut writer = Writer::of(material);
     let headline = writer.headline();
     let story = writer.story();
     let timeline = writer.timeline();
     Summary {
         version: material.wording.version().to_owned(),
         headline,
-        story,
+        story: story.into_iter().map(|one| one.text).collect(),
         timeline,
         offsets: writer.clock.used,
     }
+}
+
+/// The story of the summary with where its paragraphs are from.
+pub(super) fn paragraphs(material: &SummaryInput<'_>) -> Vec<Paragraph> {
+    let mut writer = Writer::of(material);
+    // Its times come first among the offsets.
+    writer.headline();
+    writer.story()
 }
 
 /// An instant as the summaries write it, in UTC.
@@ -165,6 +181,29 @@ pub fn utc_in_words(at: Timestamp) -> String {
 }
 
 impl Packet {
+    /// The material of the packet's own summary.
+    pub(super) fn material<'a>(
+        &'a self,
+        wording: Wording,
+        facts: &'a [Logged<Fact>],
+    ) -> SummaryInput<'a> {
+        SummaryInput {
+            wording,
+            created_at: self.created_at,
+            partner_name: &self.partner_name,
+            booking: &self.booking,
+            terms: &self.terms,
+            former_terms: &self.former_terms,
+            policy: self.policy.as_ref(),
+            offsets: &self.summary.offsets,
+            facts,
+            evaluation: self.evaluation.as_ref(),
+            resolution: self.resolution.as_ref(),
+            deliveries: &self.deliveries,
+            withheld: &self.withheld,
+        }
+    }
+
     /// When the event starts, in the words of the summary.
     #[must_use]
     pub fn event_in_words(&self) -> String {
@@ -231,4 +270,13 @@ fn value(booking: &Booking) -> String {
 struct Writer<'a> {
     m: &'a SummaryInput<'a>,
     clock: WallClock<'a>,
+}
+
+impl<'a> Writer<'a> {
+    fn of(material: &'a SummaryInput<'a>) -> Self {
+        Self {
+            m: material,
+            clock: WallClock::new(material.terms.zone, material.wording, material.offsets),
+        }
+    }
 }

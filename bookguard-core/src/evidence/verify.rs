@@ -31,6 +31,8 @@ mod resolution;
 mod terms;
 mod timestamps;
 
+pub(super) use content::facts;
+
 #[cfg(test)]
 pub(crate) mod tests;
 

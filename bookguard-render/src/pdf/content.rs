@@ -1,13 +1,13 @@
 //! What a PDF says, as headings, paragraphs and tables. The sentences are the packet's; only what stands around them is ours.
 
-use bookguard_core::evidence::{Moment, Packet};
+use bookguard_core::evidence::{Moment, Packet, Paragraph};
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::policy::TermsDisclosure;
 
 use super::PdfForm;
 use crate::fingerprint::fingerprint;
 use crate::others::Others;
-use crate::words;
+use crate::{Maker, words};
 
 /// A part of the document, from top to bottom.
 #[derive(Debug, Clone)]
@@ -60,7 +60,11 @@ impl Cell {
 /// A packet, as it is told.
 pub(super) struct Told {
     pub(super) packet: Packet,
-    pub(super) others: Others,
+    others: Others,
+    /// What a cancellation came to, as the story tells it.
+    results: Vec<Block>,
+    /// The rest of the story.
+    story: Vec<Block>,
 }
 
 /// The most items that are printed of each part that can be long.
@@ -87,6 +91,25 @@ impl Limits {
 const LONGEST: usize = 2_000;
 
 impl Told {
+    /// Of a packet and its exact text.
+    pub(super) fn of(packet: Packet, text: &str, key: &VerifierKey, maker: &Maker) -> Self {
+        let (results, story): (Vec<_>, Vec<_>) =
+            packet.story().into_iter().partition(|one| one.is_result);
+        let paragraphs = |told: Vec<Paragraph>| {
+            let sourced = |one: Paragraph| one.text + &words::sources(&one.entries);
+            told.into_iter()
+                .map(sourced)
+                .map(Block::Paragraph)
+                .collect()
+        };
+        Self {
+            others: Others::of(&packet, text, key, maker),
+            results: paragraphs(results),
+            story: paragraphs(story),
+            packet,
+        }
+    }
+
     /// The document's title for programs that list documents.
     pub(super) fn title(&self) -> String {
         format!("Evidence of booking {}", self.packet.booking.booking_id)
@@ -96,7 +119,7 @@ impl Told {
     pub(super) fn lengths(&self) -> Limits {
         let texts = self.agreed();
         Limits {
-            story: self.packet.summary.story.len(),
+            story: self.story.len(),
             agreed: texts.first().map_or(0, Vec::len),
             former: texts.len().saturating_sub(1),
             timeline: self.packet.summary.timeline.len(),
@@ -106,11 +129,13 @@ impl Told {
     /// The whole document. What the limits leave out is counted where it is missing.
     pub(super) fn blocks(&self, key: &VerifierKey, form: PdfForm, limits: Limits) -> Vec<Block> {
         let mut blocks = self.opening();
-        let story = self.packet.summary.story.iter().cloned();
-        let story: Vec<_> = story.map(Block::Paragraph).collect();
-        if !story.is_empty() {
+        if !self.results.is_empty() {
+            blocks.push(Block::Section(words::RESULT.to_owned()));
+            blocks.extend_from_slice(&self.results);
+        }
+        if !self.story.is_empty() {
             blocks.push(Block::Section(words::STORY.to_owned()));
-            blocks.extend(shortened(&story, limits.story, |left_out| {
+            blocks.extend(shortened(&self.story, limits.story, |left_out| {
                 let what = counted(left_out, "paragraph");
                 Block::Paragraph(missing(&format!("{what} of this account")))
             }));

@@ -1,5 +1,4 @@
 use super::*;
-use crate::Maker;
 
 const KEY: &str = include_str!("../../../../tests/vectors/packets/ledger.vkey");
 const MOVED: &str = include_str!(
@@ -11,9 +10,12 @@ fn key() -> VerifierKey {
 }
 
 fn told() -> Told {
-    let packet: Packet = serde_json::from_str(MOVED).unwrap();
-    let others = Others::of(&packet, MOVED, &key(), &Maker::default());
-    Told { packet, others }
+    told_of(MOVED)
+}
+
+fn told_of(packet: &str) -> Told {
+    let read = serde_json::from_str(packet).unwrap();
+    Told::of(read, packet, &key(), &Maker::default())
 }
 
 /// The text of a block, as far as these tests need it.
@@ -137,12 +139,7 @@ fn page_and_pdf_begin_with_the_same_facts() {
 #[test]
 fn page_and_pdf_say_alike_where_a_moment_is_from_and_which_text_was_accepted() {
     let packet = include_str!("../../../../tests/vectors/packets/good/notified.json");
-    let read: Packet = serde_json::from_str(packet).unwrap();
-    let others = Others::of(&read, packet, &key(), &Maker::default());
-    let told = Told {
-        packet: read,
-        others,
-    };
+    let told = told_of(packet);
     let blocks = told.blocks(&key(), PdfForm::Bank, Limits::NONE);
     let printed = format!("{blocks:?}");
     let page = crate::page::page(packet, KEY, &Maker::default()).unwrap();
@@ -158,6 +155,44 @@ fn page_and_pdf_say_alike_where_a_moment_is_from_and_which_text_was_accepted() {
     ] {
         assert_eq!(printed.matches(said).count(), times, "{said}");
         assert_eq!(page.matches(said).count(), times, "{said}");
+    }
+}
+
+#[test]
+fn the_result_comes_before_the_account_and_each_paragraph_names_its_entry() {
+    let told = told_of(include_str!(
+        "../../../../tests/vectors/packets/good/canceled-decided.json"
+    ));
+    let blocks = told.blocks(&key(), PdfForm::Bank, Limits::NONE);
+    let mut story = told.packet.summary.story.clone();
+    for (at, entry) in [(0, 11), (1, 18), (2, 19), (3, 20)] {
+        story[at] += &format!(" (Entry {entry})");
+    }
+    let [recorded, canceled, result, decision, sent] = story.as_slice() else {
+        panic!("{story:?}")
+    };
+    let printed: Vec<&str> = blocks.iter().filter_map(text).collect();
+    let first: [&str; 7] = [
+        words::RESULT,
+        result,
+        decision,
+        words::STORY,
+        recorded,
+        canceled,
+        sent,
+    ];
+    assert_eq!(printed[..7], first);
+}
+
+#[test]
+fn entries_are_named_in_a_row() {
+    for (entries, named) in [
+        (&[][..], ""),
+        (&[142][..], " (Entry 142)"),
+        (&[54, 58][..], " (Entries 54 and 58)"),
+        (&[1, 2, 30][..], " (Entries 1, 2 and 30)"),
+    ] {
+        assert_eq!(words::sources(entries), named);
     }
 }
 
