@@ -121,7 +121,12 @@ impl PagePacket<'_> {
                     at(&format!("/booking/{side}/name"), &party.name),
                     at(&format!("/booking/{side}/id"), &party.id)
                 ),
-                Value::NotShown => value.to_string(),
+                Value::Remarked(pointer, text, remark) => format!(
+                    "{} <span class=\"soft\">({})</span>",
+                    at(pointer, text),
+                    escape(remark)
+                ),
+                Value::NotShown | Value::Erased => value.to_string(),
             };
             let _ = writeln!(html, "<dt>{name}</dt><dd>{value}</dd>");
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bookguard_core::evidence::{Packet, Withheld};
+use bookguard_core::evidence::{Erasable, Packet, Withheld};
 use bookguard_core::model::Party;
 
 pub(crate) const RESULT: &str = "The result";
@@ -48,12 +48,16 @@ pub(crate) struct Fact<'a> {
 pub(crate) enum Value<'a> {
     /// The whole text at this place.
     At(String, String),
+    /// The whole text at this place, and our remark on it.
+    Remarked(String, String, String),
     /// Words of the headline.
     OfHeadline(String),
     /// A party, and its name in the booking.
     Party(&'static str, &'a Party),
     /// A party whom this copy does not show.
     NotShown,
+    /// A value that was erased.
+    Erased,
 }
 
 impl fmt::Display for Value<'_> {
@@ -62,7 +66,9 @@ impl fmt::Display for Value<'_> {
             Self::At(_, text) => f.write_str(text),
             Self::OfHeadline(words) => f.write_str(words),
             Self::Party(_, party) => write!(f, "{} ({})", party.name, party.id),
+            Self::Remarked(_, text, remark) => write!(f, "{text} ({remark})"),
             Self::NotShown => f.write_str("Not shown in this copy"),
+            Self::Erased => f.write_str("Erased: nobody can show it again"),
         }
     }
 }
@@ -70,21 +76,45 @@ impl fmt::Display for Value<'_> {
 /// The facts, in their order.
 pub(crate) fn facts(packet: &Packet) -> Vec<Fact<'_>> {
     let booking = &packet.booking;
-    let party = |side: Withheld, party| match packet.withheld.contains(&side) {
-        true => Value::NotShown,
-        false => Value::Party(side.word(), party),
+    let party = |side: Withheld, name, party| {
+        if packet.withheld.contains(&side) {
+            Value::NotShown
+        } else if packet.has_erased(name) {
+            Value::Erased
+        } else {
+            Value::Party(side.word(), party)
+        }
     };
     let at = |pointer: &str, text: &str| Value::At(pointer.to_owned(), text.to_owned());
+    let event = match packet.has_erased(Erasable::EventType) {
+        true => Value::Erased,
+        false => at("/booking/eventType", &booking.event_type),
+    };
+    let (place, status) = ("/booking/status", booking.status.word());
+    let status = match packet.absent() {
+        Some(side) => Value::Remarked(
+            place.to_owned(),
+            status.to_owned(),
+            format!("reported: the {side} did not come"),
+        ),
+        None => at(place, status),
+    };
     let last = packet.summary.timeline.len().saturating_sub(1);
     let fact = |name, value| Fact { name, value };
     vec![
         fact("Platform", at("/partnerName", &packet.partner_name)),
-        fact("Organizer", party(Withheld::Organizer, &booking.organizer)),
-        fact("Talent", party(Withheld::Talent, &booking.talent)),
-        fact("Event", at("/booking/eventType", &booking.event_type)),
+        fact(
+            "Organizer",
+            party(Withheld::Organizer, Erasable::Organizer, &booking.organizer),
+        ),
+        fact(
+            "Talent",
+            party(Withheld::Talent, Erasable::Talent, &booking.talent),
+        ),
+        fact("Event", event),
         fact("Event starts", Value::OfHeadline(packet.event_in_words())),
         fact("Value", Value::OfHeadline(packet.value_in_words())),
-        fact("Status", at("/booking/status", booking.status.word())),
+        fact("Status", status),
         fact(
             "Booking",
             at("/booking/bookingId", &booking.booking_id.to_string()),
@@ -98,3 +128,6 @@ pub(crate) fn facts(packet: &Packet) -> Vec<Fact<'_>> {
         ),
     ]
 }
+
+#[cfg(test)]
+mod tests;

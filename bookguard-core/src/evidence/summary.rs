@@ -12,7 +12,7 @@ use super::frozen::FrozenTerms;
 use super::packet::{Packet, PacketDelivery};
 use super::withheld::Withheld;
 use crate::model::{Booking, Timestamp};
-use crate::policy::{Evaluation, Policy, Resolution, Zone};
+use crate::policy::{Actor, Evaluation, Policy, Reason, Resolution, Zone};
 
 mod moments;
 mod notified;
@@ -207,9 +207,20 @@ impl Packet {
     /// When the event starts, in the words of the summary.
     #[must_use]
     pub fn event_in_words(&self) -> String {
-        let wording = Wording::of(&self.summary.version).unwrap_or(Wording::LATEST);
-        WallClock::new(self.terms.zone, wording, &self.summary.offsets)
+        WallClock::new(self.terms.zone, self.wording(), &self.summary.offsets)
             .start(&self.terms, self.booking.event_date)
+    }
+
+    /// Who did not come, in the words of the summary, if the cancellation is the report of that.
+    #[must_use]
+    pub fn absent(&self) -> Option<Actor> {
+        let resolution = self.resolution.as_ref()?;
+        absent(self.wording(), resolution.canceled_by, resolution.reason)
+    }
+
+    /// The wording of the summary; the latest in place of one that this program does not know.
+    fn wording(&self) -> Wording {
+        Wording::of(&self.summary.version).unwrap_or(Wording::LATEST)
     }
 
     /// What the packet proves, if it verifies.
@@ -258,6 +269,13 @@ impl Packet {
     pub fn value_in_words(&self) -> String {
         value(&self.booking)
     }
+}
+
+/// Who did not come, if somebody canceled for this reason to report that; in the first wording, such a report reads as a cancellation.
+fn absent(wording: Wording, canceled_by: Actor, reason: Option<Reason>) -> Option<Actor> {
+    let is_absent =
+        reason == Some(Reason::NoShow) && matches!(canceled_by, Actor::Organizer | Actor::Talent);
+    (is_absent && wording >= Wording::Second).then_some(canceled_by)
 }
 
 /// A booking's value.

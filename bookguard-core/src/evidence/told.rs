@@ -1,12 +1,13 @@
-//! From which entries of the ledger the paragraphs of a packet's story are, for people.
+//! From which entries of the ledger the paragraphs of a packet's story are, and what was erased of its booking, for people.
 //!
 //! The story is written again from what the packet shows. Nothing here is checked: [`verify`](super::verify()) does that. A paragraph that
 //! comes out otherwise than the packet has it is shown as the packet has it, as from no entry.
 
+use super::erasure::Erasable;
 use super::facts::LeafPlace;
 use super::packet::Packet;
 use super::summary::{Paragraph, Wording, paragraphs};
-use super::verify::facts;
+use super::verify::{erased, facts};
 use crate::ledger::{Hash, LeafKind, TlogProof};
 use crate::model::Timestamp;
 
@@ -24,6 +25,13 @@ impl Packet {
             })
         });
         shown.collect()
+    }
+
+    /// Whether this value of the booking was erased.
+    #[must_use]
+    pub fn has_erased(&self, name: Erasable) -> bool {
+        // The first entry holds the booking.
+        erased(self).is_ok_and(|names| names.of_entry(0).any(|one| one == name.word()))
     }
 
     /// The story that follows from the rest of the packet; `None` if none does.

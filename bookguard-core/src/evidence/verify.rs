@@ -32,6 +32,7 @@ mod terms;
 mod timestamps;
 
 pub(super) use content::facts;
+pub(super) use entries::erased;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -53,10 +53,12 @@ impl Writer<'_> {
 
     /// Who did not come, if the cancellation is the report of that.
     pub(super) fn absent(&self, cancellation: &Cancellation) -> Option<Actor> {
-        let side = cancellation.canceled_by;
-        let is_absent = cancellation.reason == Some(Reason::NoShow)
-            && matches!(side, Actor::Organizer | Actor::Talent);
-        (is_absent && self.m.wording >= Wording::Second).then_some(side)
+        let Cancellation {
+            canceled_by,
+            reason,
+            ..
+        } = cancellation;
+        super::absent(self.m.wording, *canceled_by, *reason)
     }
 
     pub(super) fn story(&mut self) -> Vec<Paragraph> {

@@ -160,7 +160,7 @@ pub(super) fn of_the_log(
 }
 
 /// The values that later entries of the packet say were erased.
-pub(super) fn erased(packet: &Packet) -> Result<ErasedNames, String> {
+pub(in crate::evidence) fn erased(packet: &Packet) -> Result<ErasedNames, String> {
     const KIND: LeafKind = LeafKind::EvidenceErased;
     let mut erasures = Vec::new();
     for (seq, entry) in (0_u64..).zip(&packet.entries) {
