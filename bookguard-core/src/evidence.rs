@@ -100,7 +100,7 @@ pub use share::{Share, ShareView, StoredShare, ViewForm};
 pub use state::BookingState;
 pub use statement::SignedStatement;
 #[doc(hidden)]
-pub use summary::{Moment, Paragraph, SUMMARY_VERSION, Summary, utc_in_words};
+pub use summary::{Moment, Paragraph, SUMMARY_VERSION, Summary};
 pub use timeline::{Account, Comparison, Timeline, TimelineVerdict, compare};
 pub use verify::{TimestampTrust, Trust, verify, verify_timeline, verify_with};
 #[doc(hidden)]

@@ -12,7 +12,7 @@ use super::frozen::FrozenTerms;
 use super::packet::{Packet, PacketDelivery};
 use super::withheld::Withheld;
 use crate::model::{Booking, Timestamp};
-use crate::policy::{Actor, Evaluation, Policy, Reason, Resolution, Zone};
+use crate::policy::{Actor, Evaluation, Policy, Reason, Resolution};
 
 mod moments;
 mod notified;
@@ -174,12 +174,6 @@ pub(super) fn paragraphs(material: &SummaryInput<'_>) -> Vec<Paragraph> {
     writer.story()
 }
 
-/// An instant as the summaries write it, in UTC.
-#[must_use]
-pub fn utc_in_words(at: Timestamp) -> String {
-    WallClock::new(Zone::UTC, Wording::LATEST, &[]).time(at)
-}
-
 impl Packet {
     /// The material of the packet's own summary.
     pub(super) fn material<'a>(
@@ -223,6 +217,13 @@ impl Packet {
         Wording::of(&self.summary.version).unwrap_or(Wording::LATEST)
     }
 
+    /// A time that the summary does not name, such as that of a time-stamp, in the same form: local time first, by this program's
+    /// tables of time zones.
+    #[must_use]
+    pub fn time_in_words(&self, at: Timestamp) -> String {
+        WallClock::new(self.terms.zone, Wording::LATEST, &[]).time(at)
+    }
+
     /// What the packet proves, if it verifies.
     #[must_use]
     pub fn proves(&self) -> Vec<String> {
@@ -252,7 +253,8 @@ impl Packet {
     fn mapped_until(&self) -> Option<String> {
         let mut values = self.completeness.as_ref()?.entry.disclosures.iter();
         let written_at = values.find(|one| one.name == "writtenAt")?.value.as_str()?;
-        Some(Timestamp::parse(written_at).map_or_else(|| written_at.to_owned(), utc_in_words))
+        let at = Timestamp::parse(written_at);
+        Some(at.map_or_else(|| written_at.to_owned(), |at| self.time_in_words(at)))
     }
 
     /// When the packet was made, in the words of the summary.
