@@ -167,7 +167,7 @@ impl PagePacket<'_> {
                 _ if line.starts_with("- ") => "item",
                 _ => "line",
             };
-            format!("<span class=\"{kind}\">{}</span>", escape(line))
+            format!("<span class=\"{kind}\">{}</span>", sentence(line))
         });
         format!(
             "<div class=\"terms\" data-from=\"/termsDisclosures/{at}/text\">{}</div>\n<p class=\"note\">{} \
@@ -195,19 +195,42 @@ impl PagePacket<'_> {
     }
 }
 
-/// A sentence of the packet, with each quotation isolated from the writing direction around it. No quotation holds the mark that ends
-/// one: see [`quotable`](bookguard_core::text::quotable).
+/// A sentence of the packet, with each quotation isolated from the writing direction around it, and each amount elsewhere on
+/// one line. No quotation holds the mark that ends one: see [`quotable`](bookguard_core::text::quotable).
 fn sentence(text: &str) -> String {
     let mut parts = text.split('\u{201c}');
-    let mut html = escape(parts.next().unwrap_or_default());
+    let mut html = unbroken(parts.next().unwrap_or_default());
     for part in parts {
         let (quotation, rest) = part.split_at(part.find('\u{201d}').unwrap_or(part.len()));
         let _ = write!(
             html,
             "\u{201c}<bdi>{}</bdi>{}",
             escape(quotation),
-            escape(rest)
+            unbroken(rest)
         );
+    }
+    html
+}
+
+/// Escapes a text, and keeps each amount on one line with its currency.
+fn unbroken(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    // Where the words begin that stay together, and whether there are several.
+    let (mut from, mut is_amount) = (0, false);
+    let spaces = text.match_indices(' ').map(|(at, _)| at);
+    for at in spaces.chain([text.len()]) {
+        let space = text[at..].get(1..);
+        if space.is_some_and(|after| words::is_amount(&text[..at], after)) {
+            is_amount = true;
+            continue;
+        }
+        let part = escape(&text[from..at]);
+        html += &match is_amount {
+            true => format!("<span class=\"amount\">{part}</span>"),
+            false => part,
+        };
+        html += &text[at..(at + 1).min(text.len())];
+        (from, is_amount) = (at + 1, false);
     }
     html
 }

@@ -38,6 +38,19 @@ pub(crate) fn sources(entries: &[u64]) -> String {
     }
 }
 
+/// Whether a space between these two belongs to an amount: `USD 4500.00`, `4500.00 USD`, `50 %`.
+pub(crate) fn is_amount(before: &str, after: &str) -> bool {
+    let code = |word: &str| word.len() == 3 && word.bytes().all(|b| b.is_ascii_uppercase());
+    let last = before.rsplit([' ', '(']).next().unwrap_or_default();
+    let next = after
+        .split([' ', ',', '.', ';', ':', ')'])
+        .next()
+        .unwrap_or_default();
+    let number = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    code(last) && number(next.chars().next())
+        || number(last.chars().last()) && (code(next) || next == "%")
+}
+
 /// What the packet says of the booking, under a name.
 pub(crate) struct Fact<'a> {
     pub(crate) name: &'static str,

@@ -3,6 +3,7 @@
 use bookguard_core::evidence::{Moment, Packet, Paragraph};
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::policy::TermsDisclosure;
+use bookguard_core::text::counted;
 
 use super::PdfForm;
 use crate::fingerprint::fingerprint;
@@ -136,7 +137,7 @@ impl Told {
         if !self.story.is_empty() {
             blocks.push(Block::Section(words::STORY.to_owned()));
             blocks.extend(shortened(&self.story, limits.story, |left_out| {
-                let what = counted(left_out, "paragraph");
+                let what = counted(left_out as u64, "paragraph");
                 Block::Paragraph(missing(&format!("{what} of this account")))
             }));
         }
@@ -235,7 +236,7 @@ impl Told {
             vec![
                 Cell::aside("…"),
                 Cell::aside("…"),
-                Cell::of(missing(&counted(left_out, "moment"))),
+                Cell::of(missing(&counted(left_out as u64, "moment"))),
             ]
         };
         Table {
@@ -351,14 +352,6 @@ fn missing(what: &str) -> String {
          everything.",
         super::MOST_PAGES
     )
-}
-
-/// Such as `1 moment` or `2 moments`.
-fn counted(number: usize, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
-        n => format!("{n} {noun}s"),
-    }
 }
 
 /// The first `chars` characters of a text, with an ellipsis if there are more.

@@ -16,6 +16,7 @@ use crate::ledger::{
     Checkpoint, Leaf, LeafKind, TlogProof, VerifierKey, leaf_hash, verify_disclosure,
 };
 use crate::model::Timestamp;
+use crate::text;
 
 /// An entry whose leaf was read and proven.
 pub(super) struct Link {
@@ -46,13 +47,17 @@ impl Verification<'_> {
                 }
             };
             self.witness(&head);
-            self.check("proof", &place(at, "proof"), Ok(format!(
-                "This entry, written {}, is at place {} of the ledger {}, which then had {} entries.",
-                Timestamp::from_ms(link.leaf.t),
-                link.index,
-                head.origin,
-                head.size
-            )));
+            self.check(
+                "proof",
+                &place(at, "proof"),
+                Ok(format!(
+                    "This entry, written {}, is at place {} of the ledger {}, which then had {}.",
+                    Timestamp::from_ms(link.leaf.t),
+                    link.index,
+                    head.origin,
+                    text::entries(head.size)
+                )),
+            );
             let kind = committed(entry, &link);
             let told = kind.clone().map(|kind| {
                 format!(
