@@ -259,7 +259,7 @@ impl Verifier {
         assert!(told, "{printed}");
     }
 
-    /// Requires that a root of the machine, which the reader did not name, makes nothing trusted.
+    /// Requires that what is there once is not told as several.
     async fn tells_one_from_several(&self) {
         let key = ledger_key();
         for name in ["created", "notified"] {
@@ -271,6 +271,7 @@ impl Verifier {
         }
     }
 
+    /// Requires that a root of the machine, which the reader did not name, makes nothing trusted.
     async fn trusts_no_root_of_the_machine(&self) {
         let folder = tempfile::tempdir().unwrap();
         let openssl = |line: &str| openssl(folder.path(), line);
