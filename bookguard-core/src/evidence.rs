@@ -23,7 +23,7 @@
 // dispute  the packet in the fields of a card dispute  anchor  a time-stamp of a checkpoint
 // scan     packet + log → entries that the packet lacks  withheld  values that a copy does not show
 // epoch    a map of the log's first entries            map_audit  whether the maps of a log are true
-// claims   what time-stamps and cosignatures say of themselves
+// claims   what time-stamps and cosignatures say of themselves    told  the entries that its story is from
 
 pub(crate) mod acceptance;
 pub(crate) mod anchor;
@@ -55,6 +55,7 @@ pub(crate) mod state;
 pub(crate) mod statement;
 pub(crate) mod summary;
 mod timeline;
+mod told;
 pub(crate) mod verify;
 pub(crate) mod withheld;
 
@@ -99,7 +100,7 @@ pub use share::{Share, ShareView, StoredShare, ViewForm};
 pub use state::BookingState;
 pub use statement::SignedStatement;
 #[doc(hidden)]
-pub use summary::{Moment, SUMMARY_VERSION, Summary, utc_in_words};
+pub use summary::{Moment, Paragraph, SUMMARY_VERSION, Summary};
 pub use timeline::{Account, AccountError, Comparison, Timeline, TimelineVerdict, compare};
 pub use verify::{TimestampTrust, Trust, verify, verify_timeline, verify_with};
 #[doc(hidden)]

@@ -5,7 +5,7 @@
 //! whoever made the document has checked it.
 
 use bookguard_core::evidence::{
-    CosignatureClaim, Packet, StampClaim, TimestampTrust, Trust, utc_in_words, verify_with,
+    CosignatureClaim, Packet, StampClaim, TimestampTrust, Trust, verify_with,
 };
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::text::{capital, entries, quoted};
@@ -68,7 +68,7 @@ impl Others {
         Self {
             stamps: stamped(&stamps, packet, || is_checked(packet, text, key, maker)),
             witnesses: witnesses(cosigned.len(), packet.ledger_size()),
-            listed: listed(&cosigned),
+            listed: listed(&cosigned, packet),
             unchecked,
             proves,
             limits,
@@ -109,7 +109,7 @@ fn stamped(
         "{} stamped the ledger’s first {} on {}. So {} existed by then{}.",
         capital(&named(&first.authority)),
         entries(first.size),
-        utc_in_words(first.at),
+        packet.time_in_words(first.at),
         covered_entries(first.records, packet.entries.len()),
         match rest {
             0 => String::new(),
@@ -126,7 +126,7 @@ fn stamped(
         format!(
             "{} renewed the time-stamp on {}, so that it outlives the certificates of the one before.",
             capital(&named(&stamp.authority)),
-            utc_in_words(stamp.at)
+            packet.time_in_words(stamp.at)
         )
     }));
     let what = match renewals {
@@ -166,14 +166,14 @@ fn witnesses(count: usize, size: Option<u64>) -> String {
     }
 }
 
-fn listed(cosigned: &[CosignatureClaim]) -> Vec<String> {
+fn listed(cosigned: &[CosignatureClaim], packet: &Packet) -> Vec<String> {
     let line = |one: &CosignatureClaim| {
         let CosignatureClaim {
             witness,
             key_id,
             at,
         } = one;
-        format!("{witness}, key {key_id}, on {}", utc_in_words(*at))
+        format!("{witness}, key {key_id}, on {}", packet.time_in_words(*at))
     };
     let mut lines: Vec<String> = cosigned.iter().take(LISTED).map(line).collect();
     if cosigned.len() > LISTED {

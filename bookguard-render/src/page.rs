@@ -83,6 +83,7 @@ pub(crate) fn beside(
         "story heading" => words::STORY.to_owned(),
         "terms heading" => words::TERMS.to_owned(),
         "timeline heading" => words::TIMELINE.to_owned(),
+        "timeline note" => words::ENTRIES.to_owned(),
         "others heading" => words::OTHERS.to_owned(),
         "scope heading" => words::SCOPE.to_owned(),
         "proves heading" => words::PROVES.to_owned(),
@@ -120,7 +121,12 @@ impl PagePacket<'_> {
                     at(&format!("/booking/{side}/name"), &party.name),
                     at(&format!("/booking/{side}/id"), &party.id)
                 ),
-                Value::NotShown => value.to_string(),
+                Value::Remarked(pointer, text, remark) => format!(
+                    "{} <span class=\"soft\">({})</span>",
+                    at(pointer, text),
+                    escape(remark)
+                ),
+                Value::NotShown | Value::Erased => value.to_string(),
             };
             let _ = writeln!(html, "<dt>{name}</dt><dd>{value}</dd>");
         }
@@ -161,12 +167,13 @@ impl PagePacket<'_> {
                 _ if line.starts_with("- ") => "item",
                 _ => "line",
             };
-            format!("<span class=\"{kind}\">{}</span>", escape(line))
+            format!("<span class=\"{kind}\">{}</span>", sentence(line))
         });
         format!(
-            "<div class=\"terms\" data-from=\"/termsDisclosures/{at}/text\">{}</div>\n<p class=\"note\">The SHA-256 of this text, \
-             by which acceptances name it: <span class=\"code\" data-from=\"/termsDisclosures/{at}/disclosureHash\">{}</span></p>\n",
+            "<div class=\"terms\" data-from=\"/termsDisclosures/{at}/text\">{}</div>\n<p class=\"note\">{} \
+             <span class=\"code\" data-from=\"/termsDisclosures/{at}/disclosureHash\">{}</span></p>\n",
             lines.collect::<String>(),
+            words::TERMS_DIGEST,
             escape(&told.disclosure_hash)
         )
     }
@@ -175,7 +182,7 @@ impl PagePacket<'_> {
         let items = self.0.summary.timeline.iter().enumerate().map(|(at, moment)| {
             let source = match moment.entry {
                 Some(entry) => format!("Ledger entry {entry}"),
-                None => "The service’s statement".to_owned(),
+                None => words::STATEMENT.to_owned(),
             };
             format!(
                 "<li><time datetime=\"{}\" data-from=\"/summary/timeline/{at}/when\">{}</time><div><p data-from=\"/summary/timeline/{at}/text\">{}</p><p class=\"source\">{source}</p></div></li>\n",
@@ -188,19 +195,42 @@ impl PagePacket<'_> {
     }
 }
 
-/// A sentence of the packet, with each quotation isolated from the writing direction around it. No quotation holds the mark that ends
-/// one: see [`quotable`](bookguard_core::text::quotable).
+/// A sentence of the packet, with each quotation isolated from the writing direction around it, and each amount elsewhere on
+/// one line. No quotation holds the mark that ends one: see [`quotable`](bookguard_core::text::quotable).
 fn sentence(text: &str) -> String {
     let mut parts = text.split('\u{201c}');
-    let mut html = escape(parts.next().unwrap_or_default());
+    let mut html = unbroken(parts.next().unwrap_or_default());
     for part in parts {
         let (quotation, rest) = part.split_at(part.find('\u{201d}').unwrap_or(part.len()));
         let _ = write!(
             html,
             "\u{201c}<bdi>{}</bdi>{}",
             escape(quotation),
-            escape(rest)
+            unbroken(rest)
         );
+    }
+    html
+}
+
+/// Escapes a text, and keeps each amount on one line with its currency.
+fn unbroken(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    // Where the words begin that stay together, and whether there are several.
+    let (mut from, mut is_amount) = (0, false);
+    let spaces = text.match_indices(' ').map(|(at, _)| at);
+    for at in spaces.chain([text.len()]) {
+        let space = text[at..].get(1..);
+        if space.is_some_and(|after| words::is_amount(&text[..at], after)) {
+            is_amount = true;
+            continue;
+        }
+        let part = escape(&text[from..at]);
+        html += &match is_amount {
+            true => format!("<span class=\"amount\">{part}</span>"),
+            false => part,
+        };
+        html += &text[at..(at + 1).min(text.len())];
+        (from, is_amount) = (at + 1, false);
     }
     html
 }

@@ -26,7 +26,6 @@ mod shaping;
 use content::{Limits, Told};
 
 use crate::Maker;
-use crate::others::Others;
 pub use fonts::Fonts;
 use layout::Layout;
 
@@ -85,10 +84,7 @@ pub fn pdf(packet: &str, vkey: &str, form: PdfForm, maker: &Maker) -> Result<Vec
     let read = read(packet).map_err(RenderError::Packet)?;
     let faces = maker.fonts.faces()?;
     let key: VerifierKey = vkey.trim().parse().map_err(|_| RenderError::Key)?;
-    let told = Told {
-        others: Others::of(&read, packet, &key, maker),
-        packet: read,
-    };
+    let told = Told::of(read, packet, &key, maker);
     let lay =
         |limits, most_pages| Layout::new(&told.blocks(&key, form, limits), &faces, most_pages);
     let layout = match form {
@@ -106,7 +102,7 @@ fn read(text: &str) -> Result<Packet, String> {
     serde_json::from_str(&canonical).map_err(|e| e.to_string())
 }
 
-/// Lays the document out on at most [`MOST_PAGES`] pages: shortens the timeline first, then the terms, then the account.
+/// Lays the document out on at most [`MOST_PAGES`] pages. Leaves out former terms first; then of the timeline, the terms in force, the account.
 fn fitted(told: &Told, lay: impl Fn(Limits) -> Layout) -> Layout {
     let fits = |layout: &Layout| layout.pages.len() <= MOST_PAGES;
     let whole = lay(Limits::NONE);
@@ -114,7 +110,8 @@ fn fitted(told: &Told, lay: impl Fn(Limits) -> Layout) -> Layout {
         return whole;
     }
     let mut limits = told.lengths();
-    let parts: [fn(&mut Limits) -> &mut usize; 3] = [
+    let parts: [fn(&mut Limits) -> &mut usize; 4] = [
+        |limits| &mut limits.former,
         |limits| &mut limits.timeline,
         |limits| &mut limits.agreed,
         |limits| &mut limits.story,

@@ -276,6 +276,23 @@ fn the_story_begins_on_page_one() {
 }
 
 #[test]
+fn what_was_decided_stands_on_page_one() {
+    let packet = include_str!("../../tests/vectors/packets/good/canceled-decided.json");
+    let pdf = printed(packet, PdfForm::Bank);
+    if let Some(text) = said("pdftotext", "-raw -l 1", &pdf, "-") {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for said in [
+            "The result The service computed from the frozen terms",
+            "a person must decide. (Entry 19)",
+            "USD 200.25 is to be returned to the organizer",
+            "(Entry 20)",
+        ] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+    }
+}
+
+#[test]
 fn an_archive_keeps_its_standards_whatever_the_names() {
     // Outlines of TrueType; and of PostScript, in a collection.
     let added = ["ideographs.ttf", "ideographs.ttc"].map(|file| {
@@ -368,6 +385,32 @@ fn a_bank_gets_ten_pages_at_most_and_is_told_what_is_missing() {
         let whole = printed(&packet, PdfForm::Archive);
         assert!(text_is_whole(&whole, moments), "{case}");
     }
+}
+
+#[test]
+fn former_terms_are_left_out_before_what_happened() {
+    let mut packet: Value = serde_json::from_str(&long(60, 10)).unwrap();
+    let in_force = packet["termsDisclosures"][0].clone();
+    let mut former = in_force.clone();
+    let lines = "\n- What an older text of the terms says, and says at length.".repeat(40);
+    former["text"] = json!(in_force["text"].as_str().unwrap().to_owned() + &lines);
+    let mut texts = vec![former; 12];
+    texts.push(in_force);
+    packet["termsDisclosures"] = json!(texts);
+    let packet = packet.to_string();
+    let pdf = printed(&packet, PdfForm::Bank);
+    let (Some(pages), Some(text)) = (pages(&pdf), text(&pdf)) else {
+        return;
+    };
+    assert!(pages <= 10, "{pages}");
+    assert!(
+        (0..60).all(|n| text.contains(&format!("Moment {n} "))),
+        "{text}"
+    );
+    assert!(text.contains(
+        "Left out here to keep this document at 10 pages: the terms that applied before moves 1 to "
+    ));
+    assert!(text_is_whole(&printed(&packet, PdfForm::Archive), 60));
 }
 
 fn text_is_whole(archive: &[u8], moments: usize) -> bool {

@@ -32,6 +32,7 @@
     const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "nothing");
     return text.length > 80 ? `${text.slice(0, 80)}…` : text;
   };
+  const entriesOf = (count) => (Number(count) === 1 ? "1 entry" : `${count} entries`);
 
   // ---- JSON: a strict reader (JSON.parse hides names that occur twice), and the canonical form (RFC 8785)
 
@@ -438,7 +439,7 @@
 
   /** The root to which a path leads (RFC 9162 section 2.1.3.2). */
   async function rootOf(hash, index, size, path) {
-    must(index < size, `position ${index} is not in a ledger of ${size} entries`);
+    must(index < size, `position ${index} is not in a ledger of ${entriesOf(size)}`);
     let [node, last] = [index, size - 1n];
     for (const sibling of path) {
       must(last > 0n, "it has too many hashes");
@@ -562,10 +563,11 @@
     must(!Object.hasOwn(entry.body.sd, "evidenceCount") || Object.hasOwn(entry.body.sd, "evidence"), "The entry counts documents that it never named.");
     const listed = (what, names) => (names.length ? ` ${what}: ${names.join(", ")}.` : "");
     const isErased = (name) => erased.includes(name);
+    const isOne = names.length === 1;
     return hidden.length
-      ? `The ${names.length} values shown are the ones recorded.${listed("Withheld", hidden.filter((name) => !isErased(name)))}`
+      ? `The ${isOne ? "one value shown is the one" : `${names.length} values shown are the ones`} recorded.${listed("Withheld", hidden.filter((name) => !isErased(name)))}`
         + listed("Erased", hidden.filter(isErased))
-      : `All ${names.length} values of the entry are the ones recorded.`;
+      : isOne ? "The one value of the entry is the one recorded." : `All ${names.length} values of the entry are the ones recorded.`;
   }
 
   /** Whether a text comes before another in the order of UTF-8, which is that of code points. */
@@ -591,7 +593,9 @@
       must(leaf.t <= packet.createdAt, `The packet claims to be older than its entry ${seq}.`);
     });
     return (
-      `The ${links.length} entries form an unbroken chain from the booking's first on. Nothing before the last is missing. ` +
+      (links.length === 1
+        ? "This entry is the first of the booking. "
+        : `The ${links.length} entries form an unbroken chain from the booking's first on. Nothing before the last is missing. `) +
       "Whether there is a later one, the log shows."
     );
   }
@@ -1139,7 +1143,11 @@
     const shown = (end) => deliveries.some((delivery) => delivery.endpointId === end.endpointId && delivery.eventId === end.eventId);
     const hidden = state.settled.find((end) => !shown(end));
     must(!hidden, `The ledger records how the delivery of event ${short(hidden?.eventId)} ended, and the packet does not show it.`);
-    return `How ${state.settled.length} deliveries ended is shown exactly as the ledger records it. The rest is what the service says.`;
+    const ended = deliveries.filter(({ recorded }) => recorded.length).length;
+    const said = ended
+      ? `How ${ended === 1 ? "1 notification" : `${ended} notifications`} ended is shown exactly as the ledger records it.`
+      : "None of the packet's entries is the end of a notification.";
+    return `${said} The rest is what the service says.`;
   }
 
   function soundStatus({ status, attempts, recorded, endpointId, url, type }) {
@@ -1239,7 +1247,7 @@
     for (const [at, entry] of packet.entries.entries()) {
       const link = await check("proof", `/entries/${at}/proof`, async () => {
         const value = await prove(entry, key, heads);
-        return { said: `This entry, written ${value.leaf.t}, is at place ${value.index} of the ledger, which then had ${value.head.size} entries.`, value };
+        return { said: `This entry, written ${value.leaf.t}, is at place ${value.index} of the ledger, which then had ${entriesOf(value.head.size)}.`, value };
       });
       const opened = link && (await check("commitment", `/entries/${at}/body`, () => committed(entry, link.leaf)));
       const shown = opened && (await check("disclosures", `/entries/${at}/disclosures`, () => {

@@ -13,7 +13,7 @@ use super::packet::{Packet, PacketDelivery};
 use super::withheld::Withheld;
 use crate::ledger::LeafKind;
 use crate::model::{Booking, Timestamp};
-use crate::policy::{Evaluation, Policy, Resolution, Zone};
+use crate::policy::{Actor, Evaluation, Policy, Reason, Resolution};
 
 mod moments;
 mod notified;
@@ -111,6 +111,17 @@ pub struct Moment {
     pub when: String,
 }
 
+/// A paragraph of the story, and where it is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paragraph {
+    /// The paragraph.
+    pub text: String,
+    /// The ledger's entries that it tells; none if it is from no entry in particular.
+    pub entries: Vec<u64>,
+    /// Whether it says what a cancellation came to: what the terms gave, or what people decided.
+    pub is_result: bool,
+}
+
 /// The material of a summary.
 #[derive(Debug, Clone, Copy)]
 pub struct SummaryInput<'a> {
@@ -144,34 +155,55 @@ pub struct SummaryInput<'a> {
 
 /// Summarizes the packet.
 pub fn summarize(material: &SummaryInput<'_>) -> Summary {
-    let mut writer = Writer {
-        m: material,
-        clock: WallClock::new(material.terms.zone, material.wording, material.offsets),
-    };
+    let mut writer = Writer::of(material);
     let headline = writer.headline();
     let story = writer.story();
     let timeline = writer.timeline();
     Summary {
         version: material.wording.version().to_owned(),
         headline,
-        story,
+        story: story.into_iter().map(|one| one.text).collect(),
         timeline,
         offsets: writer.clock.used,
     }
 }
 
-/// An instant as the summaries write it, in UTC.
-#[must_use]
-pub fn utc_in_words(at: Timestamp) -> String {
-    WallClock::new(Zone::UTC, Wording::LATEST, &[]).time(at)
+/// The story of the summary with where its paragraphs are from.
+pub(super) fn paragraphs(material: &SummaryInput<'_>) -> Vec<Paragraph> {
+    let mut writer = Writer::of(material);
+    // Its times come first among the offsets.
+    writer.headline();
+    writer.story()
 }
 
 impl Packet {
+    /// The material of the packet's own summary.
+    pub(super) fn material<'a>(
+        &'a self,
+        wording: Wording,
+        facts: &'a [Logged<Fact>],
+    ) -> SummaryInput<'a> {
+        SummaryInput {
+            wording,
+            created_at: self.created_at,
+            partner_name: &self.partner_name,
+            booking: &self.booking,
+            terms: &self.terms,
+            former_terms: &self.former_terms,
+            policy: self.policy.as_ref(),
+            offsets: &self.summary.offsets,
+            facts,
+            evaluation: self.evaluation.as_ref(),
+            resolution: self.resolution.as_ref(),
+            deliveries: &self.deliveries,
+            withheld: &self.withheld,
+        }
+    }
+
     /// When the event starts, in the words of the summary.
     #[must_use]
     pub fn event_in_words(&self) -> String {
-        let wording = Wording::of(&self.summary.version).unwrap_or(Wording::LATEST);
-        WallClock::new(self.terms.zone, wording, &self.summary.offsets)
+        WallClock::new(self.terms.zone, self.wording(), &self.summary.offsets)
             .start(&self.terms, self.booking.event_date)
     }
 
@@ -183,6 +215,25 @@ impl Packet {
         let mut logged: Vec<&Moment> = timeline.filter(|it| it.entry.is_some()).collect();
         logged.sort_by_key(|moment| moment.entry);
         logged.get(place).copied()
+    }
+
+    /// Who did not come, in the words of the summary, if the cancellation is the report of that.
+    #[must_use]
+    pub fn absent(&self) -> Option<Actor> {
+        let resolution = self.resolution.as_ref()?;
+        absent(self.wording(), resolution.canceled_by, resolution.reason)
+    }
+
+    /// The wording of the summary; the latest in place of one that this program does not know.
+    fn wording(&self) -> Wording {
+        Wording::of(&self.summary.version).unwrap_or(Wording::LATEST)
+    }
+
+    /// A time that the summary does not name, such as that of a time-stamp, in the same form: local time first, by this program's
+    /// tables of time zones.
+    #[must_use]
+    pub fn time_in_words(&self, at: Timestamp) -> String {
+        WallClock::new(self.terms.zone, Wording::LATEST, &[]).time(at)
     }
 
     /// What the packet proves, if it verifies.
@@ -214,7 +265,8 @@ impl Packet {
     fn mapped_until(&self) -> Option<String> {
         let mut values = self.completeness.as_ref()?.entry.disclosures.iter();
         let written_at = values.find(|one| one.name == "writtenAt")?.value.as_str()?;
-        Some(Timestamp::parse(written_at).map_or_else(|| written_at.to_owned(), utc_in_words))
+        let at = Timestamp::parse(written_at);
+        Some(at.map_or_else(|| written_at.to_owned(), |at| self.time_in_words(at)))
     }
 
     /// When the packet was made, in the words of the summary.
@@ -233,6 +285,13 @@ impl Packet {
     }
 }
 
+/// Who did not come, if somebody canceled for this reason to report that; in the first wording, such a report reads as a cancellation.
+fn absent(wording: Wording, canceled_by: Actor, reason: Option<Reason>) -> Option<Actor> {
+    let is_absent =
+        reason == Some(Reason::NoShow) && matches!(canceled_by, Actor::Organizer | Actor::Talent);
+    (is_absent && wording >= Wording::Second).then_some(canceled_by)
+}
+
 /// A booking's value.
 fn value(booking: &Booking) -> String {
     let value = booking.value().map(wall_clock::money);
@@ -243,4 +302,13 @@ fn value(booking: &Booking) -> String {
 struct Writer<'a> {
     m: &'a SummaryInput<'a>,
     clock: WallClock<'a>,
+}
+
+impl<'a> Writer<'a> {
+    fn of(material: &'a SummaryInput<'a>) -> Self {
+        Self {
+            m: material,
+            clock: WallClock::new(material.terms.zone, material.wording, material.offsets),
+        }
+    }
 }

@@ -31,6 +31,9 @@ mod resolution;
 mod terms;
 mod timestamps;
 
+pub(super) use content::facts;
+pub(super) use entries::erased;
+
 #[cfg(test)]
 pub(crate) mod tests;
 

@@ -42,7 +42,7 @@ fn a_time_stamp_names_its_authority_and_who_has_checked_it() {
     let said = others(STAMPED, None);
     has(
         &said.stamps,
-        " on Monday 1 June 2026, 12:00 UTC. So both entries of this packet existed by then.",
+        " on Monday 1 June 2026, 08:00 New York time (12:00 UTC). So both entries of this packet existed by then.",
     );
     has(&said.stamps, "was not checked here");
     has(&said.proves, "By when both entries of this packet existed");
@@ -70,6 +70,23 @@ fn witnesses_are_listed_by_name_and_key() {
             .starts_with("Their signatures were not checked here.")
     );
     has(&said.proves, "That the ledger only grew");
+}
+
+#[test]
+fn all_times_are_local_first() {
+    let mapped = include_str!("../../../tests/vectors/packets/good/complete.json");
+    let mapped: Packet = serde_json::from_str(mapped).unwrap();
+    let times = [
+        others(STAMPED, None).stamps,
+        others(COSIGNED, None).listed,
+        mapped.proves(),
+        mapped.does_not_prove(),
+    ];
+    let mut told = times.concat();
+    told.retain(|told| told.contains("UTC"));
+    assert!(told.len() > 3, "{told:#?}");
+    let is_local = |told: &String| told.contains(" New York time (");
+    assert!(told.iter().all(is_local), "{told:#?}");
 }
 
 #[test]

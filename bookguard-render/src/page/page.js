@@ -1,6 +1,7 @@
 // Checks the packet that this page holds, offline, and shows the result. verify.js stands before this script.
 (function () {
   "use strict";
+  const entries = (count) => (Number(count) === 1 ? "1 entry" : `${count} entries`);
   const part = (id) => document.getElementById(id);
   const verdict = part("verdict");
   const bytes = Uint8Array.from(atob(part("packet").textContent), (character) => character.charCodeAt(0));
@@ -85,8 +86,8 @@
       show(
         "verified",
         "Verified: the packet in this page.",
-        `It was signed by the key with the fingerprint below, and the ledger ${report.ledger.origin} held its ${report.entries} ` +
-          `${report.entries === 1 ? "entry" : "entries"} when it had ${report.ledger.treeSize} entries. Nothing in the packet was changed since it was made. Your browser checked that, without asking anybody. ` +
+        `It was signed by the key with the fingerprint below, and the ledger ${report.ledger.origin} held its ` +
+          `${entries(report.entries)} when it had ${entries(report.ledger.treeSize)}. Nothing in the packet was changed since it was made. Your browser checked that, without asking anybody. ` +
           "It holds if the key is the service's own: compare the fingerprint with what the service publishes.",
         "The words around the packet are only as good as the place you got this file from. The headline, account, timeline, terms, names and ids were compared with " +
           "the packet. That notices a translation or a slip, but a forged page could say the same. In doubt, drop this file at /verify of the service, which shows " +

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::fonts::Faces;
 use super::legible::{Legible, clusters};
+use crate::words::is_amount;
 
 /// How far a full stop or the like may stand out, as a part of the font's size.
 const HANGING: f32 = 0.4;
@@ -60,19 +61,6 @@ fn may_break(text: &str, at: usize) -> bool {
                 && !"（「『【".contains(last)
         }
     }
-}
-
-/// Whether a space between these two belongs to an amount: `USD 4500.00`, `4500.00 USD`, `50 %`.
-fn is_amount(before: &str, after: &str) -> bool {
-    let code = |word: &str| word.len() == 3 && word.bytes().all(|b| b.is_ascii_uppercase());
-    let last = before.rsplit([' ', '(']).next().unwrap_or_default();
-    let next = after
-        .split([' ', ',', '.', ';', ':', ')'])
-        .next()
-        .unwrap_or_default();
-    let number = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
-    code(last) && number(next.chars().next())
-        || number(last.chars().last()) && (code(next) || next == "%")
 }
 
 /// Whether a line may end on either side of a character: ideographs, kana, hangul.

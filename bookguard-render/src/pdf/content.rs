@@ -1,12 +1,14 @@
 //! What a PDF says, as headings, paragraphs and tables. The sentences are the packet's; only what stands around them is ours.
 
-use bookguard_core::evidence::{Moment, Packet};
+use bookguard_core::evidence::{Moment, Packet, Paragraph};
 use bookguard_core::ledger::VerifierKey;
+use bookguard_core::policy::TermsDisclosure;
+use bookguard_core::text::counted;
 
 use super::PdfForm;
 use crate::fingerprint::fingerprint;
 use crate::others::Others;
-use crate::words;
+use crate::{Maker, words};
 
 /// A part of the document, from top to bottom.
 #[derive(Debug, Clone)]
@@ -59,14 +61,21 @@ impl Cell {
 /// A packet, as it is told.
 pub(super) struct Told {
     pub(super) packet: Packet,
-    pub(super) others: Others,
+    others: Others,
+    /// What a cancellation came to, as the story tells it.
+    results: Vec<Block>,
+    /// The rest of the story.
+    story: Vec<Block>,
 }
 
 /// The most items that are printed of each part that can be long.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) story: usize,
+    /// Parts of the text of the terms in force.
     pub(super) agreed: usize,
+    /// Whole texts of terms before a move.
+    pub(super) former: usize,
     pub(super) timeline: usize,
 }
 
@@ -74,6 +83,7 @@ impl Limits {
     pub(super) const NONE: Self = Self {
         story: usize::MAX,
         agreed: usize::MAX,
+        former: usize::MAX,
         timeline: usize::MAX,
     };
 }
@@ -82,6 +92,25 @@ impl Limits {
 const LONGEST: usize = 2_000;
 
 impl Told {
+    /// Of a packet and its exact text.
+    pub(super) fn of(packet: Packet, text: &str, key: &VerifierKey, maker: &Maker) -> Self {
+        let (results, story): (Vec<_>, Vec<_>) =
+            packet.story().into_iter().partition(|one| one.is_result);
+        let paragraphs = |told: Vec<Paragraph>| {
+            let sourced = |one: Paragraph| one.text + &words::sources(&one.entries);
+            told.into_iter()
+                .map(sourced)
+                .map(Block::Paragraph)
+                .collect()
+        };
+        Self {
+            others: Others::of(&packet, text, key, maker),
+            results: paragraphs(results),
+            story: paragraphs(story),
+            packet,
+        }
+    }
+
     /// The document's title for programs that list documents.
     pub(super) fn title(&self) -> String {
         format!("Evidence of booking {}", self.packet.booking.booking_id)
@@ -89,9 +118,11 @@ impl Told {
 
     /// Items in each of the parts that can be long.
     pub(super) fn lengths(&self) -> Limits {
+        let texts = self.agreed();
         Limits {
-            story: self.packet.summary.story.len(),
-            agreed: self.agreed().len(),
+            story: self.story.len(),
+            agreed: texts.first().map_or(0, Vec::len),
+            former: texts.len().saturating_sub(1),
             timeline: self.packet.summary.timeline.len(),
         }
     }
@@ -99,25 +130,42 @@ impl Told {
     /// The whole document. What the limits leave out is counted where it is missing.
     pub(super) fn blocks(&self, key: &VerifierKey, form: PdfForm, limits: Limits) -> Vec<Block> {
         let mut blocks = self.opening();
-        let story = self.packet.summary.story.iter().cloned();
-        let story: Vec<_> = story.map(Block::Paragraph).collect();
-        if !story.is_empty() {
+        if !self.results.is_empty() {
+            blocks.push(Block::Section(words::RESULT.to_owned()));
+            blocks.extend_from_slice(&self.results);
+        }
+        if !self.story.is_empty() {
             blocks.push(Block::Section(words::STORY.to_owned()));
-            blocks.extend(shortened(&story, limits.story, |left_out| {
-                Block::Paragraph(missing(left_out, "paragraphs of this account"))
+            blocks.extend(shortened(&self.story, limits.story, |left_out| {
+                let what = counted(left_out as u64, "paragraph");
+                Block::Paragraph(missing(&format!("{what} of this account")))
             }));
         }
-        let agreed = self.agreed();
-        if !agreed.is_empty() {
+        if let [in_force, former @ ..] = self.agreed().as_slice() {
             blocks.push(Block::Section(words::TERMS.to_owned()));
-            // The end goes first: what stands there without its heading could be taken for the terms in force.
-            let (kept, cut) = agreed.split_at(limits.agreed.min(agreed.len()));
+            let (kept, cut) = in_force.split_at(limits.agreed.min(in_force.len()));
             blocks.extend_from_slice(kept);
             if !cut.is_empty() {
-                blocks.push(Block::Paragraph(missing(cut.len(), "parts of these texts")));
+                let what = match kept.is_empty() {
+                    true => "these terms",
+                    false => "the end of these terms",
+                };
+                blocks.push(Block::Paragraph(missing(what)));
             }
+            // The oldest go first: those before the last move tell most about the terms in force.
+            let (kept, cut) = former.split_at(limits.former.min(former.len()));
+            blocks.extend(kept.iter().flatten().cloned());
+            let moves = cut.last().map(|_| self.moves_before(cut.len()));
+            let what = moves.map(|moves| match moves {
+                0 => "the same terms in other words".to_owned(),
+                1 => "the terms that applied before move 1".to_owned(),
+                2 => "the terms that applied before moves 1 and 2".to_owned(),
+                last => format!("the terms that applied before moves 1 to {last}"),
+            });
+            blocks.extend(what.map(|what| Block::Paragraph(missing(&what))));
         }
         blocks.push(Block::Section(words::TIMELINE.to_owned()));
+        blocks.push(Block::Paragraph(words::ENTRIES.to_owned()));
         blocks.push(Block::Table(self.timeline(limits.timeline)));
         blocks.extend(self.by_others());
         blocks.extend(self.closing(key, form));
@@ -133,13 +181,21 @@ impl Told {
         ]
     }
 
-    /// The texts of the terms, those in force first, line by line, blank lines left out.
-    fn agreed(&self) -> Vec<Block> {
-        let mut blocks: Vec<Block> = Vec::new();
-        let headings = words::headings(&self.packet);
+    /// The last of the moves before which the oldest `count` texts of the terms applied.
+    fn moves_before(&self, count: usize) -> usize {
+        let moves = self.packet.moves_before_texts();
+        let newest = moves[..count.min(moves.len())].last();
+        newest.map_or(0, |moves| self.packet.former_terms.len().min(moves + 1))
+    }
+
+    /// The texts of the terms, those in force first: each line by line, blank lines left out, with its digest, and the others
+    /// under a heading.
+    fn agreed(&self) -> Vec<Vec<Block>> {
         let texts = &self.packet.terms_disclosures;
-        for (at, disclosure) in texts.iter().enumerate().rev() {
+        let headings = words::headings(&self.packet);
+        let blocks = |(at, disclosure): (usize, &TermsDisclosure)| {
             let heading = headings.get(at);
+            let mut blocks: Vec<Block> = Vec::new();
             blocks.extend(heading.map(|heading| Block::Subsection(heading.clone())));
             for (number, line) in disclosure
                 .text
@@ -159,27 +215,33 @@ impl Told {
                     (None, _) => blocks.push(Block::Paragraph(line.to_owned())),
                 }
             }
-        }
-        blocks
+            blocks.push(Block::Paragraph(format!(
+                "{} {}",
+                words::TERMS_DIGEST,
+                disclosure.disclosure_hash
+            )));
+            blocks
+        };
+        texts.iter().enumerate().rev().map(blocks).collect()
     }
 
     fn timeline(&self, limit: usize) -> Table {
         let row = |moment: &Moment| {
+            let mut when = Cell::aside(&moment.when);
+            if moment.entry.is_none() {
+                when.paragraphs.push(words::STATEMENT.to_owned());
+            }
             let entry = moment
                 .entry
                 .map_or("–".to_owned(), |entry| entry.to_string());
-            vec![
-                Cell::aside(entry),
-                Cell::aside(&moment.when),
-                Cell::of(&moment.text),
-            ]
+            vec![Cell::aside(entry), when, Cell::of(&moment.text)]
         };
         let rows: Vec<_> = self.packet.summary.timeline.iter().map(row).collect();
         let gap = |left_out| {
             vec![
                 Cell::aside("…"),
                 Cell::aside("…"),
-                Cell::of(missing(left_out, "moments")),
+                Cell::of(missing(&counted(left_out as u64, "moment"))),
             ]
         };
         Table {
@@ -289,10 +351,10 @@ fn shortened<T: Clone>(items: &[T], limit: usize, gap: impl Fn(usize) -> T) -> V
     kept
 }
 
-fn missing(left_out: usize, what: &str) -> String {
+fn missing(what: &str) -> String {
     format!(
-        "Left out here to keep this document at {} pages: {left_out} {what}. They are in the evidence packet (packet.json) and \
-         in its archive PDF.",
+        "Left out here to keep this document at {} pages: {what}. The evidence packet (packet.json) and its archive PDF have \
+         everything.",
         super::MOST_PAGES
     )
 }

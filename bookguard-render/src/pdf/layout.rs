@@ -1,7 +1,7 @@
 //! Places the document's parts on pages.
 //!
-//! Invariants: no heading stands last on a page; a paragraph leaves no single line behind, and one in a table stays whole; a table's
-//! header is repeated on every page that the table reaches; whatever is taller than half a page may go on on the next one.
+//! Invariants: no heading stands last on a page, and no label of a list; a paragraph leaves no single line behind, and one in a
+//! table stays whole; a table's header is repeated on every page that the table reaches; whatever is taller than half a page may go on on the next one.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -149,6 +149,12 @@ impl Broken {
     fn height(&self) -> f32 {
         self.lines.iter().map(|_| self.style.leading).sum()
     }
+
+    /// The room without which it begins on the next page.
+    fn least(&self) -> f32 {
+        let kept = self.lines.iter().take(least(self.lines.len()));
+        kept.map(|_| self.style.leading).sum()
+    }
 }
 
 /// Places one part after the other.
@@ -179,7 +185,7 @@ impl Setter<'_> {
             Block::Section(text) => self.heading(2, text, (SECTION, 22.0), rest),
             Block::Subsection(text) => self.heading(3, text, (SUBSECTION, SUBSECTION_ABOVE), rest),
             Block::Paragraph(text) => {
-                if text.ends_with(':') {
+                if introduces(text, rest) {
                     self.need(self.introduction(text, rest));
                 }
                 self.paragraph(text, BODY, 0.0, 8.0);
@@ -290,12 +296,12 @@ impl Setter<'_> {
         while from < total {
             let left = total - from;
             let mut fit = room(self.y, broken.style).min(left);
-            if fit + 1 == left && fit > 1 {
-                fit -= 1;
-            }
-            if fit < 2.min(left) && !self.is_at_top() {
+            if fit < least(left) && !self.is_at_top() {
                 self.turn();
                 continue;
+            }
+            if fit + 1 == left && fit > 1 {
+                fit -= 1;
             }
             let fit = fit.max(1);
             self.y = self.draw(broken, from..from + fit, x, self.y);
@@ -311,7 +317,7 @@ impl Setter<'_> {
                 let height = self.broken(text, SUBSECTION, WIDTH, None).height();
                 SUBSECTION_ABOVE + height + HEADING_BELOW + self.beginning(rest)
             }
-            [Block::Paragraph(text), rest @ ..] if text.ends_with(':') => {
+            [Block::Paragraph(text), rest @ ..] if introduces(text, rest) => {
                 self.introduction(text, rest)
             }
             _ => 4.0 * BODY.leading,
@@ -322,7 +328,8 @@ impl Setter<'_> {
     fn introduction(&self, text: &str, rest: &[Block]) -> f32 {
         let follows = match rest {
             [Block::Table(table), ..] => self.opening(table),
-            _ => 2.0 * BODY.leading,
+            // The most that any first item needs.
+            _ => 3.0 * BODY.leading,
         };
         let lines = self.broken(text, BODY, WIDTH, None).height();
         lines.min(LOWEST / 4.0) + 8.0 + follows
@@ -392,7 +399,7 @@ impl Setter<'_> {
             let body = self.node(Role::ItemBody, Some(item));
             let label = self.broken(label, BODY, WIDTH, Some(labelled));
             let broken = self.broken(text, BODY, WIDTH - 20.0, Some(body));
-            self.need(broken.height().min(2.0 * BODY.leading));
+            self.need(broken.least());
             self.draw(&label, 0..1, SIDE + 2.0, self.y);
             self.flow(&broken, SIDE + 20.0);
             self.y += 4.0;
@@ -500,6 +507,16 @@ impl Setter<'_> {
         self.y = lowest + PADDING;
         whole
     }
+}
+
+/// How many of this many lines must stand together at the end of a page: two, or all three where the third would stand alone.
+fn least(lines: usize) -> usize {
+    if lines == 3 { 3 } else { lines.min(2) }
+}
+
+/// Whether a paragraph belongs to what follows: it ends with a colon, or a table follows.
+fn introduces(text: &str, rest: &[Block]) -> bool {
+    text.ends_with(':') || matches!(rest, [Block::Table(_), ..])
 }
 
 /// Lines that fit between `y` and the end of the page.

@@ -1,7 +1,8 @@
 //! The forms of an answer besides JSON, made of its JSON: of a packet, the page and the two PDFs that people read, and the
 //! archive of everything that belongs to it.
 //!
-//! A form is chosen by the `Accept` header, and one of two PDFs by the query's `form`. Invariant: JSON is what a client gets that does not prefer another form.
+//! A form is chosen by the `Accept` header, and one of two PDFs by the query's `form`. Invariant: JSON is what a client gets that prefers no other
+//! form, neither by that header nor by a word that is not the default.
 
 use bookguard_core::error::Error;
 use bookguard_core::evidence::Packet;
@@ -136,11 +137,18 @@ pub(super) fn chosen(
         return Err(not_a_form(&asked, &WORDS).into());
     }
     let fits = |form: &&AnswerForm| form.word.is_none_or(|word| word == asked);
-    let forms: Vec<&'static AnswerForm> = forms.iter().filter(fits).collect();
-    let types = forms.iter().map(|form| form.media_type);
-    let types: Vec<&str> = [JSON].into_iter().chain(types).collect();
-    let place = choose(headers, &types)?;
-    Ok(place.checked_sub(1).map(|place| forms[place]))
+    let forms = forms.iter().filter(fits).map(Some);
+    let mut forms: Vec<Option<&'static AnswerForm>> = [None].into_iter().chain(forms).collect();
+    // Of forms that the client wants equally, it gets the first. Clients that are made of the interface document send the default
+    // word too, and want JSON.
+    if asked != WORDS[0] {
+        forms.sort_by_key(|form| form.is_none_or(|form| form.word.is_none()));
+    }
+    let types = forms
+        .iter()
+        .map(|form| form.map_or(JSON, |form| form.media_type));
+    let types: Vec<&str> = types.collect();
+    Ok(forms[choose(headers, &types)?])
 }
 
 /// The refusal of a word that chooses none of the forms.

@@ -1,8 +1,9 @@
 //! What a cancellation comes to: what the terms gave for it, what people decided, and what it would come to now.
 
 use super::wall_clock::money;
-use super::{Wording, Writer};
+use super::{Paragraph, Wording, Writer};
 use crate::evidence::erasure::Erasable;
+use crate::evidence::facts::{ResolutionFact, facts_of};
 use crate::model::{Amount, Timestamp};
 use crate::policy::{
     Cancellation, Evaluation, EvaluationStatus, Resolution, ResolutionDecision, ResolutionStatus,
@@ -11,6 +12,32 @@ use crate::policy::{
 use crate::text::quoted;
 
 impl Writer<'_> {
+    /// What the terms gave for a cancellation, and how it ended if they did not settle it.
+    pub(super) fn came_to(
+        &mut self,
+        cancellation: &Cancellation,
+        resolution: &Resolution,
+    ) -> Vec<Paragraph> {
+        let facts = self.m.facts;
+        let results: Vec<_> = facts_of::<ResolutionFact>(facts).collect();
+        let first = results.first();
+        let evaluation = first.map_or(&resolution.evaluation, |(_, fact)| {
+            &fact.resolution.evaluation
+        });
+        let result = self.result(evaluation, cancellation);
+        let first = first.map(|(entry, _)| *entry);
+        let mut paragraphs = vec![self.paragraph(result, first.as_slice())];
+        let mut decided = results.iter().rev();
+        let decided = decided.find(|(_, fact)| fact.resolution.decision.is_some());
+        let decided = decided.map(|(entry, _)| *entry);
+        let outcome = self.outcome(resolution);
+        paragraphs.extend(outcome.map(|text| self.paragraph(text, decided.as_slice())));
+        for paragraph in &mut paragraphs {
+            paragraph.is_result = true;
+        }
+        paragraphs
+    }
+
     /// What the terms gave for a recorded cancellation.
     pub(super) fn result(
         &mut self,
@@ -149,7 +176,7 @@ impl Writer<'_> {
     }
 
     /// How a cancellation ended that the terms did not settle.
-    pub(super) fn outcome(&mut self, resolution: &Resolution) -> Option<String> {
+    fn outcome(&mut self, resolution: &Resolution) -> Option<String> {
         match (resolution.status, &resolution.decision) {
             (ResolutionStatus::Decided, Some(decision)) => {
                 Some(self.decision(decision, &resolution.evaluation))

@@ -1,9 +1,9 @@
 //! Headline and story: the first page of a packet.
 
 use super::wall_clock::{day, money};
-use super::{Wording, Writer};
+use super::{Paragraph, Wording, Writer};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
-use crate::evidence::facts::{CreationFact, ResolutionFact, facts_of};
+use crate::evidence::facts::{CreationFact, facts_of};
 use crate::evidence::{Acceptance, EvidenceItem, RescheduleFact, Withheld};
 use crate::model::{Amount, Timestamp};
 use crate::policy::{
@@ -53,37 +53,55 @@ impl Writer<'_> {
 
     /// Who did not come, if the cancellation is the report of that.
     pub(super) fn absent(&self, cancellation: &Cancellation) -> Option<Actor> {
-        let side = cancellation.canceled_by;
-        let is_absent = cancellation.reason == Some(Reason::NoShow)
-            && matches!(side, Actor::Organizer | Actor::Talent);
-        (is_absent && self.m.wording >= Wording::Second).then_some(side)
+        let Cancellation {
+            canceled_by,
+            reason,
+            ..
+        } = cancellation;
+        super::absent(self.m.wording, *canceled_by, *reason)
     }
 
-    pub(super) fn story(&mut self) -> Vec<String> {
-        let mut story = vec![self.agreed()];
-        story.extend(self.moved());
-        story.extend(self.accepted());
+    pub(super) fn story(&mut self) -> Vec<Paragraph> {
         let facts = self.m.facts;
+        let agreed = self.agreed();
+        let mut story = vec![self.paragraph(agreed, &[0])];
+        let moved = facts_of::<RescheduleFact>(facts).map(|(entry, _)| entry);
+        let moved = moved.last();
+        let last = moved.as_slice();
+        story.extend(self.moved().map(|text| self.paragraph(text, last)));
+        story.extend(self.accepted());
         let canceled = facts_of::<Cancellation>(facts).next();
         match (canceled, self.m.resolution) {
-            (Some((_, cancellation)), Some(resolution)) => {
-                let first = facts_of::<ResolutionFact>(facts).next();
-                let first = first.map_or(resolution, |(_, fact)| &fact.resolution);
+            (Some((entry, cancellation)), Some(resolution)) => {
                 let at = self.clock.time(cancellation.canceled_at);
-                story.push(self.cancellation(
-                    cancellation,
-                    &format!("; the service received this on {at}"),
-                ));
-                story.push(self.result(&first.evaluation, cancellation));
-                story.extend(self.outcome(resolution));
+                let received = format!("; the service received this on {at}");
+                let text = self.cancellation(cancellation, &received);
+                story.push(self.paragraph(text, &[entry]));
+                story.extend(self.came_to(cancellation, resolution));
             }
-            _ => story.extend(self.outlook()),
+            _ => story.extend(self.outlook().map(|text| self.paragraph(text, &[]))),
         }
-        story.extend(self.items());
-        story.extend(self.notifications());
-        story.extend(self.left_out());
-        story.extend(self.erased());
+        let items = facts_of::<EvidenceItem>(facts).map(|(entry, _)| entry);
+        let items: Vec<u64> = items.take(ITEMS_TOLD).collect();
+        story.extend(self.items().map(|text| self.paragraph(text, &items)));
+        for text in [self.notifications(), self.left_out()] {
+            story.extend(text.map(|text| self.paragraph(text, &[])));
+        }
+        let erasures = facts_of::<Erasure>(facts).map(|(entry, _)| entry);
+        let erasures: Vec<u64> = erasures.collect();
+        story.extend(self.erased().map(|text| self.paragraph(text, &erasures)));
         story
+    }
+
+    /// A paragraph from the entries with these numbers of the booking.
+    pub(super) fn paragraph(&self, text: String, entries: &[u64]) -> Paragraph {
+        let logged = |entry: &u64| self.m.facts.get(usize::try_from(*entry).ok()?);
+        let entries = entries.iter().filter_map(logged);
+        Paragraph {
+            text,
+            entries: entries.map(|logged| logged.place.index).collect(),
+            is_result: false,
+        }
     }
 
     /// A side by its name, or by its role if the packet withholds the name.
@@ -276,7 +294,7 @@ impl Writer<'_> {
     }
 
     /// The latest acceptance of each side.
-    fn accepted(&mut self) -> Vec<String> {
+    fn accepted(&mut self) -> Vec<Paragraph> {
         let facts = self.m.facts;
         let acceptances: Vec<_> = facts_of::<Acceptance>(facts).collect();
         let mut latest: Vec<(u64, &Acceptance)> = Vec::new();
@@ -302,9 +320,12 @@ impl Writer<'_> {
                 }
                 _ => "the terms that applied before the event was moved".to_owned(),
             };
-            self.acceptance(entry, acceptance, &terms)
+            let text = self.acceptance(entry, acceptance, &terms);
+            self.paragraph(text, &[entry])
         });
-        told.chain(lacking).collect()
+        let mut told: Vec<Paragraph> = told.collect();
+        told.extend(lacking.map(|text| self.paragraph(text, &[])));
+        told
     }
 
     /// Which of the two sides have not accepted the terms in force: those since the last move, if there was one.

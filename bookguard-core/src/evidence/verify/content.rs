@@ -8,7 +8,7 @@ use super::super::facts::{Fact, LeafPlace, Logged, members};
 use super::super::frozen;
 use super::super::packet::{Packet, PacketEntry, evaluate, question};
 use super::super::state::BookingState;
-use super::super::summary::{SummaryInput, Wording, summarize};
+use super::super::summary::{Wording, summarize};
 use super::super::withheld::stand_ins;
 use super::entries::erased;
 use super::resolution::is_same;
@@ -75,7 +75,10 @@ impl Verification<'_> {
 }
 
 /// Reads the facts that the entries disclose, exactly.
-fn facts(packet: &Packet, entries: &[(LeafKind, LeafPlace)]) -> Result<Vec<Logged<Fact>>, String> {
+pub(in crate::evidence) fn facts(
+    packet: &Packet,
+    entries: &[(LeafKind, LeafPlace)],
+) -> Result<Vec<Logged<Fact>>, String> {
     let erased = erased(packet)?;
     let read = |(seq, (entry, (kind, place))): (u64, (&PacketEntry, &(LeafKind, LeafPlace)))| {
         let mut members = members(&entry.disclosures);
@@ -188,21 +191,7 @@ fn summary(packet: &Packet, facts: &[Logged<Fact>]) -> Result<String, Misplaced>
             "The summary is worded as {version}, which this program does not know. A newer one may."
         ),
     })?;
-    let anew = summarize(&SummaryInput {
-        wording,
-        created_at: packet.created_at,
-        partner_name: &packet.partner_name,
-        booking: &packet.booking,
-        terms: &packet.terms,
-        former_terms: &packet.former_terms,
-        policy: packet.policy.as_ref(),
-        offsets: &packet.summary.offsets,
-        facts,
-        evaluation: packet.evaluation.as_ref(),
-        resolution: packet.resolution.as_ref(),
-        deliveries: &packet.deliveries,
-        withheld: &packet.withheld,
-    });
+    let anew = summarize(&packet.material(wording, facts));
     if anew != packet.summary {
         let [shown, anew] = [&packet.summary, &anew].map(serde_json::to_value);
         return Err(Misplaced {

@@ -16,6 +16,7 @@ use crate::ledger::{
     Checkpoint, Leaf, LeafKind, TlogProof, VerifierKey, leaf_hash, verify_disclosure,
 };
 use crate::model::Timestamp;
+use crate::text;
 
 /// An entry whose leaf was read and proven.
 pub(super) struct Link {
@@ -46,13 +47,17 @@ impl Verification<'_> {
                 }
             };
             self.witness(&head);
-            self.check("proof", &place(at, "proof"), Ok(format!(
-                "This entry, written {}, is at place {} of the ledger {}, which then had {} entries.",
-                Timestamp::from_ms(link.leaf.t),
-                link.index,
-                head.origin,
-                head.size
-            )));
+            self.check(
+                "proof",
+                &place(at, "proof"),
+                Ok(format!(
+                    "This entry, written {}, is at place {} of the ledger {}, which then had {}.",
+                    Timestamp::from_ms(link.leaf.t),
+                    link.index,
+                    head.origin,
+                    text::entries(head.size)
+                )),
+            );
             let kind = committed(entry, &link);
             let told = kind.clone().map(|kind| {
                 format!(
@@ -160,7 +165,7 @@ pub(super) fn of_the_log(
 }
 
 /// The values that later entries of the packet say were erased.
-pub(super) fn erased(packet: &Packet) -> Result<ErasedNames, String> {
+pub(in crate::evidence) fn erased(packet: &Packet) -> Result<ErasedNames, String> {
     const KIND: LeafKind = LeafKind::EvidenceErased;
     let mut erasures = Vec::new();
     for (seq, entry) in (0_u64..).zip(&packet.entries) {

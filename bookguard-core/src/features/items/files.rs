@@ -26,6 +26,7 @@ use crate::operation::{
 };
 use crate::service::Service;
 use crate::session::{Access, Session};
+use crate::text::counted;
 
 /// `PUT /v1/bookings/{bookingId}/evidence/items/{itemId}/file`
 pub struct PutItemFile;
@@ -60,9 +61,9 @@ impl Operation for PutItemFile {
         if received != *sha256 {
             return Err(conflict!(
                 "file_digest_mismatch",
-                "The {} bytes received have the digest {received}, but evidence item {} names {sha256}. Nothing was stored. \
+                "The file of {} that was received has the digest {received}, but evidence item {} names {sha256}. Nothing was stored. \
                  Send the file that the item names, or add another item for this one.",
-                sent.bytes().len(),
+                counted(sent.bytes().len() as u64, "byte"),
                 item.item_id
             ));
         }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::Maker;
 
 const KEY: &str = include_str!("../../../../tests/vectors/packets/ledger.vkey");
 const MOVED: &str = include_str!(
@@ -11,9 +10,12 @@ fn key() -> VerifierKey {
 }
 
 fn told() -> Told {
-    let packet: Packet = serde_json::from_str(MOVED).unwrap();
-    let others = Others::of(&packet, MOVED, &key(), &Maker::default());
-    Told { packet, others }
+    told_of(MOVED)
+}
+
+fn told_of(packet: &str) -> Told {
+    let read = serde_json::from_str(packet).unwrap();
+    Told::of(read, packet, &key(), &Maker::default())
 }
 
 /// The text of a block, as far as these tests need it.
@@ -27,7 +29,7 @@ fn text(block: &Block) -> Option<&str> {
 #[test]
 fn the_terms_in_force_come_first_and_former_ones_are_marked() {
     let told = told();
-    let agreed = told.agreed();
+    let agreed = told.agreed().concat();
     let headings: Vec<&str> = (agreed.iter())
         .filter_map(|block| match block {
             Block::Subsection(text) => Some(text.as_str()),
@@ -56,35 +58,63 @@ fn the_terms_in_force_come_first_and_former_ones_are_marked() {
     assert_eq!(starts.len(), 3);
 }
 
+/// Whether a block is not this section's heading.
+fn is_before(heading: &'static str) -> impl Fn(&&Block) -> bool {
+    move |block| !matches!(block, Block::Section(text) if text == heading)
+}
+
+/// What is printed of the terms.
+fn printed_terms(told: &Told, limits: Limits) -> Vec<String> {
+    let blocks = told.blocks(&key(), PdfForm::Bank, limits);
+    let terms = blocks.iter().skip_while(is_before(words::TERMS)).skip(1);
+    let terms = terms.take_while(is_before(words::TIMELINE));
+    terms.map(|block| format!("{block:?}")).collect()
+}
+
+fn debugged(blocks: &[Block]) -> Vec<String> {
+    blocks.iter().map(|block| format!("{block:?}")).collect()
+}
+
 #[test]
-fn of_shortened_terms_nothing_is_left_without_its_heading() {
+fn of_shortened_terms_the_end_is_missing_and_that_is_said() {
     let told = told();
-    let whole = told.agreed();
-    for agreed in 0..=whole.len() {
+    let texts = told.agreed();
+    for agreed in 0..=texts[0].len() {
         let limits = Limits {
             agreed,
+            former: 0,
             ..Limits::NONE
         };
-        let blocks = told.blocks(&key(), PdfForm::Bank, limits);
-        let texts: Vec<Option<&str>> = blocks.iter().map(text).collect();
-        let place = |heading| {
-            texts
-                .iter()
-                .position(|text| *text == Some(heading))
-                .unwrap()
+        let printed = printed_terms(&told, limits);
+        assert_eq!(printed[..agreed], debugged(&texts[0][..agreed]));
+        let is_cut = agreed < texts[0].len();
+        assert_eq!(printed.len(), agreed + usize::from(is_cut) + 1);
+        assert_eq!(printed[agreed].contains(" these terms. "), is_cut);
+    }
+}
+
+#[test]
+fn terms_before_a_move_are_printed_whole_or_named_as_left_out() {
+    let told = told();
+    let texts = told.agreed();
+    for (former, left_out) in [
+        (0, Some(": the terms that applied before moves 1 and 2. ")),
+        (1, Some(": the terms that applied before move 1. ")),
+        (2, None),
+    ] {
+        let limits = Limits {
+            former,
+            ..Limits::NONE
         };
-        let printed = &texts[place(words::TERMS) + 1..place(words::TIMELINE)];
-        let kept: Vec<Option<&str>> = whole[..agreed].iter().map(text).collect();
-        assert_eq!(printed[..agreed], kept);
-        let left_out = whole.len() - agreed;
-        assert_eq!(printed.len() - agreed, usize::from(left_out > 0));
-        if left_out > 0 {
-            let said = printed[agreed].unwrap();
-            assert!(
-                said.contains(&format!(" {left_out} parts of these texts.")),
-                "{said}"
-            );
-        }
+        let printed = printed_terms(&told, limits);
+        let whole = debugged(&texts[..=former].concat());
+        assert_eq!(printed[..whole.len()], whole);
+        let rest = &printed[whole.len()..];
+        assert_eq!(rest.len(), usize::from(left_out.is_some()));
+        assert!(
+            left_out.is_none_or(|said| rest[0].contains(said)),
+            "{rest:?}"
+        );
     }
 }
 
@@ -104,6 +134,66 @@ fn page_and_pdf_begin_with_the_same_facts() {
     let shown = page.split("<dt>").skip(1);
     let shown = shown.map(|part| part.split('<').next().unwrap());
     assert_eq!(shown.collect::<Vec<_>>(), names);
+}
+
+#[test]
+fn page_and_pdf_say_alike_where_a_moment_is_from_and_which_text_was_accepted() {
+    let packet = include_str!("../../../../tests/vectors/packets/good/notified.json");
+    let told = told_of(packet);
+    let blocks = told.blocks(&key(), PdfForm::Bank, Limits::NONE);
+    let printed = format!("{blocks:?}");
+    let page = crate::page::page(packet, KEY, &Maker::default()).unwrap();
+    let moments = told.packet.summary.timeline.iter();
+    let stated = moments.filter(|moment| moment.entry.is_none()).count();
+    assert!(stated > 1);
+    let digest = &told.packet.terms_disclosures[0].disclosure_hash;
+    for (said, times) in [
+        (words::ENTRIES, 1),
+        (words::STATEMENT, stated),
+        (words::TERMS_DIGEST, 1),
+        (digest.as_str(), 1),
+    ] {
+        assert_eq!(printed.matches(said).count(), times, "{said}");
+        assert_eq!(page.matches(said).count(), times, "{said}");
+    }
+}
+
+#[test]
+fn the_result_comes_before_the_account_and_each_paragraph_names_its_entry() {
+    let told = told_of(include_str!(
+        "../../../../tests/vectors/packets/good/canceled-decided.json"
+    ));
+    let blocks = told.blocks(&key(), PdfForm::Bank, Limits::NONE);
+    let mut story = told.packet.summary.story.clone();
+    for (at, entry) in [(0, 11), (1, 18), (2, 19), (3, 20)] {
+        story[at] += &format!(" (Entry {entry})");
+    }
+    let [recorded, canceled, result, decision, sent] = story.as_slice() else {
+        panic!("{story:?}")
+    };
+    let printed: Vec<&str> = blocks.iter().filter_map(text).collect();
+    let first: [&str; 7] = [
+        words::RESULT,
+        result,
+        decision,
+        words::STORY,
+        recorded,
+        canceled,
+        sent,
+    ];
+    assert_eq!(printed[..7], first);
+}
+
+#[test]
+fn entries_are_named_in_a_row() {
+    for (entries, named) in [
+        (&[][..], ""),
+        (&[142][..], " (Entry 142)"),
+        (&[54, 58][..], " (Entries 54 and 58)"),
+        (&[1, 2, 30][..], " (Entries 1, 2 and 30)"),
+    ] {
+        assert_eq!(words::sources(entries), named);
+    }
 }
 
 #[test]

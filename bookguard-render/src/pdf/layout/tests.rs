@@ -37,11 +37,17 @@ fn no_heading_stands_on_another_page_than_the_first_row_below_it() {
         })
     };
     let (heading, told) = ("Timeline".to_owned(), "It was told thus:".to_owned());
+    let note = "An entry has a number.".to_owned();
     let below = [
         vec![Block::Section(heading.clone()), table()],
         vec![
             Block::Section(heading.clone()),
             Block::Paragraph(told),
+            table(),
+        ],
+        vec![
+            Block::Section(heading.clone()),
+            Block::Paragraph(note),
             table(),
         ],
         vec![
@@ -106,4 +112,45 @@ fn no_sentence_of_a_tall_row_is_broken_over_two_pages() {
         halves += usize::from(all.len() > 1);
     }
     assert!(halves > 10, "{halves}");
+}
+
+#[test]
+fn no_label_of_a_list_stands_on_another_page_than_its_text() {
+    let maker = Maker::default();
+    let faces = maker.fonts.faces().unwrap();
+    let told = Block::Paragraph("It was told thus:".to_owned());
+    let sentence = "A sentence of the terms, which is as long as such sentences are. ";
+    let mut counts = std::collections::BTreeSet::new();
+    for sentences in 1..6 {
+        let list = Block::List(vec![("–".to_owned(), sentence.repeat(sentences))]);
+        for left in 0..200_u8 {
+            for blocks in [&[list.clone()][..], &[told.clone(), list.clone()]] {
+                let mut setter = Setter {
+                    faces: &faces,
+                    layout: Layout {
+                        pages: vec![Vec::new()],
+                        nodes: Vec::new(),
+                        bookmarks: Vec::new(),
+                    },
+                    y: LOWEST - f32::from(left),
+                    most_pages: usize::MAX,
+                };
+                for (number, block) in blocks.iter().enumerate() {
+                    setter.block(block, &blocks[number + 1..]);
+                }
+                let layout = setter.layout;
+                let label = first_page(&layout, Role::Label);
+                assert!(label.is_some());
+                let case = format!("{sentences} sentences, {left} points left");
+                assert_eq!(label, first_page(&layout, Role::ItemBody), "{case}");
+                if blocks.len() > 1 {
+                    assert_eq!(label, first_page(&layout, Role::Paragraph), "{case}");
+                }
+                let body = |mark: &&Mark| matches!(mark, Mark::Line { node: Some(node), .. } if layout.nodes[*node].role == Role::ItemBody);
+                counts.insert(layout.pages.iter().flatten().filter(body).count());
+            }
+        }
+    }
+    // Of three lines, the last would stand alone.
+    assert!(counts.contains(&3), "{counts:?}");
 }

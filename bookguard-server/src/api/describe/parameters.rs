@@ -51,7 +51,8 @@ pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Vec<Json> {
         let form = json!({
             "name": PARAMETER,
             "in": "query",
-            "description": "Which PDF: `bank` is for a card bank, at most ten pages; `archive` is PDF/A with the packet attached.",
+            "description": "Which PDF: `bank` is for a card bank, at most ten pages; `archive` is PDF/A with the packet attached. A client that \
+                accepts PDF and JSON alike, as without `Accept`, gets the PDF with `archive`, and JSON with `bank`.",
             "schema": {"type": "string", "enum": WORDS, "default": WORDS[0]},
         });
         parameters.push(form.into());

@@ -259,6 +259,18 @@ impl Verifier {
         assert!(told, "{printed}");
     }
 
+    /// Requires that what is there once is not told as several.
+    async fn tells_one_from_several(&self) {
+        let key = ledger_key();
+        for name in ["created", "notified"] {
+            let packet = vectors().join(format!("good/{name}.json"));
+            let printed = self.gives(0, name, &[&packet, &key]).await;
+            for wrong in [" 1 entries", " 1 values", " deliveries ended"] {
+                assert!(!printed.contains(wrong), "{wrong}: {printed}");
+            }
+        }
+    }
+
     /// Requires that a root of the machine, which the reader did not name, makes nothing trusted.
     async fn trusts_no_root_of_the_machine(&self) {
         let folder = tempfile::tempdir().unwrap();
@@ -565,7 +577,9 @@ async fn the_shell_we_offer_tells_genuine_packets_from_all_else() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_javascript_we_offer_tells_genuine_packets_from_all_else() {
     if is_there("node", &["--version"]).await {
-        Verifier::of("node", "verify.js", 3).judges_rightly().await;
+        let verifier = Verifier::of("node", "verify.js", 3);
+        verifier.judges_rightly().await;
+        verifier.tells_one_from_several().await;
     }
 }
 

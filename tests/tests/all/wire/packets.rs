@@ -132,7 +132,11 @@ async fn a_packet_is_a_page_or_a_pdf_for_who_asks_for_one() {
         let mut tags = Vec::new();
         for (accept, query, media_type, begins) in [
             ("application/json", "", "application/json", "{"),
-            ("*/*", "?form=archive", "application/json", "{"),
+            ("*/*", "", "application/json", "{"),
+            ("*/*", "?form=archive", "application/pdf", "%PDF-"),
+            // As clients do that send every default.
+            ("*/*", "?form=bank", "application/json", "{"),
+            ("application/json", "?form=archive", "application/json", "{"),
             ("text/html,*/*;q=0.8", "", "text/html", "<!doctype html>"),
             ("application/pdf", "", "application/pdf", "%PDF-"),
             ("application/pdf", "?form=bank", "application/pdf", "%PDF-"),
