@@ -59,8 +59,13 @@ pub(super) fn in_fields(mut error: Error, before: &str) -> Error {
 
 /// Puts a refusal into words for somebody who sees a form, and not the request that is made of it. Empty words stay as they are.
 pub(super) fn as_typed(error: &mut Error) {
-    if error.code == "event_date_unchanged" {
-        error.message = "The event has this date and time zone already. Choose another.".to_owned();
+    let whole = match &*error.code {
+        "event_date_unchanged" => "The event has this date and time zone already. Choose another.",
+        "partner_not_pending" => "The partner is approved already. Nothing was made now.",
+        _ => "",
+    };
+    if !whole.is_empty() {
+        whole.clone_into(&mut error.message);
     }
     for fault in &mut error.details {
         let (message, fix) = match (&*fault.code, &*fault.fix) {

@@ -53,7 +53,7 @@ fn places() -> Vec<PageRoute> {
 fn account_places() -> Vec<PageRoute> {
     vec![
         place!("", get account::show),
-        place!("/approve", post account::approve, again account::show),
+        place!("/approve", form account::approve),
         place!("/suspend", form account::suspend),
         place!("/reinstate", post account::reinstate, again account::show),
         place!("/edit", form account::edit),

@@ -46,7 +46,13 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             .leads_to(&operated.acme(""));
         acme.get("/v1/bookings").await.ok(200);
         assert!(!theirs.page("").await.html.contains(told));
-        browser.post(&operated.acme("/approve"), &[]).await.is(409);
+        let approve = operated.acme("/approve");
+        browser.post(&approve, &[]).await.is(409);
+        // A page that was left open since then says so, and has nothing to send.
+        let page = browser.page(&approve).await;
+        page.says(&["does not wait for approval"]);
+        let address = format!("/console{approve}");
+        assert!(page.forms().iter().all(|form| form.action != address));
 
         // Its record and its quota.
         let typed = [
@@ -183,7 +189,16 @@ async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
         deliveries.says(&["No event matches.", "Show all events"]);
         let all = browser.page("/deliveries").await;
         all.says(&["There are no events yet."]);
-        let form = browser.page(&account).await.form("/approve");
+        // Nothing is made before a page that says what cannot be undone.
+        let approve = format!("{account}/approve");
+        let page = browser.page(&account).await;
+        let address = format!("/console{approve}");
+        let tags = page.tags();
+        assert!(tags.iter().any(|tag| tag.get("href") == Some(&address)));
+        assert!(page.forms().iter().all(|form| form.action != address));
+        let page = browser.page(&approve).await;
+        page.says(&["Acme Stage", "This cannot be undone."]);
+        let form = page.form("/approve");
         let shown = browser.submit(&form).await;
         let values: Vec<_> = shown
             .tags()
@@ -201,8 +216,9 @@ async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
             .ok(200);
         // The same form again gets the same answer; another one is refused.
         assert!(browser.submit(&form).await.html.contains(&values[0]));
-        let sent = browser.post(&format!("{account}/approve"), &[]).await;
-        sent.is(409);
+        let sent = browser.post(&approve, &[]).await;
+        sent.is(409).says(&["approved already", "Keys and people"]);
+        sent.lacks(&["api-keys create"]);
         let page = browser.page(&account).await;
         assert!(
             !page.html.contains(&values[0]) && !page.html.contains("Approve"),
