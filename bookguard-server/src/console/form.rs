@@ -60,8 +60,17 @@ pub(super) fn in_fields(mut error: Error, before: &str) -> Error {
 /// Puts a refusal into words for somebody who sees a form, and not the request that is made of it. Empty words stay as they are.
 pub(super) fn as_typed(error: &mut Error) {
     let whole = match &*error.code {
+        "booking_already_canceled" => {
+            "The booking is canceled already, and nothing was recorded now. Its page shows how it was canceled."
+        }
         "event_date_unchanged" => "The event has this date and time zone already. Choose another.",
         "partner_not_pending" => "The partner is approved already. Nothing was made now.",
+        "resolution_already_decided" => {
+            "The cancellation was decided already, and nothing was recorded now. The page of the booking shows the decision."
+        }
+        "resolution_final" => {
+            "The policy settled this cancellation, so there is nothing to decide."
+        }
         _ => "",
     };
     if !whole.is_empty() {
@@ -102,6 +111,20 @@ pub(super) fn as_typed(error: &mut Error) {
                 "",
                 "Write a date such as 2027-06-20, with a time where one is asked for: 2027-06-20T19:00.",
             ),
+            ("invalid_range", _) => match &*fault.pointer {
+                "eventFrom" => (
+                    "is not before the day under “Event before”",
+                    "Choose an earlier one, or empty one of the two.",
+                ),
+                "since" => (
+                    "is not before the time under “Before (UTC)”",
+                    "Choose an earlier one, or empty one of the two.",
+                ),
+                _ => (
+                    "is not before the end of the time",
+                    "Choose a time before it and before now.",
+                ),
+            },
             ("wrong_type", "Send a number.") => (
                 "",
                 "Write digits, and a point before decimals, such as 1167.00.",

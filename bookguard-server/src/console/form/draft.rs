@@ -59,10 +59,23 @@ impl Draft<'_> {
                 } @else {
                     p { (nothing) @if others.len() < error.details.len() { " Correct what is marked below." } }
                     @for detail in others {
-                        p { (detail.pointer) " " (with_advice(detail)) }
+                        @if detail.code == "cursor_invalid" || detail.pointer == "before" {
+                            p { "The address names no page of this list. " a href=(self.first_page(names)) { "Show the newest" } }
+                        } @else {
+                            p { (detail.pointer) " " (with_advice(detail)) }
+                        }
                     }
                 }
             }
+        }
+    }
+
+    /// The address, from the page itself, of the first page of a list with this filter.
+    fn first_page(&self, filter: &[&str]) -> String {
+        let query = self.fields.only(|name| filter.contains(&name)).query();
+        match query.is_empty() {
+            true => "?".to_owned(),
+            false => query,
         }
     }
 
@@ -274,7 +287,8 @@ mod tests {
             "Begin again.",
         )]);
         let alert = |refused: &Error| {
-            let (fields, refused) = (&Fields::default(), Some(refused));
+            let fields = &Fields::of(&[("search", "a"), ("cursor", "x")]);
+            let refused = Some(refused);
             Draft { fields, refused }
                 .alert_of_filter(&["search"])
                 .into_string()
@@ -284,6 +298,17 @@ mod tests {
             elsewhere
                 .contains("<p>The filter was not applied.</p><p>cursor is wrong. Begin again.</p>"),
             "{elsewhere}"
+        );
+        let page = alert(&Error::faults(vec![FieldError::new(
+            "cursor",
+            "cursor_invalid",
+            "is not a cursor of this list",
+            "Enter the nextCursor.",
+        )]));
+        let first = "no page of this list. <a href=\"?search=a\">Show the newest</a>";
+        assert!(
+            page.contains(first) && !page.contains("nextCursor"),
+            "{page}"
         );
         let marked = alert(&Error::faults(vec![FieldError::new(
             "search", "c", "is wrong", "Mend it.",

@@ -221,12 +221,18 @@ async fn put(user: &User, asked: &Asked, mut editing: Editing<'_>) -> Result<Ans
     };
     match user.perform::<PutPolicy>(request).await {
         Ok(put) => Ok(done(&editing, &put)),
-        Err(error) if forms::is_correctable(&error) => {
+        Err(mut error) if forms::is_correctable(&error) => {
             if error.code == "policy_version_conflict" {
+                error.message = match editing.changed {
+                    Some(_) => "Yours was made from another version than the latest, so it was not saved.",
+                    None => "There is a policy with this id already, so yours was not saved. Choose another id, or change that policy.",
+                }
+                .to_owned();
                 editing.note = editing
                     .changed
                     .map(|latest| overtaken(user, &editing, latest));
             }
+            forms::as_typed(&mut error);
             let status = forms::status(Some(&error));
             editing.refused = Some(error);
             Ok(page(user, asked, &editing, status))
