@@ -50,7 +50,7 @@ struct Editing<'e> {
     refused: Option<Error>,
     /// What else there is to say: such as why no fields are shown.
     note: Option<Markup>,
-    /// The field that has the focus.
+    /// The field that has the focus, or [`preview::PANE`].
     focus: Option<String>,
 }
 
@@ -105,6 +105,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     let action = asked.fields.get(DO).unwrap_or_default();
     match action {
         "add" => editing.focus = editing.typed.add_step(),
+        "check" => editing.focus = Some(preview::PANE.to_owned()),
         "json" => editing.typed.become_text(),
         "fields" => {
             let shown = editing.typed.become_fields();
