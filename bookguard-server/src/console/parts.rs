@@ -8,7 +8,7 @@ use bookguard_core::model::{
 use bookguard_core::policy::Zone;
 use bookguard_core::text::capital;
 pub(super) use bookguard_core::text::{counted, grouped};
-use maud::{Markup, Render, html};
+use maud::{Markup, PreEscaped, Render, html};
 
 use super::{Answer, Asked, Fields, Page, Part, User};
 use bookguard_core::entropy;
@@ -172,10 +172,15 @@ fn tabular(
                     @let number = head.strip_prefix('#');
                     th.amount[number.is_some()] scope="col" role="columnheader" { (number.unwrap_or(head)) }
                 } } }
-                tbody role="rowgroup" { @for row in rows { tr role="row" { (row) } } }
+                tbody role="rowgroup" { @for row in rows { tr role="row" { (headed(&row)) } } }
             }
         }
     }
+}
+
+/// A row whose first cell, from which it begins, is read with each of the others.
+fn headed(row: &Markup) -> Markup {
+    PreEscaped(row.0.replacen("<td", "<td role=\"rowheader\"", 1))
 }
 
 /// What an empty list shows: that it is empty, and what to do about it.
@@ -323,6 +328,15 @@ mod tests {
         ] {
             assert_eq!(counted(number, thing), expected);
         }
+    }
+
+    #[test]
+    fn the_first_cell_of_a_row_is_its_head() {
+        let row = || html! { td.amount { "EUR 1" } td { "Kept" } };
+        let table = table("Sums", &["Sum", "What"], [row(), row()]).into_string();
+        let expected =
+            "<tr role=\"row\"><td role=\"rowheader\" class=\"amount\">EUR 1</td><td>Kept</td></tr>";
+        assert_eq!(table.matches(expected).count(), 2, "{table}");
     }
 
     #[test]

@@ -52,12 +52,17 @@ impl Draft<'_> {
             .iter()
             .filter(|detail| elsewhere(&detail.pointer))
             .collect();
+        let first = self.first_marked(names);
         html! {
             div.alert.bad role="alert" tabindex="-1" autofocus {
                 @if error.details.is_empty() {
                     p { (message) }
                 } @else {
-                    p { (nothing) @if others.len() < error.details.len() { " Correct what is marked below." } }
+                    p {
+                        (nothing)
+                        @if others.len() < error.details.len() { " Correct what is marked below." }
+                        @if let Some(first) = first { " " a href={ "#" (id_of(first)) } { "Go to the first" } }
+                    }
                     @for detail in others {
                         @if detail.code == "cursor_invalid" || detail.pointer == "before" {
                             p { "The address names no page of this list. " a href=(self.first_page(names)) { "Show the newest" } }
@@ -68,6 +73,22 @@ impl Draft<'_> {
                 }
             }
         }
+    }
+
+    /// The first field of the form that has a fault. A name that ends with a slash stands for all fields below it, and an empty one for a
+    /// text that has its faults beside it.
+    fn first_marked<'n>(&'n self, names: &[&'n str]) -> Option<&'n str> {
+        let details = self.refused.map_or(&[][..], |error| &error.details);
+        let marked = |name: &'n str| {
+            let fault = details
+                .iter()
+                .find(|detail| !name.is_empty() && detail.pointer.starts_with(name))?;
+            Some(match name.ends_with('/') {
+                true => fault.pointer.as_str(),
+                false => name,
+            })
+        };
+        names.iter().copied().find_map(marked)
     }
 
     /// The address, from the page itself, of the first page of a list with this filter.
@@ -161,7 +182,7 @@ impl Draft<'_> {
         let optional = html! { @if !required && !field.plain { span.optional { " (optional)" } } };
         match &field.kind {
             Kind::Choices(words) => html! {
-                fieldset.field aria-describedby=[described] {
+                fieldset.field id=(id) aria-describedby=[described] {
                     legend { (label) (optional) }
                     (notes)
                     @for (word, text) in words {
@@ -314,8 +335,9 @@ mod tests {
             "search", "c", "is wrong", "Mend it.",
         )]));
         assert!(
-            marked
-                .contains("<p>The filter was not applied. Correct what is marked below.</p></div>"),
+            marked.contains(
+                "Correct what is marked below. <a href=\"#fsearch\">Go to the first</a></p></div>"
+            ),
             "{marked}"
         );
     }

@@ -466,6 +466,8 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
             seen.is(400);
             is_sound(&seen);
             assert_eq!(seen.field(faulty).get("aria-invalid"), Some("true"));
+            let link = format!("<a href=\"#f{faulty}\">Go to the first</a>");
+            seen.says(&[&link]);
             seen.says(&[words]).lacks(&["eventTo,", "Enter an instant"]);
         }
         // A list without a filter says what is wrong with its address, and shows the other one beside it.

@@ -70,7 +70,7 @@ async fn a_policy_is_written_in_fields_looked_at_put_and_changed() {
         };
         assert!(is_led(checked.is(200)) && !is_led(&removed));
         // Each figure belongs to a group that says of what it is the figure.
-        for group in ["When the talent cancels", "Free for how long after booking"] {
+        for group in ["The talent cancels", "Free for how long after booking"] {
             checked.says(&[&format!("role=\"group\" aria-label=\"{group}\"")]);
         }
 

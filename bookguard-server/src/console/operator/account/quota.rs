@@ -70,7 +70,8 @@ fn part_form(
             "0 means no limit; empty means the service's default.",
         ),
     };
-    let field = Field::new(name, "New quota", kind).about(about).plain();
+    let title = format!("New quota: {label}");
+    let field = Field::new(name, &title, kind).about(about).plain();
     html! {
         form.card method="post" action=(user.link("/quota")) {
             h2 { (label) }

@@ -64,7 +64,10 @@ fn usable(warnings: u64) -> String {
     match warnings {
         0 => "It can be used.".to_owned(),
         1 => "It can be used. There is 1 warning.".to_owned(),
-        warnings => format!("It can be used. There are {}.", counted(warnings, "warning")),
+        warnings => format!(
+            "It can be used. There are {}.",
+            counted(warnings, "warning")
+        ),
     }
 }
 
