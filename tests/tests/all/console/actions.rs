@@ -849,11 +849,24 @@ async fn keys_are_made_replaced_and_revoked_and_people_invited() {
         assert_eq!(hers["scopes"], json!(["bookings:read"]));
         let end = format!("/people/{}/end", hers.text("consoleSessionId"));
         browser.fill("/keys", &end, &[]).await.leads_to("/keys");
-        ada.get("/bookings").await.leads_to("/sign-in?to=%2Fbookings");
+        ada.get("/bookings").await.leads_to("/sign-in?to=%2Fbookings&after=end");
         let unopened = acme.post("/v1/console-links", &json!({"person": "Bob"})).await.ok(201);
         let end = format!("/people/{}/end", unopened.text("consoleSessionId"));
         browser.fill("/keys", &end, &[]).await.leads_to("/keys");
-        browser.page("/keys").await.says(&["Link ended"]).lacks(&["Link not used"]);
+        let people = browser.page("/keys").await;
+        people.says(&["Link ended"]).lacks(&["Link not used"]);
+        // Each sign-in names its key, and one of them is that of this browser, which whoever ends it is told.
+        let hint = all.iter().find(|key| key["apiKeyId"] == acme.key_id.as_str()).unwrap().text("hint");
+        assert!(people.html.matches(&format!("(…{hint})</small>")).count() >= 2, "{}", people.html);
+        assert_eq!(people.html.matches("This is you").count(), 1);
+        server.advance(1);
+        let second = Browser::signed_in(&server, &acme.key).await;
+        let sessions = acme.rows("/v1/console-sessions?limit=9").await;
+        let newest = sessions[0].text("consoleSessionId");
+        let ended = second.fill("/keys", &format!("/people/{newest}/end"), &[]).await;
+        ended.leads_to("/sign-in?after=self");
+        assert_eq!(second.cookie(), None);
+        second.page("/sign-in?after=self").await.says(&["You ended this session."]);
 
         // An invalid id opens no page: its form would post to wherever the id says.
         for id in ["..%2F..%2Fconsole%2Fsign-out%3F", "x", "%22%3E%3Ci%3E"] {
