@@ -13,7 +13,7 @@ const FILTER: [&str; 3] = ["action", "since", "until"];
 const PATH: &str = "/audit";
 
 /// Actions that the pages call otherwise than the interface.
-const CALLED: [(&str, &str); 11] = [
+const CALLED: [(&str, &str); 15] = [
     ("createConsoleLink", "Invite somebody"),
     ("createShare", "Share by a link"),
     ("createWebhookEndpoint", "Add an endpoint"),
@@ -22,11 +22,15 @@ const CALLED: [(&str, &str); 11] = [
     ("putPolicy", "Save a policy"),
     ("recoverWebhookEvents", "Send many events again"),
     ("retryWebhookEvent", "Send an event again"),
+    ("revokeShare", "Revoke a link"),
     ("rotateApiKey", "Replace an API key"),
+    ("rotatePartnerSecret", "Replace the signing secret"),
     (
         "rotateWebhookEndpointSecret",
         "Replace an endpoint's secret",
     ),
+    ("testWebhookEndpoint", "Test an endpoint"),
+    ("updatePartner", "Change settings"),
     ("updateWebhookEndpoint", "Change an endpoint"),
 ];
 
@@ -68,7 +72,7 @@ impl Found {
         html! {
             (draft.alert_of_filter(&FILTER))
             form.filter role="search" action=(user.link(PATH)) {
-                (draft.field(&Field::new("action", "What", Kind::Choice(actions)).plain()))
+                (draft.field(&Field::new("action", "What", Kind::Choice(actions)).none("Any").plain()))
                 (draft.field(&Field::new("since", "Since (UTC)", Kind::Utc).plain()))
                 (draft.field(&Field::new("until", "Before (UTC)", Kind::Utc).plain()))
                 button.first { "Show" }

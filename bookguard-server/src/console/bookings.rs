@@ -63,7 +63,7 @@ fn filter(user: &User, asked: &Asked) -> Markup {
         (draft.alert_of_filter(&FILTER))
         form.filter role="search" action=(user.link("/bookings")) {
             (draft.field(&Field::new("search", "Search", Kind::Search).plain()))
-            (draft.field(&Field::new("status", "Status", Kind::Choice(statuses)).plain()))
+            (draft.field(&Field::new("status", "Status", Kind::Choice(statuses)).none("Any").plain()))
             (draft.field(&Field::new("eventFrom", "Event from", Kind::Day).plain()))
             (draft.field(&Field::new("eventTo", "Event before", Kind::Day).plain()))
             button.first { "Search" }

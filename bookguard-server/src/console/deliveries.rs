@@ -74,8 +74,8 @@ pub(super) fn filter(user: &User, asked: &Asked) -> Markup {
     html! {
         (draft.alert_of_filter(&FILTER))
         form.filter role="search" action=(user.link(PATH)) {
-            (draft.field(&Field::new("status", "State", state).plain()))
-            (draft.field(&Field::new("type", "Type of event", Kind::Choice(types.collect())).plain()))
+            (draft.field(&Field::new("status", "State", state).none("Any").plain()))
+            (draft.field(&Field::new("type", "Type of event", Kind::Choice(types.collect())).none("Any").plain()))
             button.first { "Show" }
         }
     }

@@ -68,6 +68,15 @@ pub(super) fn price(number: &Decimal, currency: Currency) -> String {
     }
 }
 
+/// What [`words`] would spell otherwise than people, and than the rest of the pages.
+const SPELLED: [(&str, &str); 5] = [
+    ("Api ", "API "),
+    (" api ", " API "),
+    ("Http ", "HTTP "),
+    ("No endpoints", "No endpoint"),
+    ("Non payment", "Non-payment"),
+];
+
 /// A word of the interface as people read it: `no_show`, `organizer.late` and `createApiKey` are “No show”, “Organizer late” and
 /// “Create API key”.
 pub(super) fn words(word: &str) -> String {
@@ -79,10 +88,9 @@ pub(super) fn words(word: &str) -> String {
             c => text.push(c),
         }
     }
-    capital(&text)
-        .replace("Api ", "API ")
-        .replace(" api ", " API ")
-        .replace("Http ", "HTTP ")
+    let text = capital(&text);
+    let own = SPELLED.iter();
+    own.fold(text, |text, (plain, spelled)| text.replace(plain, spelled))
 }
 
 /// How a state looks.
@@ -317,6 +325,8 @@ mod tests {
             ("createApiKey", "Create API key"),
             ("apiKeyId", "API key id"),
             ("http_5xx", "HTTP 5xx"),
+            ("no_endpoints", "No endpoint"),
+            ("non_payment", "Non-payment"),
             ("", ""),
         ] {
             assert_eq!(words(word), expected);

@@ -86,7 +86,7 @@ fn used((name, label, part): (&str, &str, QuotaUse)) -> Markup {
     }
 }
 
-/// How much of a part: a size as settings write it, and a number of anything else.
+/// How much of a part: a size, and a number of anything else.
 fn amount(name: &str, number: u64) -> String {
     match SIZES.contains(&name) {
         true => size(number),
@@ -94,12 +94,13 @@ fn amount(name: &str, number: u64) -> String {
     }
 }
 
-/// A size such as 10GiB, or a number of bytes that has no larger unit.
+/// A size such as 10 GiB, or a number of bytes that has no larger unit.
 fn size(bytes: u64) -> String {
     let text = Bytes(bytes).to_string();
-    match text.ends_with('B') {
-        true => text,
-        false => format!("{} B", grouped(&text)),
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    match &text[digits.len()..] {
+        "" => format!("{} B", grouped(&text)),
+        unit => format!("{digits} {unit}"),
     }
 }
 

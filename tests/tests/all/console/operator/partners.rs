@@ -102,7 +102,7 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
                 .post(&operated.acme("/quota"), &[("/fileBytes", wrong)])
                 .await;
             wrong.is(400);
-            wrong.says(&["such as 10GiB."]);
+            wrong.says(&["such as 10 GiB."]);
         }
         browser
             .post(&operated.acme("/quota"), &[("/fileBytes", "10 GiB")])
@@ -110,9 +110,9 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             .leads_to(&operated.acme(""));
         expected["fileBytes"]["limit"] = json!(10_u64 << 30);
         assert_eq!(operated.account().await["quota"], expected);
-        browser.page(&operated.acme("")).await.says(&[">10GiB<"]);
+        browser.page(&operated.acme("")).await.says(&[">10 GiB<"]);
         let quota = browser.page(&operated.acme("/quota")).await;
-        quota.says(&["used of 10GiB"]);
+        quota.says(&["used of 10 GiB"]);
         browser
             .post(&operated.acme("/quota"), &[("/fileBytes", "")])
             .await
@@ -171,6 +171,8 @@ async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
         ] {
             let found = browser.page(&format!("/partners?{filter}")).await;
             assert_eq!(found.html.contains(&id), is_found, "{filter}");
+            assert_eq!(!found.html.contains("Show all partners"), is_found);
+            found.says(&[">Waits for approval</option>", ">Any</option>"]);
         }
         for address in ["/partners?status=nonsense", "/deliveries?status=nonsense"] {
             let refused = browser.get(address).await;
