@@ -27,7 +27,7 @@ use poem::http::header::{CACHE_CONTROL, HeaderValue};
 
 use super::parts::{
     alert, booking_badge, copyable, delivery_badge, event_time, fact, grouped, once, price,
-    records, time, words,
+    records, time, words, zone_of,
 };
 use super::schedule::{OPEN, compensation, schedule, sum, sum_of};
 use super::{Answer, Asked, Page, Part, User};
@@ -245,7 +245,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
             p { (explanation.text) @if is_closed { " " (CLOSED) } }
             @if !segments.is_empty() {
                 h3 { "If the organizer cancels" }
-                (schedule(segments, value, now))
+                (schedule(segments, value, zone_of(booking.time_zone.as_deref()), now))
             }
             @if !matrix.is_empty() {
                 h3 { "If it were canceled now" }

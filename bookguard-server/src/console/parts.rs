@@ -17,8 +17,7 @@ const MINUTE_MS: i64 = 60_000;
 
 /// An instant, in UTC.
 pub(super) fn time(at: Timestamp) -> Markup {
-    let text = at.to_utc().format("%-d %b %Y, %H:%M").to_string();
-    html! { time datetime=(at.to_string()) title=(at.to_string()) { (text) " UTC" } }
+    time_in(at, Zone::UTC)
 }
 
 /// When the event of a booking starts.
@@ -26,13 +25,25 @@ pub(super) fn event_time(booking: &Booking) -> Markup {
     event_time_at(booking.event_date, booking.time_zone.as_deref())
 }
 
-/// When an event starts: on the clock of its place, or in UTC if nobody said where that is. What points at it shows UTC.
+/// When an event starts: on the clock of its place, or in UTC if nobody said where that is.
 pub(super) fn event_time_at(at: Timestamp, time_zone: Option<&str>) -> Markup {
-    let Some(zone) = time_zone.and_then(Zone::iana) else {
-        return time(at);
-    };
-    let text = zone.to_local(at).format("%-d %b %Y, %H:%M").to_string();
-    html! { time datetime=(at.to_string()) title=(at.to_string()) { (text) " " (zone.in_words()) } }
+    time_in(at, zone_of(time_zone))
+}
+
+/// The time zone of this name; UTC if there is none.
+pub(super) fn zone_of(name: Option<&str>) -> Zone {
+    name.and_then(Zone::iana).unwrap_or(Zone::UTC)
+}
+
+/// An instant on the clock of a place. What points at it shows UTC.
+pub(super) fn time_in(at: Timestamp, zone: Zone) -> Markup {
+    html! { time datetime=(at.to_string()) title=(at.to_string()) { (time_in_words(at, zone)) } }
+}
+
+/// The words of [`time_in`].
+pub(super) fn time_in_words(at: Timestamp, zone: Zone) -> String {
+    let text = zone.to_local(at).format("%-d %b %Y, %H:%M");
+    format!("{text} {}", zone.in_words())
 }
 
 /// How long ago an instant was, or how far ahead it is.

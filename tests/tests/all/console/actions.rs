@@ -162,9 +162,16 @@ async fn an_event_is_listed_on_the_day_that_it_is_where_it_takes_place() {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let evening =
             json!({"eventDate": "2027-01-12T19:30:00-08:00", "timeZone": "America/Los_Angeles"});
-        let booking = acme.book_with(evening).await;
+        let booking = acme.book_with(evening.clone()).await;
         acme.cancel(&booking, &samples::open_cancellation()).await;
         let address = format!("/bookings/{booking}");
+        // The last step before the start ends then: in the table, and in the chart.
+        let open = acme.book_with(evening).await;
+        let open = browser.page(&format!("/bookings/{open}")).await;
+        open.lacks(&["13 Jan 2027, 03:30"]).says(&[
+            "data-head=\"until\"><time datetime=\"2027-01-13T03:30:00.000Z\"",
+            "<title>Until 12 Jan 2027, 19:30 Los Angeles time: ",
+        ]);
         for page in ["/bookings", "/reviews", address.as_str()] {
             let shown = browser.page(page).await;
             shown.says(&[">12 Jan 2027, 19:30 Los Angeles time</time>"]);
