@@ -40,6 +40,11 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
         let found = operated.latest("protectBooking").await;
         found.holds(json!({"partnerId": acme.id}));
         found["actor"].holds(json!({"kind": "operator_key", "name": "desk"}));
+        // Both audits lead to it.
+        let link = |address: &str| format!("href=\"/console{address}\"");
+        browser.page("/audit").await.says(&[&link(&booking)]);
+        let own = format!("/bookings/{}", operated.world.acme.booking);
+        theirs.page("/audit").await.says(&[&link(&own)]);
         browser
             .fill(&operated.acme(""), "/reinstate", &[])
             .await
@@ -123,7 +128,11 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             .is(303);
         assert_eq!(operated.account().await["quota"], before);
 
-        // An event that failed is found in all deliveries, and sent again from there.
+        // An event that failed is found in all deliveries, before the others and once, and sent again from there.
+        let all = browser.page("/deliveries").await;
+        all.says(&["<h2 id=\"failed\">Failed</h2>", "Other events</h2>"]);
+        let shown = operated.acme(&format!("/deliveries/{}", operated.world.acme.event));
+        assert_eq!(all.html.matches(&shown).count(), 1, "{}", all.html);
         let failed = browser.page("/deliveries?status=failed").await;
         let event = operated.acme(&format!("/deliveries/{}", operated.world.acme.event));
         failed.says(&[&event]);
