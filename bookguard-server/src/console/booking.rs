@@ -316,6 +316,11 @@ fn evidence_card(user: &User, shown: &BookingPage, now: Timestamp) -> Markup {
                 a.button href=(link(&format!("/evidence/{EVERYTHING}"))) { "Everything (.zip)" }
                 @if user.may(Scope::EvidenceShare) { a.button.first href=(link("/share")) { "Share by a link" } }
             }
+            p.soft {
+                "Items, such as a contract or a message, and their files are added with "
+                @if let Some(docs) = user.docs() { a href=(docs) { "the interface" } } @else { "the interface" }
+                ", or with " code { "bookguard evidence items add" } "."
+            }
             @if !shown.items.is_empty() { (records("Items of the evidence", &["Item", "Kind", "Added", "File"], items)) }
             @if !shown.shares.is_empty() { (records("Links to the evidence", &["Link", "Works", "Views", "Actions"], rows)) }
         }

@@ -341,7 +341,7 @@ async fn items_of_the_evidence_are_listed_and_their_files_saved() {
         let item = item.string("itemId");
         let address = format!("{page}/evidence/items/{item}/file");
         let seen = browser.page(&page).await;
-        seen.says(&[">Contract</td>", "not stored here"]);
+        seen.says(&[">Contract</td>", "not stored here", "bookguard evidence items add"]);
         seen.lacks(&[&address]);
         browser.get(&address).await.is(404);
         let sent = acme.request("PUT", &format!("{items}/{item}/file"));
