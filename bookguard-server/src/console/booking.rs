@@ -29,7 +29,7 @@ use super::parts::{
     alert, booking_badge, copyable, delivery_badge, event_time, fact, grouped, once, price,
     records, time, words, zone_of,
 };
-use super::schedule::{OPEN, compensation, schedule, sum, sum_of};
+use super::schedule::{OPEN, compensation, on_top, schedule, sum, sum_of};
 use super::{Answer, Asked, Page, Part, User};
 use crate::api::forms::{Make, PACKET_FORMS, PACKET_WORDS, packet_response};
 use crate::readers::ReadClass;
@@ -218,6 +218,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
         evaluation_status,
         explanation,
         schedule: segments,
+        compensation,
         ..
     } = &evaluation.evaluation;
     let is_closed = *evaluation_status == EvaluationStatus::Closed;
@@ -233,7 +234,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
             td { (words(row.canceled_by.word())) }
             td.amount data-head="goes back:" {
                 (sum(row.refund))
-                @if let Some(sum) = compensation(row.compensation) { small { "plus " (sum) " compensation" } }
+                (on_top(row.compensation))
             }
             td.amount data-head="is kept, or owed:" { (sum(row.penalty)) }
             td { (words(row.resolution_path.word())) }
@@ -245,7 +246,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
             p { (explanation.text) @if is_closed { " " (CLOSED) } }
             @if !segments.is_empty() {
                 h3 { "If the organizer cancels" }
-                (schedule(segments, value, zone_of(booking.time_zone.as_deref()), now))
+                (schedule(segments, value, zone_of(booking.time_zone.as_deref()), now, *compensation))
             }
             @if !matrix.is_empty() {
                 h3 { "If it were canceled now" }

@@ -68,7 +68,7 @@ fn filter(user: &User, asked: &Asked) -> Markup {
             (draft.field(&Field::new("eventTo", "Event before", Kind::Day).plain()))
             button.first { "Search" }
         }
-        p.soft { "Searches ids, names, the type of the event and " (user.told("your own", "the partner's")) " references (metadata). A day of an event begins at midnight in UTC." }
+        p.soft { "Searches ids, names, the type of the event and " (user.told("your own", "the partner's")) " references (metadata). Case does not matter; accents do. A day of an event begins at midnight in UTC." }
     }
 }
 

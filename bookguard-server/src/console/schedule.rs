@@ -10,12 +10,21 @@ use super::parts::{money, records, time_in, time_in_words, words};
 /// What is said instead of an amount that a person decides.
 pub(super) const OPEN: &str = "a person decides";
 
-/// The steps of a schedule for a booking of this value in minor units; the one that applies now is marked. Their ends are told on the clock
-/// of the event's place.
-pub(super) fn schedule(segments: &[Segment], value: i64, zone: Zone, now: Timestamp) -> Markup {
+/// The steps of a schedule for a booking of this value in minor units; the one that applies now is marked, with what is then owed to the
+/// organizer on top. Their ends are told on the clock of the event's place.
+pub(super) fn schedule(
+    segments: &[Segment],
+    value: i64,
+    zone: Zone,
+    now: Timestamp,
+    owed_now: Option<Amount>,
+) -> Markup {
     let rows = segments.iter().map(|segment| html! {
         td data-head="until" { (time_in(segment.to, zone)) @if is_current(segment, now) { " " strong { "now" } } }
-        td.amount data-head="goes back:" { (sum(segment.refund)) }
+        td.amount data-head="goes back:" {
+            (sum(segment.refund))
+            @if is_current(segment, now) { (on_top(owed_now)) }
+        }
         td.amount data-head="is kept, or owed:" { (sum(segment.penalty)) }
         td { (rule(segment.rule_id)) }
     });
@@ -79,6 +88,11 @@ pub(super) fn compensation(amount: Option<Amount>) -> Option<String> {
     amount.filter(|amount| amount.minor() > 0).map(money)
 }
 
+/// A compensation beside what goes back, if there is one.
+pub(super) fn on_top(amount: Option<Amount>) -> Markup {
+    html! { @if let Some(sum) = compensation(amount) { small { "plus " (sum) " compensation" } } }
+}
+
 /// A rule as people read it: the steps count from 1.
 fn rule(rule: Rule) -> String {
     match rule {
@@ -107,6 +121,18 @@ mod tests {
             (None, None, "Until 19 Feb 2027, 00:30 UTC: a person decides"),
         ] {
             assert_eq!(label(to, refund, zone_of(zone)), expected);
+        }
+    }
+
+    #[test]
+    fn a_compensation_is_told_if_there_is_one() {
+        let of = |text| Amount::parse(text, Currency::USD).ok();
+        for (amount, expected) in [
+            (None, ""),
+            (of("0"), ""),
+            (of("50.00"), "<small>plus USD 50.00 compensation</small>"),
+        ] {
+            assert_eq!(on_top(amount).into_string(), expected);
         }
     }
 }

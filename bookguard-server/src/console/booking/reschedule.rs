@@ -121,7 +121,7 @@ fn result(draft: &Draft<'_>, booking: &Booking, would: &Rescheduled, now: Timest
         @if !would.schedule.is_empty() {
             h3 { "If the organizer cancels" }
             p.soft { "Made anew from the same policy." }
-            (schedule(&would.schedule, value, zone_of(zone), now))
+            (schedule(&would.schedule, value, zone_of(zone), now, None))
         }
     }
 }

@@ -39,7 +39,7 @@ pub(in crate::console) async fn list(user: &User, asked: &Asked) -> Result<Answe
             (draft.field(&Field::new("status", "Status", Kind::Choice(statuses)).none("Any").plain()))
             button.first { "Show" }
         }
-        p.soft { "Searches ids, names, kinds of business, contacts and sites." }
+        p.soft { "Searches ids, names, kinds of business, contacts and sites. Case does not matter; accents do." }
         @if let Some(found) = &found {
             @let lines = found.data.iter().map(|partner| line(user, partner));
             @let next = found.next_cursor.as_deref();

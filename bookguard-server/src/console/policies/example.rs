@@ -105,7 +105,7 @@ pub(super) fn shown(check: &PolicyCheck, now: Timestamp) -> Markup {
                 @if let Some(sum) = segments.iter().find_map(|segment| segment.refund).and_then(|sum| Amount::from_minor(value, sum.currency()).ok()) {
                     p { "A booking of " (money(sum)) ", recorded now:" }
                 } @else { p { "A booking recorded now:" } }
-                (schedule(segments, value, zone, now))
+                (schedule(segments, value, zone, now, None))
             },
         }
     }

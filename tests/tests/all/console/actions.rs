@@ -182,6 +182,22 @@ async fn an_event_is_listed_on_the_day_that_it_is_where_it_takes_place() {
 }
 
 #[tokio::test]
+async fn what_is_owed_on_top_is_told_in_the_step_that_applies_now() {
+    with_partner_on_every_engine(async |server, acme| {
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let mut policy = samples::policy(0);
+        policy["organizer"]["tiers"][0]["outcome"]["compensationBps"] = json!(1000);
+        acme.put_policy("house", &policy).await;
+        let booking = acme.book_with(json!({"policyId": "house"})).await;
+        let page = browser.page(&format!("/bookings/{booking}")).await;
+        // In the schedule, and beside it for the organizer.
+        let owed = page.html.matches("plus USD 125.05 compensation").count();
+        assert_eq!(owed, 2, "{}", page.html);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
     with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
