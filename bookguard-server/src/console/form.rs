@@ -59,17 +59,29 @@ pub(super) fn in_fields(mut error: Error, before: &str) -> Error {
 
 /// Puts a refusal into words for somebody who sees a form, and not the request that is made of it. Empty words stay as they are.
 pub(super) fn as_typed(error: &mut Error) {
+    let obstacle = error.obstacle.as_ref();
+    let is_canceled = obstacle.is_some_and(|obstacle| obstacle.resolution_id.is_some());
     let whole = match &*error.code {
+        "api_key_ended" => "The key has ended. Create another one.",
         "booking_already_canceled" => {
             "The booking is canceled already, and nothing was recorded now. Its page shows how it was canceled."
         }
         "event_date_unchanged" => "The event has this date and time zone already. Choose another.",
         "partner_not_pending" => "The partner is approved already. Nothing was made now.",
+        "quote_changed" if is_canceled => {
+            "The booking is canceled already, and not with the result that was shown. Nothing was recorded now."
+        }
+        "quote_changed" => {
+            "The cancellation comes to something else by now, so nothing was recorded. Look at the new result."
+        }
         "resolution_already_decided" => {
             "The cancellation was decided already, and nothing was recorded now. The page of the booking shows the decision."
         }
         "resolution_final" => {
             "The policy settled this cancellation, so there is nothing to decide."
+        }
+        "too_many_keys" => {
+            "There are as many working keys as a partner may have. Revoke one first. If you replace one, let the old one end now."
         }
         _ => "",
     };
