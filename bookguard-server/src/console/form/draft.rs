@@ -61,7 +61,7 @@ impl Draft<'_> {
                     p {
                         (nothing)
                         @if others.len() < error.details.len() { " Correct what is marked below." }
-                        @if let Some(first) = first { " " a href={ "#" (id_of(first)) } { "Go to the first" } }
+                        @if let Some(first) = first { " " a href={ "#" (id_of(first)) } { "Go to a marked field" } }
                     }
                     @for detail in others {
                         @if detail.code == "cursor_invalid" || detail.pointer == "before" {
@@ -75,7 +75,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The first field of the form that has a fault. A name that ends with a slash stands for all fields below it, and an empty one for a
+    /// A field of the form that has a fault, the first by these names. A name that ends with a slash stands for all fields below it, and an empty one for a
     /// text that has its faults beside it.
     fn first_marked<'n>(&'n self, names: &[&'n str]) -> Option<&'n str> {
         let details = self.refused.map_or(&[][..], |error| &error.details);
@@ -336,7 +336,7 @@ mod tests {
         )]));
         assert!(
             marked.contains(
-                "Correct what is marked below. <a href=\"#fsearch\">Go to the first</a></p></div>"
+                "Correct what is marked below. <a href=\"#fsearch\">Go to a marked field</a></p></div>"
             ),
             "{marked}"
         );

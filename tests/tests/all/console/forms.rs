@@ -466,7 +466,7 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
             seen.is(400);
             is_sound(&seen);
             assert_eq!(seen.field(faulty).get("aria-invalid"), Some("true"));
-            let link = format!("<a href=\"#f{faulty}\">Go to the first</a>");
+            let link = format!("<a href=\"#f{faulty}\">Go to a marked field</a>");
             seen.says(&[&link]);
             seen.says(&[words]).lacks(&["eventTo,", "Enter an instant"]);
         }
