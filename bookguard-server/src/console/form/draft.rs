@@ -75,8 +75,8 @@ impl Draft<'_> {
         }
     }
 
-    /// A field of the form that has a fault, the first by these names. A name that ends with a slash stands for all fields below it, and an empty one for a
-    /// text that has its faults beside it.
+    /// A field of the form that has a fault, the first by these names. A name that ends with a slash stands for all fields below it, and
+    /// an empty one for a text that has its faults beside it.
     fn first_marked<'n>(&'n self, names: &[&'n str]) -> Option<&'n str> {
         let details = self.refused.map_or(&[][..], |error| &error.details);
         let marked = |name: &'n str| {

@@ -230,7 +230,10 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
         assert_eq!(shown.value("/expected/refundMinorUnits"), "125050");
         server.advance(11 * 60_000);
         let changed = browser.submit(&shown).await;
-        changed.is(409).says(&["comes to something else by now"]).lacks(&["expecting that"]);
+        changed
+            .is(409)
+            .says(&["comes to something else by now"])
+            .lacks(&["expecting that"]);
         assert_eq!(acme.booking(&booking).await["status"], "protected");
         let anew = changed.form("/cancel");
         assert_eq!(anew.value("/expected/refundMinorUnits"), "62525");
@@ -357,7 +360,11 @@ async fn items_of_the_evidence_are_listed_and_their_files_saved() {
         let item = item.string("itemId");
         let address = format!("{page}/evidence/items/{item}/file");
         let seen = browser.page(&page).await;
-        seen.says(&[">Contract</td>", "not stored here", "bookguard evidence items add"]);
+        seen.says(&[
+            ">Contract</td>",
+            "not stored here",
+            "bookguard evidence items add",
+        ]);
         seen.lacks(&[&address]);
         browser.get(&address).await.is(404);
         let sent = acme.request("PUT", &format!("{items}/{item}/file"));
