@@ -76,6 +76,7 @@ use crate::refusal::{ErrorBody, Refusal};
 use crate::router::{Explain, Routes};
 use cookie::{Cookie, Cookies};
 use form::{Draft, Field, Fields, Kind};
+use parts::Tone;
 use user::User;
 
 /// Where the console is.
@@ -150,16 +151,29 @@ impl Asked {
 enum Answer {
     /// A page, with this status.
     Page(StatusCode, Page),
-    /// Another page, after something was done; and what was done, in a sentence that the page shows.
-    Go(String, Option<String>),
+    /// Another page, after something was done; and what was done, if the page is to say it.
+    Go(String, Option<Notice>),
     /// A response of its own, such as a file.
     Response(Response),
+}
+
+/// What was just done, in a sentence that the next page shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Notice {
+    text: String,
+    tone: Tone,
 }
 
 impl Answer {
     /// Another page, with the sentence that says what was done.
     fn done(address: impl Into<String>, told: impl Into<String>) -> Self {
-        Self::Go(address.into(), Some(told.into()))
+        Self::told(address, Tone::Good, told)
+    }
+
+    /// Like [`Self::done`], where what was done is not always good news.
+    fn told(address: impl Into<String>, tone: Tone, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self::Go(address.into(), Some(Notice { text, tone }))
     }
 }
 
@@ -504,8 +518,9 @@ impl Console {
         match answer {
             Answer::Page(status, page) => {
                 let Page { title, part, main } = page;
-                let notice = user.cookie.notice.as_deref();
-                let page = self.framed(Some(user), &title, Some(part), notice, main);
+                let Cookie { notice, tone, .. } = &user.cookie;
+                let told = notice.as_deref().map(|text| parts::notice(*tone, text));
+                let page = self.framed(Some(user), &title, Some(part), told, main);
                 let mut response = document(status, page);
                 if notice.is_some() || self.cookies.is_stale(&user.cookie, self.now()) {
                     self.cookies

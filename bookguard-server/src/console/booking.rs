@@ -18,7 +18,6 @@ use bookguard_core::features::events::ListBookingEvents;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::items::files::GetItemFile;
 use bookguard_core::features::items::{ItemWithFile, ListEvidenceItems};
-use bookguard_core::features::shares::ListShares;
 use bookguard_core::model::{Amount, Booking, BookingId, BookingStatus, Event, Scope, Timestamp};
 use bookguard_core::policy::{Actor, Evaluation, EvaluationStatus, Resolution};
 use maud::{Markup, html};
@@ -26,11 +25,11 @@ use poem::Response;
 use poem::http::header::{CACHE_CONTROL, HeaderValue};
 
 use super::parts::{
-    alert, booking_badge, copyable, delivery_badge, event_time, fact, grouped, once, price,
-    records, time, words, zone_of,
+    Tone, alert, booking_badge, copyable, delivery_badge, event_time, fact, grouped, notice, once,
+    price, records, time, words, zone_of,
 };
 use super::schedule::{OPEN, compensation, on_top, schedule, sum, sum_of};
-use super::{Answer, Asked, Page, Part, User};
+use super::{Answer, Asked, Field, Page, Part, User};
 use crate::api::forms::{Make, PACKET_FORMS, PACKET_WORDS, packet_response};
 use crate::readers::ReadClass;
 
@@ -82,8 +81,7 @@ impl BookingPage {
             shown.packet = Some(packet(user, id).await?);
             let items = user.read::<ListEvidenceItems>(&[id], &[]).await?;
             shown.items = items.items;
-            let shares = user.read::<ListShares>(&[id], &[("limit", "100")]).await?;
-            shown.shares = shares.data;
+            shown.shares = share::of(user, id).await?;
             shown.holds = hold::of(user, id).await?;
         }
         Ok(shown)
@@ -129,6 +127,33 @@ fn head(user: &User, booking: &Booking, what: &str) -> Markup {
     }
 }
 
+/// The answer to somebody who would do what can no longer be done: the booking, which says why. What was typed is not lost: it
+/// stands on a page with the refusal.
+fn over(asked: &Asked, why: &str, title: &str, head: &Markup, fields: &[Field<'_>]) -> Answer {
+    let draft = asked.draft();
+    let refused = draft.refused.filter(|refused| refused.details.is_empty());
+    if refused.is_none() && !draft.is_filled_in(fields) {
+        return Answer::Go(format!("/bookings/{}", asked.id(0)), None);
+    }
+    let main = html! {
+        (head)
+        @match refused {
+            Some(_) => (draft.alert(&[])),
+            None => (notice(Tone::Warn, &format!("{why} What you typed was not recorded."))),
+        }
+        @if draft.is_filled_in(fields) {
+            section.card.narrow aria-labelledby="typed" {
+                h2 #typed { "What you typed" }
+                (draft.facts(fields))
+            }
+        }
+    };
+    Page::new(Part::Bookings, title, main).form(asked)
+}
+
+/// Why a canceled booking can be neither canceled nor moved.
+const CANCELED: &str = "The booking is already canceled.";
+
 /// Back to the booking, with what was done.
 fn done(asked: &Asked, told: impl Into<String>) -> Answer {
     Answer::done(format!("/bookings/{}", asked.id(0)), told)
@@ -147,9 +172,7 @@ fn actions(user: &User, booking: &Booking, resolution: Option<&Resolution>) -> M
     let link = |rest: &str| user.link(&format!("/bookings/{}{rest}", booking.booking_id));
     let may_write = user.may(Scope::BookingsWrite);
     let is_open = booking.status != BookingStatus::Canceled;
-    let to_decide = resolution.is_some_and(|resolution| {
-        resolution.superseded_by.is_none() && resolution.evaluation.refund.is_none()
-    });
+    let to_decide = resolution.is_some_and(waits);
     html! {
         div.actions {
             @if may_write && booking.status == BookingStatus::Created {
@@ -162,6 +185,11 @@ fn actions(user: &User, booking: &Booking, resolution: Option<&Resolution>) -> M
             @if may_write && to_decide { a.button.first href=(link("/decide")) { "Decide" } }
         }
     }
+}
+
+/// Whether a person must still decide.
+fn waits(resolution: &Resolution) -> bool {
+    resolution.superseded_by.is_none() && resolution.evaluation.refund.is_none()
 }
 
 fn facts(user: &User, booking: &Booking) -> Markup {
@@ -196,12 +224,14 @@ fn resolved(resolution: &Resolution) -> Markup {
             p { (evaluation.explanation.text) }
             dl {
                 (fact("Canceled by", words(resolution.canceled_by.word())))
+                @if let Some(reason) = resolution.reason { (fact("Why", words(reason.word()))) }
+                (fact("Took effect", time(resolution.effective_at.unwrap_or(resolution.canceled_at))))
                 (fact("Goes back", sum(evaluation.refund)))
                 (fact("Is kept, or owed", sum(evaluation.penalty)))
                 @if let Some(sum) = compensation(evaluation.compensation) { (fact("Compensation", sum)) }
                 @if let Some(decision) = &resolution.decision {
                     (fact("Decided by", &decision.decided_by))
-                    (fact("Why", &decision.rationale))
+                    (fact("Reason given", &decision.rationale))
                 }
                 (fact("Resolution", copyable(&resolution.resolution_id.to_string())))
             }
@@ -295,13 +325,13 @@ fn evidence_card(user: &User, shown: &BookingPage, now: Timestamp) -> Markup {
     let link = |rest: &str| user.link(&format!("/bookings/{id}{rest}"));
     let items = shown.items.iter().map(|item| item_line(item, &link));
     let rows = shown.shares.iter().map(|share| {
-        let is_live = share.revoked_at.is_none() && share.expires_at > now;
+        let is_live = share::is_live(share, now);
         html! {
             td { @match &share.note { Some(note) => (note), None => span.soft { "without a note" } } small { (share.share_id) } }
             td { @if is_live { "until " (time(share.expires_at)) } @else if share.revoked_at.is_some() { "revoked" } @else { "expired" } }
             td { (share.views) @if let Some(at) = share.last_viewed_at { small { "last " (time(at)) } } }
             td { @if is_live && user.may(Scope::EvidenceShare) {
-                a href=(link(&format!("/shares/{}/revoke", share.share_id))) { "Revoke" }
+                a href=(link(&format!("/shares/{}/revoke", share.share_id))) aria-label={ "Revoke: " (share::name(share)) } { "Revoke" }
             } }
         }
     });

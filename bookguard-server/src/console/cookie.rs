@@ -13,7 +13,8 @@ use poem::Response;
 use poem::http::header::{COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
 use serde::{Deserialize, Serialize};
 
-use super::Whose;
+use super::parts::Tone;
+use super::{Notice, Whose};
 
 /// How long somebody stays signed in who does nothing: 30 minutes.
 const IDLE_MS: i64 = 30 * 60 * 1000;
@@ -44,6 +45,9 @@ pub(super) struct Cookie {
     /// What was just done, for the next page to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) notice: Option<String>,
+    /// How that looks. Beside it, so that a node of an older release reads the cookie too.
+    #[serde(default)]
+    pub(super) tone: Tone,
 }
 
 impl Cookies {
@@ -89,12 +93,14 @@ impl Cookies {
     }
 
     /// The header that gives a browser this cookie.
-    pub(super) fn seal(&self, token: &str, seen: Timestamp, notice: Option<String>) -> HeaderValue {
+    pub(super) fn seal(&self, token: &str, seen: Timestamp, notice: Option<Notice>) -> HeaderValue {
+        let tone = notice.as_ref().map_or(Tone::default(), |told| told.tone);
         let cookie = Cookie {
             token: token.to_owned(),
             seen,
             is_idle: false,
-            notice,
+            notice: notice.map(|told| told.text),
+            tone,
         };
         let plain = bookguard_core::operation::to_json(&cookie);
         let sealed = URL_SAFE_NO_PAD.encode(self.seal.seal(self.owner, &plain));
@@ -107,7 +113,7 @@ impl Cookies {
         response: &mut Response,
         token: &str,
         seen: Timestamp,
-        notice: Option<String>,
+        notice: Option<Notice>,
     ) {
         let cookie = self.seal(token, seen, notice);
         response.headers_mut().append(SET_COOKIE, cookie);
@@ -150,7 +156,11 @@ mod tests {
     #[test]
     fn a_cookie_holds_for_half_an_hour_after_it_was_last_used() {
         let cookies = cookies(1);
-        let header = cookies.seal("token", at(0), Some("Done.".to_owned()));
+        let told = Notice {
+            text: "Not accepted.".to_owned(),
+            tone: Tone::Bad,
+        };
+        let header = cookies.seal("token", at(0), Some(told));
         for (later, idle) in [
             (0, Some(false)),
             (IDLE_MS, Some(false)),
@@ -162,8 +172,8 @@ mod tests {
         }
         let found = cookies.read(&sent(&header), at(0)).unwrap();
         assert_eq!(
-            (found.token.as_str(), found.notice.as_deref()),
-            ("token", Some("Done."))
+            (found.token.as_str(), found.notice.as_deref(), found.tone),
+            ("token", Some("Not accepted."), Tone::Bad)
         );
         assert!(
             !cookies.is_stale(&found, at(STALE_MS)) && cookies.is_stale(&found, at(STALE_MS + 1))

@@ -287,14 +287,18 @@ pub(super) fn answer(attempt: &AttemptRecord) -> Markup {
 }
 
 pub(super) async fn retry(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let told = match user.send::<RetryEvent>(asked).await?.retry_status {
-        RetryStatus::Delivered => "The event was sent again, and accepted.",
-        RetryStatus::Failed => {
-            "The event was sent again, and not accepted. The newest attempt says why."
-        }
-        RetryStatus::Pending => "The event is being sent again. The outcome appears here.",
+    let (tone, told) = match user.send::<RetryEvent>(asked).await?.retry_status {
+        RetryStatus::Delivered => (Tone::Good, "The event was sent again, and accepted."),
+        RetryStatus::Failed => (
+            Tone::Bad,
+            "The event was sent again, and not accepted. The newest attempt says why.",
+        ),
+        RetryStatus::Pending => (
+            Tone::Good,
+            "The event is being sent again. The outcome appears here.",
+        ),
     };
-    Ok(Answer::done(format!("{PATH}/{}", asked.id(0)), told))
+    Ok(Answer::told(format!("{PATH}/{}", asked.id(0)), tone, told))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 mod draft;
 mod field;
 mod fields;
+mod preview;
 
 use bookguard_core::error::{self, Error};
 use poem::http::StatusCode;
@@ -15,6 +16,7 @@ use crate::refusal::status_of;
 pub(super) use draft::Draft;
 pub(super) use field::{Field, Kind, choices, id_of, labelled};
 pub(super) use fields::Fields;
+pub(super) use preview::{Act, Outcome, Preview};
 
 /// Whether whoever sent a form can do something about its refusal on the same page: correct it, or send it again later. What was
 /// typed stays there. If the page reads anything and is refused that too, such as for want of a scope, only the refusal is shown.
@@ -110,6 +112,7 @@ pub(super) fn as_typed(error: &mut Error) {
                 "is missing, and the date is a local time",
                 "Name the one that it is meant in, such as Europe/Berlin.",
             ),
+            ("empty", fix) if fix.starts_with("Name a status") => ("", "Tick at least one."),
             ("event_date_passed", _) => ("has passed", "Choose a later date."),
             ("effective_at_in_future" | "effective_at_before_booking", _) => (
                 "is not between the booking's creation and now",

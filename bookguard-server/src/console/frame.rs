@@ -34,16 +34,20 @@ impl Console {
         user: Option<&User>,
         title: &str,
         part: Option<Part>,
-        notice: Option<&str>,
+        notice: Option<Markup>,
         main: Markup,
     ) -> Markup {
+        // Every partner has the same pages. That of its account has its name already.
+        let account = user.and_then(|user| user.acting.as_ref());
+        let whose = account.map(|account| account.partner.name.as_str());
+        let whose = whose.filter(|name| *name != title);
         html! {
             (DOCTYPE)
             html lang="en" {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { (title) " · Bookguard" }
+                    title { (title) @if let Some(name) = whose { " · " (name) } " · Bookguard" }
                     link rel="icon" type="image/svg+xml" href={ (self.base) "/favicon.ico" };
                     link rel="stylesheet" href=(self.link(STYLE.address()));
                     script src=(self.link(SCRIPT.address())) defer {}
@@ -52,7 +56,7 @@ impl Console {
                     a.skip href="#main" { "Skip to the content" }
                     @if let Some(user) = user { (self.header(user, part)) }
                     main #main tabindex="-1" {
-                        @if let Some(notice) = notice { p.alert.good role="status" { (notice) } }
+                        @if let Some(notice) = notice { (notice) }
                         @if user.is_some_and(User::is_suspended) {
                             p.alert.warn { "Your partner account is suspended. You can still look at things, but change nothing. Ask the service's operator." }
                         }

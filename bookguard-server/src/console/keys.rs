@@ -13,7 +13,9 @@ use bookguard_core::model::{ApiKey, ApiKeyId, ConsoleSession, Scope, Scopes, Tim
 use maud::{Markup, html};
 
 use super::form::{self, labelled};
-use super::parts::{Tone, ago, back, badge, button, empty, next_page, records, shown_once, time};
+use super::parts::{
+    Tone, ago, back, badge, button_of, empty, next_page, records, shown_once, time,
+};
 use super::sign_in::SignedOut;
 use super::{Answer, Asked, Draft, Field, Kind, Page, Part, User};
 
@@ -119,6 +121,7 @@ pub(super) struct SignIn<'s> {
 }
 
 pub(super) fn sign_in_line(user: &User, it: &SignIn<'_>, now: Timestamp, may_end: bool) -> Markup {
+    let who = it.person.unwrap_or("With a key");
     let is_over = it.ended_at.is_some() || it.expires_at <= now;
     let (tone, state) = match (is_over, it.started_at) {
         (true, None) if it.ended_at.is_some() => (Tone::Calm, "Link ended"),
@@ -129,14 +132,14 @@ pub(super) fn sign_in_line(user: &User, it: &SignIn<'_>, now: Timestamp, may_end
     };
     html! {
         td {
-            @match it.person { Some(person) => (person), None => "With a key" }
+            (who)
             @if user.is_signed_in_by(&it.id) { " " (badge(Tone::Calm, "This is you")) }
             small.id { (it.key) }
             @if let Some(may) = &it.may { small { (may) } }
         }
         td { (badge(tone, state)) small { (time(it.started_at.unwrap_or(it.created_at))) } }
         td { (time(it.ended_at.unwrap_or(it.expires_at))) }
-        td { @if !is_over && may_end { (button(user, &format!("/people/{}/end", it.id), "End", "plain")) } }
+        td { @if !is_over && may_end { (button_of(user, &format!("/people/{}/end", it.id), "End", who)) } }
     }
 }
 
@@ -179,7 +182,7 @@ fn allowed(scopes: &Scopes) -> String {
 
 /// The scopes that somebody may give away: their own.
 fn scopes(user: &User) -> Vec<(&'static str, String)> {
-    let own = Scope::ALL.into_iter().filter(|(scope, _)| user.may(*scope));
+    let own = Scope::ALL.into_iter().filter(|(scope, _)| user.has(*scope));
     own.map(|(scope, word)| (word, format!("{word}: {}", about(scope))))
         .collect()
 }

@@ -9,6 +9,7 @@ use bookguard_core::policy::Zone;
 use bookguard_core::text::capital;
 pub(super) use bookguard_core::text::{counted, grouped};
 use maud::{Markup, PreEscaped, Render, html};
+use serde::{Deserialize, Serialize};
 
 use super::{Answer, Asked, Fields, Page, Part, User};
 use bookguard_core::entropy;
@@ -18,6 +19,11 @@ const MINUTE_MS: i64 = 60_000;
 /// An instant, in UTC.
 pub(super) fn time(at: Timestamp) -> Markup {
     time_in(at, Zone::UTC)
+}
+
+/// The date and the time of an instant in UTC, to the minute.
+pub(super) fn date_and_time(at: Timestamp) -> String {
+    at.to_utc().format("%-d %b %Y, %H:%M").to_string()
 }
 
 /// When the event of a booking starts.
@@ -104,24 +110,31 @@ pub(super) fn words(word: &str) -> String {
     own.fold(text, |text, (plain, spelled)| text.replace(plain, spelled))
 }
 
-/// How a state looks.
-#[derive(Debug, Clone, Copy)]
+/// How a state looks, or the message of what was just done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Tone {
+    #[default]
     Good,
     Bad,
     Warn,
     Calm,
 }
 
+impl Tone {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Warn => "warn",
+            Self::Calm => "calm",
+        }
+    }
+}
+
 /// A state in a word or two.
 pub(super) fn badge(tone: Tone, text: &str) -> Markup {
-    let class = match tone {
-        Tone::Good => "good",
-        Tone::Bad => "bad",
-        Tone::Warn => "warn",
-        Tone::Calm => "calm",
-    };
-    html! { span.badge.(class) { (text) } }
+    html! { span.badge.(tone.class()) { (text) } }
 }
 
 pub(super) fn booking_badge(status: BookingStatus) -> Markup {
@@ -241,6 +254,11 @@ pub(super) fn alert(asked: &Asked) -> Markup {
     }
 }
 
+/// The message of what was just done. The browser is led to it, because what is on a page from the start is not read out by itself.
+pub(super) fn notice(tone: Tone, text: &str) -> Markup {
+    html! { p.alert.(tone.class()) role="status" tabindex="-1" autofocus { (text) } }
+}
+
 /// A value that people copy; the script adds a button.
 pub(super) fn copyable(text: &str) -> Markup {
     html! { code.copy data-copy { (text) } }
@@ -281,10 +299,20 @@ pub(super) fn once() -> Markup {
 
 /// A form that is one button.
 pub(super) fn button(user: &User, address: &str, label: &str, class: &str) -> Markup {
+    one_button(user, address, label, class, None)
+}
+
+/// A form that is one button of many with this label, in a list; the name tells it from the others for those who do not see where it stands.
+pub(super) fn button_of(user: &User, address: &str, label: &str, name: &str) -> Markup {
+    let name = format!("{label}: {name}");
+    one_button(user, address, label, "plain", Some(&name))
+}
+
+fn one_button(user: &User, address: &str, label: &str, class: &str, name: Option<&str>) -> Markup {
     html! {
         form method="post" action=(user.link(address)) {
             (once())
-            button class=(class) { (label) }
+            button class=(class) aria-label=[name] { (label) }
         }
     }
 }

@@ -141,8 +141,8 @@ pub(super) fn demand(console: &Console, arrival: &Arrival) -> Response {
     if arrival.is_form {
         let main = html! {
             h1 { "You are signed out" }
-            p.lead { "Nothing was sent: you were signed out in the meantime. Sign in in another tab, come back here with your browser's \
-                Back button, and send the form again. What you typed is still there." }
+            p.lead { "Nothing was recorded: you were signed out in the meantime. Sign in in another tab, then reload this page: your browser \
+                sends the form again, with what you typed." }
             p { a.button.first href=(console.link("/sign-in")) target="_blank" rel="noopener" { "Sign in in another tab" } }
         };
         return console.page(StatusCode::UNAUTHORIZED, "Signed out", main);

@@ -113,8 +113,13 @@ impl User {
     }
 
     /// Whether the session has this scope.
-    pub(super) fn may(&self, scope: Scope) -> bool {
+    pub(super) fn has(&self, scope: Scope) -> bool {
         self.session.require(Access::Scope(scope)).is_ok()
+    }
+
+    /// Whether the session may use this scope now: somebody whose partner is suspended only reads.
+    pub(super) fn may(&self, scope: Scope) -> bool {
+        self.has(scope) && (scope.word().ends_with(":read") || !self.is_suspended())
     }
 
     /// The address of a page of the console, or of the pages about the partner for which the operator acts.

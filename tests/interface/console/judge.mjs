@@ -54,6 +54,9 @@ export function judging(origins) {
       await page.call("Emulation.setDeviceMetricsOverride", { width, height: 800, deviceScaleFactor: 1, mobile: false });
       const needed = await page.evaluate("document.documentElement.scrollWidth");
       if (needed > width) found.push(`${needed} px wide on a screen of ${width} px`);
+      // A table whose rows are blocks there has nothing to scroll to.
+      const cut = width < 800 ? await page.evaluate("[...document.querySelectorAll('.list')].filter((list) => list.scrollWidth > list.clientWidth).map((list) => list.getAttribute('aria-label'))") : [];
+      found.push(...cut.map((list) => `"${list}" is cut off on a screen of ${width} px`));
       if (shown.includes(width)) found.push(...(await barriers(page)).map((barrier) => `${width} px, ${barrier}`));
       if (PICTURES) await pictures(page, name, width);
     }

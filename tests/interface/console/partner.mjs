@@ -93,6 +93,8 @@ async function everyPage(browser, { key, created, kept, canceled, review, tried,
   await at("cancel", `/bookings/${kept}/cancel`);
   await page.evaluate("document.querySelector('[name=\"/canceledBy\"]').value = 'organizer'");
   await sent(page, "cancel with its result", "/cancel", { "/note": LONG });
+  assert.equal(await page.evaluate("document.activeElement.getAttribute('aria-labelledby')"), "outcome");
+  await sent(page, "cancel, to be changed", "/cancel", {});
   await sent(page, "cancel refused", "/cancel", { "/agreedRefund": "much" }, 400);
   await at("reschedule", `/bookings/${kept}/reschedule`);
   await page.evaluate("document.querySelector('[type=datetime-local]').value = '2031-07-05T19:00'");
@@ -265,6 +267,12 @@ async function scripted(browser, site, { key, down, kept }) {
   await page.go(`${CONSOLE}/bookings/${kept}`);
   await click(page, "[data-copy] + button");
   await settled("the id is copied", async () => (await page.evaluate("navigator.clipboard.readText()")) === kept);
+  const named = (word) => page.until(`document.querySelector("[data-copy] + button").getAttribute("aria-label") === "${word} ${kept}"`, `the button is named ${word}`);
+  await named("Copy");
+  // The clock runs too fast to see the other name, so it is noted.
+  await page.evaluate(`window.names = []; new MutationObserver(([{ target }]) => names.push(target.ariaLabel)).observe(document.querySelector("[data-copy] + button"), { attributeFilter: ["aria-label"] })`);
+  await click(page, "[data-copy] + button");
+  await page.until(`names[0] === "Copied ${kept}"`, "the button says that it copied");
 
   const deliver = hold();
   const { webhookEvents } = await (await ask(BASE, key, `/v1/bookings/${await booked(BASE, key, "Held")}/webhook-events`)).json();
@@ -278,6 +286,7 @@ async function scripted(browser, site, { key, down, kept }) {
   await page.until(`!document.querySelector("${stop}")`, "the page can be stopped");
   const told = await page.evaluate("document.querySelector('[data-refresh]').textContent");
   assert.equal(told, "Load the page again to see what changed.");
+  assert(await page.evaluate("document.activeElement.matches('[data-refresh]')"), "the focus is on what is told");
   // One may be under way.
   await page.evaluate("new Promise((resolve) => setTimeout(resolve, 3000))");
   const before = asked();

@@ -237,7 +237,7 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await open(submit("/recover"));
   await told("What would be sent");
   await open("form:has([name=once])[action$='/recover'] button");
-  await told("are being sent again");
+  await told("being sent again");
   site.mended = false;
 
   await part("/keys");

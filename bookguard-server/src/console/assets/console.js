@@ -8,12 +8,15 @@ function offerCopies(within) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "plain";
-    button.textContent = "Copy";
-    button.setAttribute("aria-label", "Copy " + value.textContent);
+    const say = (word) => {
+      button.textContent = word;
+      button.setAttribute("aria-label", word + " " + value.textContent);
+    };
+    say("Copy");
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(value.textContent);
-      button.textContent = "Copied";
-      setTimeout(() => (button.textContent = "Copy"), 2000);
+      say("Copied");
+      setTimeout(() => say("Copy"), 2000);
     });
     value.after(" ", button);
   }
@@ -51,15 +54,21 @@ if (watched) {
   button.type = "button";
   button.className = "plain";
   button.textContent = "Stop refreshing";
-  const stop = () => {
+  const stop = (isFocused) => {
     left = 0;
     button.remove();
     const way = document.querySelector("[data-refresh]");
     if (way) way.textContent = "Load the page again to see what changed.";
+    if (!isFocused) return;
+    // Whoever was at the button keeps their place.
+    const place = way ?? document.querySelector("main");
+    place.tabIndex = -1;
+    place.focus({ preventScroll: true });
   };
-  button.addEventListener("click", stop);
+  const isAtButton = () => document.activeElement === button;
+  button.addEventListener("click", () => stop(true));
   const refresh = async () => {
-    if (left-- <= 0) return stop();
+    if (left-- <= 0) return stop(isAtButton());
     if (!document.hidden) {
       let answer, text;
       try {
@@ -72,8 +81,8 @@ if (watched) {
       }
       const page = new DOMParser().parseFromString(text, "text/html");
       const fresh = refreshed(page);
-      if (!answer.ok || fresh.length !== shown.length || left <= 0) return stop();
-      const isFocused = document.activeElement === button;
+      const isFocused = isAtButton();
+      if (!answer.ok || fresh.length !== shown.length || left <= 0) return stop(isFocused);
       refreshed(document).forEach((old, place) => {
         const now = content(fresh[place]);
         if (now === shown[place]) return;
@@ -85,7 +94,7 @@ if (watched) {
         });
       });
       const way = document.querySelector("[data-refresh]");
-      if (!way) return stop();
+      if (!way) return stop(isFocused);
       if (!way.contains(button)) way.append(" ", button);
       if (isFocused) button.focus();
     }

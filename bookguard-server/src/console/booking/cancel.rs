@@ -4,14 +4,15 @@ use bookguard_core::error::Error;
 use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::cancellations::{CancelBooking, CancelRequest};
 use bookguard_core::features::evaluations::EvaluatePolicy;
+use bookguard_core::model::BookingStatus;
 use bookguard_core::operation::Operation as _;
 use bookguard_core::policy::{Actor, Evaluation, EvaluationStatus, Reason};
-use maud::{Markup, html};
+use maud::html;
 
-use super::{compensation, done, head, sum};
-use crate::console::form::{choices, in_fields, is_correctable};
-use crate::console::parts::{fact, hidden, words};
-use crate::console::{Answer, Asked, Draft, Field, Kind, Page, Part, User};
+use super::{CANCELED, compensation, done, head, over, sum};
+use crate::console::form::{Act, Outcome, Preview, choices, in_fields, is_correctable};
+use crate::console::parts::{Tone, fact, hidden, words};
+use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
 /// The fields of the form.
 const NAMES: [&str; 5] = [
@@ -34,11 +35,15 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 /// Shows the result when asked for that, and cancels when asked to cancel.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let asked = &asked.with(asked.fields.in_utc(&["/effectiveAt"]));
+    if Preview::is_to_change(asked) {
+        return page(user, asked, None).await;
+    }
     if !asked.fields.has(SHOWN) {
         return preview(user, asked).await;
     }
-    let refused = match user.submit::<CancelBooking>(asked).await {
-        Ok(()) => {
+    let refused = match user.send::<CancelBooking>(asked).await {
+        Ok(canceled) if canceled.evaluation.replayed => return Ok(repeated(asked)),
+        Ok(_) => {
             let told = "The booking is canceled. What it came to stands below.";
             return Ok(done(asked, told));
         }
@@ -53,6 +58,15 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     }
 }
 
+/// Back to the booking, which somebody else canceled in the same way. The service records no second note.
+fn repeated(asked: &Asked) -> Answer {
+    let told = match asked.fields.get("/note") {
+        Some(_) => "It was already canceled with this result. Your note was not recorded.",
+        None => "It was already canceled with this result. Nothing was recorded anew.",
+    };
+    Answer::told(format!("/bookings/{}", asked.id(0)), Tone::Warn, told)
+}
+
 /// What the cancellation comes to, if it was refused because that is not what the form said.
 fn result_now(refused: &Error) -> Option<Evaluation> {
     let obstacle = refused.obstacle.as_ref()?;
@@ -61,7 +75,7 @@ fn result_now(refused: &Error) -> Option<Evaluation> {
     serde_json::from_str(result).ok().filter(|_| is_open)
 }
 
-/// The form, and below it the result of what was typed.
+/// What was typed, and below it what that comes to.
 async fn preview(user: &User, asked: &Asked) -> Result<Answer, Error> {
     // The result needs less, but only those who may cancel ask for it here.
     user.session.require(CancelBooking::ROUTE.access)?;
@@ -93,37 +107,54 @@ async fn page(user: &User, asked: &Asked, result: Option<&Evaluation>) -> Result
         "Now if left empty. An earlier time is recorded as your statement, beside the time of receipt.",
         "Now if left empty. An earlier time is recorded as the partner's statement, beside the time of receipt.",
     );
-    let address = user.link(&format!("/bookings/{id}/cancel"));
+    let fields = [
+        Field::new(
+            "/canceledBy",
+            "Who cancels?",
+            Kind::Choice(choices(Actor::WORDS)),
+        )
+        .unanswered(),
+        Field::new("/reason", "Why?", Kind::Choice(choices(Reason::WORDS))),
+        Field::new("/effectiveAt", "When was it canceled? (UTC)", Kind::Utc).about(effective),
+        Field::new("/agreedRefund", "Agreed refund", Kind::Number)
+            .about("Only if both sides agreed on a figure (mutual)."),
+        Field::new("/note", "Note", Kind::Long)
+            .about("For the record; it is part of the evidence."),
+    ];
+    let (title, head) = ("Cancel a booking", head(user, &booking, "Cancel: "));
+    if booking.status == BookingStatus::Canceled {
+        return Ok(over(asked, CANCELED, title, &head, &fields));
+    }
+    let form = Preview {
+        address: &user.link(&format!("/bookings/{id}/cancel")),
+        heading: "1. Who cancels, and why",
+        fields: &fields,
+        names: &NAMES,
+    };
     let main = html! {
-        (head(user, &booking, "Cancel: "))
+        (head)
         (draft.alert(&NAMES))
         div.narrow {
-            // A note is personal, and may be longer than an address, so it is sent as a body.
-            form.card method="post" action=(address) {
-                h2 { "1. Who cancels, and why" }
-                (draft.field(&Field::new("/canceledBy", "Who cancels?", Kind::Choice(choices(Actor::WORDS))).unanswered()))
-                (draft.field(&Field::new("/reason", "Why?", Kind::Choice(choices(Reason::WORDS)))))
-                (draft.field(&Field::new("/effectiveAt", "When was it canceled? (UTC)", Kind::Utc).about(effective)))
-                (draft.field(&Field::new("/agreedRefund", "Agreed refund", Kind::Number).about("Only if both sides agreed on a figure (mutual).")))
-                (draft.field(&Field::new("/note", "Note", Kind::Long).about("For the record; it is part of the evidence.")))
-                button { "Show what it comes to" }
+            @match result {
+                Some(result) => (form.show(&draft, &outcome(result))),
+                None => (form.ask(&draft, &html! {}, "Show what it comes to")),
             }
-            @if let Some(result) = result { (confirm(&address, &draft, result)) }
         }
     };
-    Ok(Page::new(Part::Bookings, "Cancel a booking", main).form(asked))
+    Ok(Page::new(Part::Bookings, title, main).form(asked))
 }
 
-/// The cancellation that would be recorded, and the button that records it. The form holds the result as it is shown, so with any
-/// other result nothing happens.
-fn confirm(address: &str, draft: &Draft<'_>, result: &Evaluation) -> Markup {
+/// The cancellation that would be recorded, and the button that records it. It sends the result as it is shown, so with any other
+/// result nothing happens.
+fn outcome(result: &Evaluation) -> Outcome<'static> {
+    let heading = "2. What it comes to";
     if result.evaluation_status == EvaluationStatus::Closed {
         // The service would refuse it.
-        return html! {
-            div.card tabindex="-1" autofocus {
-                h2 { "2. What it comes to" }
-                p { (result.explanation.text) " " (super::CLOSED) }
-            }
+        let shown = html! { p { (result.explanation.text) " " (super::CLOSED) } };
+        return Outcome {
+            heading,
+            shown,
+            act: None,
         };
     }
     let amounts = [
@@ -131,24 +162,29 @@ fn confirm(address: &str, draft: &Draft<'_>, result: &Evaluation) -> Markup {
         ("/expected/penaltyMinorUnits", result.penalty),
         ("/expected/compensationMinorUnits", result.compensation),
     ];
-    html! {
-        // It stands below the first form, so the browser is led to it.
-        form.card tabindex="-1" autofocus method="post" action=(address) {
-            h2 { "2. What it comes to" }
-            p { (result.explanation.text) }
-            dl {
-                (fact("Goes back", sum(result.refund)))
-                (fact("Is kept, or owed", sum(result.penalty)))
-                @if let Some(sum) = compensation(result.compensation) { (fact("Compensation", sum)) }
-                (fact("What happens", words(result.resolution_path.word())))
-            }
-            p { strong { "This cannot be undone." } " The cancellation and its result are written to the ledger. No money is moved." }
-            (draft.hidden(&NAMES))
-            @for (name, amount) in amounts { @if let Some(amount) = amount { (hidden(name, amount.minor())) } }
-            (hidden(SHOWN, result.resolution_path.word()))
-            @if let Some(policy) = &result.policy { (hidden("/expected/policyHash", &policy.policy_hash)) }
-            (draft.once())
-            button.danger { "Cancel the booking" }
+    let shown = html! {
+        p { (result.explanation.text) }
+        dl {
+            (fact("Goes back", sum(result.refund)))
+            (fact("Is kept, or owed", sum(result.penalty)))
+            @if let Some(sum) = compensation(result.compensation) { (fact("Compensation", sum)) }
+            (fact("What happens", words(result.resolution_path.word())))
         }
+        p { strong { "This cannot be undone." } " The cancellation and its result are written to the ledger. No money is moved." }
+    };
+    let beside = html! {
+        @for (name, amount) in amounts { @if let Some(amount) = amount { (hidden(name, amount.minor())) } }
+        (hidden(SHOWN, result.resolution_path.word()))
+        @if let Some(policy) = &result.policy { (hidden("/expected/policyHash", &policy.policy_hash)) }
+    };
+    Outcome {
+        heading,
+        shown,
+        act: Some(Act {
+            names: &NAMES,
+            beside,
+            class: "danger",
+            label: "Cancel the booking",
+        }),
     }
 }

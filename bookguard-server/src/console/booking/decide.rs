@@ -4,13 +4,14 @@ use bookguard_core::error::Error;
 use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::cancellations::{DecideResolution, GetResolution};
 use bookguard_core::model::Scope;
-use bookguard_core::policy::{Alternative, Evaluation};
+use bookguard_core::policy::{Alternative, Evaluation, EvaluationStatus, ResolutionPath};
 use maud::{Markup, html};
 
-use super::{OPEN, done, packet, resolved, sum, timeline, title};
+use super::{OPEN, done, head, over, packet, resolved, sum, timeline, title, waits};
 use crate::console::parts::{money, price};
 use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
+const TITLE: &str = "Decide a cancellation";
 const NAMES: [&str; 3] = ["/refund", "/decidedBy", "/rationale"];
 /// The field that says which resolution the form is about.
 const DECIDED: &str = "resolution";
@@ -44,6 +45,22 @@ pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answe
         "{paid} was paid. The rest is kept. What is owed beyond that, and compensation, cannot be decided here: settle them outside."
     );
     let person = user.person().unwrap_or_default();
+    let fields = [
+        Field::new("/refund", "What goes back", Kind::Number)
+            .about(&about)
+            .required(),
+        Field::new("/decidedBy", "Who decides", Kind::Text)
+            .value(person)
+            .required(),
+        Field::new("/rationale", "Why", Kind::Long)
+            .about("It is written to the ledger, and is in every evidence packet.")
+            .required(),
+    ];
+    if !waits(&resolution) {
+        let head = head(user, &booking, "Decide: ");
+        let why = "The cancellation is settled: nothing is left to decide.";
+        return Ok(over(asked, why, TITLE, &head, &fields));
+    }
     let packet = match user.may(Scope::EvidenceRead) {
         true => Some(packet(user, id).await?),
         false => None,
@@ -54,9 +71,7 @@ pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answe
         (draft.alert(&NAMES))
         div.grid.top {
             form.card method="post" action=(user.link(&format!("/bookings/{id}/decide"))) {
-                (draft.field(&Field::new("/refund", "What goes back", Kind::Number).about(&about).required()))
-                (draft.field(&Field::new("/decidedBy", "Who decides", Kind::Text).value(person).required()))
-                (draft.field(&Field::new("/rationale", "Why", Kind::Long).about("It is written to the ledger, and is in every evidence packet.").required()))
+                @for field in &fields { (draft.field(field)) }
                 p { strong { "A cancellation is decided once." } " The decision cannot be changed." }
                 input type="hidden" name=(DECIDED) value=(resolution.resolution_id);
                 (draft.once())
@@ -73,28 +88,96 @@ pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answe
             }
         }
     };
-    Ok(Page::new(Part::Reviews, "Decide a cancellation", main).form(asked))
+    Ok(Page::new(Part::Reviews, TITLE, main).form(asked))
 }
 
 /// What the decision depends on.
 fn depends(evaluation: &Evaluation) -> Markup {
     let alternatives = &evaluation.alternatives;
-    let Some(first) = alternatives.first() else {
+    if alternatives.is_empty() {
         return html! {};
-    };
-    let sums = |alternative: &Alternative| (alternative.refund, alternative.penalty);
-    let divided = |alternative: &Alternative| match sums(alternative) {
-        (Some(refund), Some(penalty)) => {
-            format!("{} back, {} kept or owed", money(refund), money(penalty))
-        }
-        _ => OPEN.to_owned(),
-    };
-    let is_one = alternatives.iter().all(|other| sums(other) == sums(first));
+    }
+    let texts: Vec<String> = alternatives.iter().map(comes_to).collect();
+    let is_one = texts.iter().all(|text| *text == texts[0]);
     html! {
         section.card aria-labelledby="alternatives" {
             h2 #alternatives { "What it depends on" }
-            @if is_one && alternatives.len() > 1 { p { "Either way: " (divided(first)) } }
-            @else { ul { @for alternative in alternatives { li { (alternative.condition) ": " (divided(alternative)) } } } }
+            @if is_one && texts.len() > 1 { p { "Either way: " (texts[0]) } }
+            @else {
+                ul {
+                    @for (alternative, text) in alternatives.iter().zip(&texts) {
+                        li { (condition(alternative)) ": " (text) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What an alternative comes to.
+fn comes_to(alternative: &Alternative) -> String {
+    let (Some(refund), Some(penalty)) = (alternative.refund, alternative.penalty) else {
+        // Without a rule there is nothing to decide, either: the time for claims had passed.
+        return match alternative.resolution_path {
+            ResolutionPath::None => EvaluationStatus::Closed.instead_of_amount(OPEN),
+            _ => OPEN,
+        }
+        .to_owned();
+    };
+    let (refund, penalty) = (money(refund), money(penalty));
+    // An alternative names no other sums.
+    let beside = match alternative.resolution_path {
+        ResolutionPath::RefundWithCompensation => ", and a compensation on top",
+        ResolutionPath::BalanceDue => ", more than was paid",
+        _ => "",
+    };
+    format!("{refund} back, {penalty} kept or owed{beside}")
+}
+
+/// When an alternative applies, with its instants to the second. The ledger has the text as it was recorded.
+fn condition(alternative: &Alternative) -> String {
+    alternative.condition.replace(".000Z", "Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_alternative_says_what_it_comes_to() {
+        let usd = |text: &str| {
+            let minor = text.parse::<i64>().unwrap() * 100;
+            json!({"amount": format!("{text}.00"), "minorUnits": minor, "currency": "USD"})
+        };
+        for (path, sums, expected) in [
+            ("none", None, "can no longer be claimed"),
+            ("manual_review", None, "a person decides"),
+            (
+                "partial_refund",
+                Some(("10", "1000")),
+                "USD 10.00 back, USD 1,000.00 kept or owed",
+            ),
+            (
+                "balance_due",
+                Some(("0", "50")),
+                "USD 0.00 back, USD 50.00 kept or owed, more than was paid",
+            ),
+            (
+                "refund_with_compensation",
+                Some(("10", "0")),
+                "USD 10.00 back, USD 0.00 kept or owed, and a compensation on top",
+            ),
+        ] {
+            let (refund, penalty) = sums.unzip();
+            let alternative: Alternative = serde_json::from_value(json!({
+                "condition": "If notice was given at 2026-10-05T14:13:20.000Z", "resolutionPath": path,
+                "refund": refund.map(usd), "penalty": penalty.map(usd),
+            }))
+            .unwrap();
+            assert_eq!(comes_to(&alternative), expected);
+            let told = "If notice was given at 2026-10-05T14:13:20Z";
+            assert_eq!(condition(&alternative), told);
         }
     }
 }

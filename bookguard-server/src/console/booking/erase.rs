@@ -9,7 +9,7 @@ use bookguard_core::model::Scope;
 use maud::{Markup, html};
 
 use super::{done, head, packet};
-use crate::console::form::{choices, is_correctable};
+use crate::console::form::{Act, Outcome, Preview, choices, is_correctable};
 use crate::console::parts::{counted, fact, hidden, words};
 use crate::console::{Answer, Asked, Draft, Field, Fields, Kind, Page, Part, User};
 
@@ -21,6 +21,9 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 
 /// Shows what would go when asked for that, and erases when asked to erase. If something else would go by then, it is shown first.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    if Preview::is_to_change(asked) {
+        return page(user, asked, None).await;
+    }
     match user.send::<EraseValues>(asked).await {
         Ok(would) if would.dry_run => page(user, asked, Some(&would)).await,
         Ok(_) => Ok(done(
@@ -63,51 +66,73 @@ async fn page(user: &User, asked: &Asked, would: Option<&ErasureReport>) -> Resu
     let values = Erasable::WORDS.iter();
     let values = values.map(|(word, value)| (*word, words(value.in_words())));
     let values = Kind::Choices(values.collect());
-    let address = user.link(&format!("/bookings/{id}/erase"));
+    let fields = [
+        Field::new(
+            "/party",
+            "Whose data?",
+            Kind::Choice(choices(ErasedParty::WORDS)),
+        )
+        .none("Only the values chosen below"),
+        Field::new("/fields", "Or which values?", values).about("In all entries of the booking."),
+        Field::new(
+            "/legalBasis",
+            "Why?",
+            Kind::Choice(choices(LegalBasis::WORDS)),
+        )
+        .unanswered(),
+        Field::new("/requestRef", "Reference of the request", Kind::Text)
+            .about("Such as a case number. The ledger records it until it is erased itself."),
+    ];
+    let form = Preview {
+        address: &user.link(&format!("/bookings/{id}/erase")),
+        heading: "1. What to erase, and why",
+        fields: &fields,
+        names: &NAMES,
+    };
     let main = html! {
         (head(user, &booking, "Erase personal data: "))
         (draft.alert(&NAMES))
         div.narrow {
-            form.card method="post" action=(address) {
-                h2 { "1. What to erase, and why" }
-                (draft.field(&Field::new("/party", "Whose data?", Kind::Choice(choices(ErasedParty::WORDS))).none("Only the values chosen below")))
-                (draft.field(&Field::new("/fields", "Or which values?", values).about("In all entries of the booking.")))
-                (draft.field(&Field::new("/legalBasis", "Why?", Kind::Choice(choices(LegalBasis::WORDS))).unanswered()))
-                (draft.field(&Field::new("/requestRef", "Reference of the request", Kind::Text)
-                    .about("Such as a case number. The ledger records it until it is erased itself.")))
-                (hidden("/dryRun", "true"))
-                button { "Show what would go" }
+            @if would.is_some() || draft.kept_key().is_some() {
+                (form.show(&draft, &outcome(&draft, would, &places)))
+            } @else {
+                (form.ask(&draft, &hidden("/dryRun", "true"), "Show what would go"))
             }
-            @if would.is_some() || draft.kept_key().is_some() { (confirm(&address, &draft, would, &places)) }
         }
     };
     Ok(Page::new(Part::Bookings, "Erase personal data", main).form(asked))
 }
 
 /// The values that would be erased, and the button that erases them. On a second try, the values are no longer known.
-fn confirm(
-    address: &str,
+fn outcome(
     draft: &Draft<'_>,
     would: Option<&ErasureReport>,
     places: &[Option<u64>],
-) -> Markup {
+) -> Outcome<'static> {
+    let heading = "2. What would go";
+    if would.is_some_and(ErasureReport::is_empty) {
+        return Outcome {
+            heading,
+            shown: html! { p { "Nothing of this is left to erase." } },
+            act: None,
+        };
+    }
     let hash = match would {
         Some(would) => would.plan_hash.as_deref(),
         None => draft.fields.get("/expected"),
     };
-    html! {
-        // It stands below the first form, so the browser is led to it.
-        form.card tabindex="-1" autofocus method="post" action=(address) {
-            h2 { "2. What would go" }
-            @if would.is_some_and(ErasureReport::is_empty) { p { "Nothing of this is left to erase." } } @else {
-                @if let Some(would) = would { (values(would, places)) } @else { p { "What you were shown before." } }
-                p { strong { "This cannot be undone." } " Deliveries of these events that still wait are dropped. The ledger keeps digests that nobody can open again." }
-                (draft.hidden(&NAMES))
-                @if let Some(hash) = hash { (hidden("/expected", hash)) }
-                (draft.once())
-                button.danger { "Erase it for good" }
-            }
-        }
+    Outcome {
+        heading,
+        shown: html! {
+            @if let Some(would) = would { (values(would, places)) } @else { p { "What you were shown before." } }
+            p { strong { "This cannot be undone." } " Deliveries of these events that still wait are dropped. The ledger keeps digests that nobody can open again." }
+        },
+        act: Some(Act {
+            names: &NAMES,
+            beside: html! { @if let Some(hash) = hash { (hidden("/expected", hash)) } },
+            class: "danger",
+            label: "Erase it for good",
+        }),
     }
 }
 
@@ -172,7 +197,7 @@ mod tests {
             fields: &sent,
             refused: Some(&open),
         };
-        let again = confirm("/to", &draft, None, &[]).into_string();
+        let again = outcome(&draft, None, &[]).card("/to", &draft).into_string();
         for (name, text) in sent.pairs() {
             let kept = format!("<input type=\"hidden\" name=\"{name}\" value=\"{text}\">");
             assert!(again.contains(&kept), "{kept}: {again}");

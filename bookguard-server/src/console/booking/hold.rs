@@ -27,7 +27,7 @@ pub(super) fn card(user: &User, id: &str, holds: &[Hold]) -> Markup {
         td { (hold.reason) @if let Some(reference) = &hold.reference { small { (reference) } } }
         td { (time(hold.placed_at)) small { "by the " (hold.placed_by.word()) } }
         td { @match hold.released_at { Some(at) => { "released " (time(at)) }, None => (badge(Tone::Warn, "Active")) } }
-        td { @if hold.is_active() && may { a href=(link(&format!("/holds/{}/release", hold.hold_id))) { "Release" } } }
+        td { @if hold.is_active() && may { a href=(link(&format!("/holds/{}/release", hold.hold_id))) aria-label={ "Release: " (hold.reason) } { "Release" } } }
     });
     html! {
         section.card aria-labelledby="holds" {

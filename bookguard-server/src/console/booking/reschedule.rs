@@ -3,11 +3,12 @@
 use bookguard_core::error::Error;
 use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::reschedules::{RescheduleBooking, Rescheduled};
-use bookguard_core::model::{Amount, Booking, Timestamp};
+use bookguard_core::model::{Amount, Booking, BookingStatus, Timestamp};
 use bookguard_core::policy::{EventDate, Zone};
 use maud::{Markup, html};
 
-use super::{done, head};
+use super::{CANCELED, done, head, over};
+use crate::console::form::{Act, Outcome, Preview};
 use crate::console::parts::{event_time, event_time_at, fact, hidden, words, zone_of};
 use crate::console::schedule::schedule;
 use crate::console::{Answer, Asked, Draft, Field, Kind, Page, Part, User};
@@ -20,6 +21,9 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 
 /// Shows what a new date comes to when asked for that, and moves the event when asked to move it.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    if Preview::is_to_change(asked) {
+        return page(user, asked, None).await;
+    }
     let moved = user.send::<RescheduleBooking>(asked).await?;
     if moved.dry_run {
         return page(user, asked, Some(&moved)).await;
@@ -46,26 +50,36 @@ async fn page(user: &User, asked: &Asked, would: Option<&Rescheduled>) -> Result
         .about("In the local time of the place.")
         .value(&now)
         .required();
-    let address = user.link(&format!("/bookings/{id}/reschedule"));
+    let agreed = Field::new("/agreedBy", "Who agreed?", sides)
+        .about("The organizer and the talent must both have agreed.")
+        .required();
+    let fields = [date, zone, agreed];
+    let (title, head) = ("Reschedule a booking", head(user, &booking, "Reschedule: "));
+    if booking.status == BookingStatus::Canceled {
+        return Ok(over(asked, CANCELED, title, &head, &fields));
+    }
+    let form = Preview {
+        address: &user.link(&format!("/bookings/{id}/reschedule")),
+        heading: "1. The new date, and who agreed",
+        fields: &fields,
+        names: &NAMES,
+    };
+    let about = html! {
+        p { "The event is on " (event_time(&booking)) @if let Some(zone) = &booking.time_zone { " (" (zone) ")" } "." }
+        (hidden("/dryRun", "true"))
+    };
     let main = html! {
-        (head(user, &booking, "Reschedule: "))
+        (head)
         (draft.alert(&NAMES))
         div.narrow {
-            form.card method="post" action=(address) {
-                h2 { "1. The new date, and who agreed" }
-                p { "The event is on " (event_time(&booking)) @if let Some(zone) = &booking.time_zone { " (" (zone) ")" } "." }
-                (draft.field(&date))
-                (draft.field(&zone))
-                (draft.field(&Field::new("/agreedBy", "Who agreed?", sides).about("The organizer and the talent must both have agreed.").required()))
-                (hidden("/dryRun", "true"))
-                button { "Show what it comes to" }
-            }
             @if would.is_some() || draft.kept_key().is_some() {
-                (confirm(&address, &draft, &booking, would, asked.now))
+                (form.show(&draft, &outcome(&draft, &booking, would, asked.now)))
+            } @else {
+                (form.ask(&draft, &about, "Show what it comes to"))
             }
         }
     };
-    Ok(Page::new(Part::Bookings, "Reschedule a booking", main).form(asked))
+    Ok(Page::new(Part::Bookings, title, main).form(asked))
 }
 
 /// When the event starts, as somebody would type it there; empty if nobody said where that is.
@@ -78,29 +92,29 @@ fn typed_now(booking: &Booking) -> String {
 }
 
 /// The change that would be recorded, and the button that records it. On a second try, what it comes to is no longer known.
-fn confirm(
-    address: &str,
+fn outcome(
     draft: &Draft<'_>,
     booking: &Booking,
     would: Option<&Rescheduled>,
     now: Timestamp,
-) -> Markup {
+) -> Outcome<'static> {
     // With the zone that is shown, the date stays the one that is shown, whatever zone the booking gets meanwhile.
     let zone = match would {
         Some(would) => would.time_zone.as_deref(),
         None => draft.fields.get("/timeZone"),
     };
-    html! {
-        // It stands below the first form, so the browser is led to it.
-        form.card tabindex="-1" autofocus method="post" action=(address) {
-            h2 { "2. What it comes to" }
+    Outcome {
+        heading: "2. What it comes to",
+        shown: html! {
             @if let Some(would) = would { (result(draft, booking, would, now)) } @else { p { "What you were shown before." } }
             p { strong { "This cannot be undone." } " The new date and the new schedule are written to the ledger, beside the earlier ones." }
-            (draft.hidden(&["/eventDate", "/agreedBy"]))
-            @if let Some(zone) = zone { (hidden("/timeZone", zone)) }
-            (draft.once())
-            button.danger { "Reschedule" }
-        }
+        },
+        act: Some(Act {
+            names: &["/eventDate", "/agreedBy"],
+            beside: html! { @if let Some(zone) = zone { (hidden("/timeZone", zone)) } },
+            class: "danger",
+            label: "Reschedule",
+        }),
     }
 }
 

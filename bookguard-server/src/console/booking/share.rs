@@ -1,17 +1,35 @@
 //! Links with which people without an account see a booking's evidence.
 
 use bookguard_core::error::Error;
-use bookguard_core::evidence::Withheld;
+use bookguard_core::evidence::{Share, Withheld};
 use bookguard_core::features::bookings::GetBooking;
-use bookguard_core::features::shares::{CreateShare, RevokeShare};
+use bookguard_core::features::shares::{CreateShare, ListShares, RevokeShare};
+use bookguard_core::model::Timestamp;
 use maud::html;
 
-use super::{done, head, title};
+use super::{done, head};
 use crate::console::form::labelled;
 use crate::console::parts::{shown_once, time, words};
 use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
 const NAMES: [&str; 3] = ["/note", "/expiresIn", "/withhold"];
+
+/// The links to a booking's evidence, newest first.
+pub(super) async fn of(user: &User, id: &str) -> Result<Vec<Share>, Error> {
+    let shares = user.read::<ListShares>(&[id], &[("limit", "100")]).await?;
+    Ok(shares.data)
+}
+
+/// Whether a link still shows the evidence.
+pub(super) fn is_live(share: &Share, now: Timestamp) -> bool {
+    share.revoked_at.is_none() && share.expires_at > now
+}
+
+/// What people call a link: its note, or its id.
+pub(super) fn name(share: &Share) -> String {
+    let note = share.note.clone();
+    note.unwrap_or_else(|| share.share_id.to_string())
+}
 
 /// Shows the link once, on the page that answers: it is stored nowhere.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
@@ -56,13 +74,19 @@ pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answe
 }
 
 pub(in crate::console) async fn confirm(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let (id, share) = (asked.id(0), asked.id(1));
+    let (id, share_id) = (asked.id(0), asked.id(1));
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
+    let mut shares = of(user, id).await?.into_iter();
+    let share = shares.find(|share| share.share_id.to_string() == share_id);
+    let share = share.ok_or_else(|| Error::not_found("share"))?;
+    if !is_live(&share, asked.now) {
+        return Ok(Answer::Go(format!("/bookings/{id}"), None));
+    }
     let main = html! {
-        p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
-        div.title { h1 { "Revoke the link " (share) } }
-        form.card.narrow method="post" {
-            p { "It will no longer show the evidence of " (title(&booking)) ". What was downloaded before cannot be taken back." }
+        (head(user, &booking, "Revoke a link to the evidence of "))
+        form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/shares/{share_id}/revoke"))) {
+            p { strong { (name(&share)) } ", made " (time(share.created_at)) ", works until " (time(share.expires_at)) "." }
+            p { "It will no longer show the evidence. What was downloaded before cannot be taken back." }
             button.danger { "Revoke the link" }
         }
     };

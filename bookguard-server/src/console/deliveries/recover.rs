@@ -9,11 +9,11 @@ use bookguard_core::model::{
 };
 use maud::{Markup, html};
 
-use crate::console::form::choices;
-use crate::console::parts::{Tone, back, badge, fact, grouped, hidden, table, time};
+use crate::console::form::{Act, Outcome, Preview, choices};
+use crate::console::parts::{Tone, back, badge, counted, fact, grouped, hidden, table, time};
 use crate::console::{Answer, Asked, Draft, Field, Kind, Page, Part, User};
 
-/// The fields of the form. The end comes last, where `confirm` adds it: a request that is repeated is the same to the byte.
+/// The fields of the form. The end comes last, where `outcome` adds it: a request that is repeated is the same to the byte.
 const NAMES: [&str; 4] = ["/since", "/statuses", "/endpointId", "/until"];
 const TIMES: [&str; 2] = ["/since", "/until"];
 const PATH: &str = "/deliveries/recover";
@@ -74,6 +74,9 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 
 /// Counts when asked to count, and sends when asked to send.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    if Preview::is_to_change(asked) {
+        return page(user, asked, None).await;
+    }
     let asked = asked.with(asked.fields.in_utc(&TIMES));
     let recovery = user.send::<RecoverEvents>(&asked).await?;
     if recovery.dry_run {
@@ -88,10 +91,11 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
 
 /// The message about a recovery that has just begun.
 fn told(begun: &Recovery) -> String {
-    let events = grouped(&begun.recovered.to_string());
+    let events = counted(begun.recovered, "event");
+    let are = if begun.recovered == 1 { "is" } else { "are" };
     match begun.status {
-        RecoveryStatus::Running => format!("At least {events} events are being sent again."),
-        RecoveryStatus::Finished => format!("{events} events are being sent again."),
+        RecoveryStatus::Running => format!("At least {events} {are} being sent again."),
+        RecoveryStatus::Finished => format!("{events} {are} being sent again."),
     }
 }
 
@@ -115,21 +119,43 @@ async fn page(user: &User, asked: &Asked, counted: Option<&Recovery>) -> Result<
     let running = earlier
         .iter()
         .any(|recovery| recovery.status == RecoveryStatus::Running);
+    let statuses = Kind::Choices(choices(&Unreceived::WORDS));
+    let mut fields = vec![
+        Field::new("/since", "Since (UTC)", Kind::Utc)
+            .value(&day_ago)
+            .required(),
+        Field::new("/until", "Until (UTC)", Kind::Utc).about("Now if left empty."),
+        Field::new("/statuses", "Which events", statuses)
+            .value("failed no_endpoints")
+            .required(),
+    ];
+    if !to.is_empty() {
+        fields.push(Field::new("/endpointId", "To which endpoint", Kind::Choice(to)).none("All"));
+    }
+    let form = Preview {
+        address: &user.link(PATH),
+        heading: "1. What to send again",
+        fields: &fields,
+        names: &NAMES,
+    };
+    let about = html! {
+        p { "Events of every type that failed, or that no endpoint took, are sent again, oldest first. If you choose an endpoint, these are all that it did not \
+            receive, also where another did. First count them." }
+        (hidden("/dryRun", "true"))
+        // Without this, a form with neither ticked would not name them at all, which stands for both.
+        (hidden("/statuses", ""))
+    };
     let main = html! {
         (back(user, Scope::WebhooksRead, "/deliveries", "All deliveries"))
         div.title { h1 { "Send many events again" } }
         (draft.alert(&NAMES))
-        form.card.narrow method="post" action=(user.link(PATH)) {
-            p { "Events that failed, or that no endpoint took, are sent again, oldest first. If you choose an endpoint, these are all that it did not \
-                receive, also where another did. First count them." }
-            (draft.field(&Field::new("/since", "Since (UTC)", Kind::Utc).value(&day_ago).required()))
-            (draft.field(&Field::new("/until", "Until (UTC)", Kind::Utc).about("Now if left empty.")))
-            (draft.field(&Field::new("/statuses", "Which events", Kind::Choices(choices(&Unreceived::WORDS))).value("failed no_endpoints")))
-            @if !to.is_empty() { (draft.field(&Field::new("/endpointId", "To which endpoint", Kind::Choice(to)).none("All"))) }
-            (hidden("/dryRun", "true"))
-            button.first { "Count them" }
+        div.narrow {
+            @if counted.is_some() || must_wait(&asked) || draft.kept_key().is_some() {
+                (form.show(&draft, &outcome(&draft, counted)))
+            } @else {
+                (form.ask(&draft, &about, "Count them"))
+            }
         }
-        @if counted.is_some() || must_wait(&asked) || draft.kept_key().is_some() { (confirm(&user.link(PATH), &draft, counted)) }
         @if !earlier.is_empty() {
             section.card aria-labelledby="earlier" data-refreshed {
                 h2 #earlier { "Earlier ones" }
@@ -149,7 +175,7 @@ fn must_wait(asked: &Asked) -> bool {
 }
 
 /// The counted events, and the button that sends them. On a second try, the figures are no longer known.
-fn confirm(address: &str, draft: &Draft<'_>, counted: Option<&Recovery>) -> Markup {
+fn outcome(draft: &Draft<'_>, counted: Option<&Recovery>) -> Outcome<'static> {
     // Events that happen from now on were not counted.
     let until = counted
         .filter(|_| draft.fields.get("/until").is_none())
@@ -157,16 +183,18 @@ fn confirm(address: &str, draft: &Draft<'_>, counted: Option<&Recovery>) -> Mark
     let is_nothing = counted.is_some_and(|counted| {
         counted.status == RecoveryStatus::Finished && counted.recovered == 0
     });
-    html! {
-        form.card.narrow method="post" action=(address) {
-            h2 { "What would be sent" }
+    Outcome {
+        heading: "2. What would be sent",
+        shown: html! {
             @if let Some(counted) = counted { (figures(counted)) } @else { p { "What you counted before." } }
-            (draft.hidden(&NAMES))
-            @if let Some(until) = until { (hidden("/until", until)) }
-            (draft.once())
             @if is_nothing { p { "There is nothing to send." } }
-            @else { button.first { "Send them again" } }
-        }
+        },
+        act: (!is_nothing).then(|| Act {
+            names: &NAMES,
+            beside: html! { @if let Some(until) = until { (hidden("/until", until)) } },
+            class: "first",
+            label: "Send them again",
+        }),
     }
 }
 
@@ -238,6 +266,11 @@ mod tests {
             "At least 1,100 events are being sent again."
         );
         assert_eq!(told(&finished), "1,100 events are being sent again.");
+        let one = Recovery {
+            recovered: 1,
+            ..finished.clone()
+        };
+        assert_eq!(told(&one), "1 event is being sent again.");
         let [running, finished] =
             [running, finished].map(|counted| figures(&counted).into_string());
         for number in ["1,100", "1,200", "1,300", "1,400"] {
@@ -301,7 +334,9 @@ mod tests {
             fields: &counting,
             refused: None,
         };
-        let first = confirm("/to", &draft, Some(&counted)).into_string();
+        let first = outcome(&draft, Some(&counted))
+            .card("/to", &draft)
+            .into_string();
         sent.push(("/until".to_owned(), counted.until.to_string()));
         let hidden = |(name, text): &(String, String)| {
             format!("<input type=\"hidden\" name=\"{name}\" value=\"{text}\">")
@@ -314,7 +349,7 @@ mod tests {
             fields: &sent,
             refused: Some(&open),
         };
-        let again = confirm("/to", &draft, None).into_string();
+        let again = outcome(&draft, None).card("/to", &draft).into_string();
         for kept in [hidden.as_str(), "value=\"0a1b\"", "counts only once"] {
             assert!(again.contains(kept), "{again}");
         }

@@ -1,12 +1,13 @@
 //! A form being filled in: its fields with what was typed, and its refusal beside them.
 
 use bookguard_core::error::{self, Error, FieldError};
+use bookguard_core::model::Timestamp;
 use bookguard_core::text::capital;
 use maud::{Markup, html};
 
 use super::field::{Field, Kind, id_of};
-use super::fields::{Fields, start_of};
-use crate::console::parts::{hidden, once};
+use super::fields::{Fields, local, start_of};
+use crate::console::parts::{date_and_time, fact, hidden, once};
 
 /// A form being filled in: what was typed, and why it was refused.
 pub(in crate::console) struct Draft<'d> {
@@ -139,6 +140,39 @@ impl Draft<'_> {
         }
     }
 
+    /// Whether any of these fields holds something.
+    pub(in crate::console) fn is_filled_in(&self, fields: &[Field<'_>]) -> bool {
+        let mut fields = fields.iter();
+        fields.any(|field| self.fields.get(field.name).is_some())
+    }
+
+    /// What these fields hold, for somebody to read. Those that hold nothing are left out.
+    pub(in crate::console) fn facts(&self, fields: &[Field<'_>]) -> Markup {
+        html! {
+            dl {
+                @for field in fields {
+                    @if let Some(text) = self.in_words(field) { (fact(field.label, text)) }
+                }
+            }
+        }
+    }
+
+    fn in_words(&self, field: &Field<'_>) -> Option<String> {
+        let text = self.fields.get(field.name)?;
+        let text = match &field.kind {
+            Kind::Choice(words) | Kind::Choices(words) => {
+                let is_chosen = |word: &str| self.fields.all(field.name).any(|text| text == word);
+                let chosen = words.iter().filter(|(word, _)| is_chosen(word));
+                let chosen: Vec<&str> = chosen.map(|(_, label)| label.as_str()).collect();
+                chosen.join(", ")
+            }
+            Kind::Local => local(text).map_or_else(|| text.to_owned(), |at| instant_in_words(&at)),
+            Kind::Utc => instant_in_words(&local(text).unwrap_or_else(|| text.to_owned())),
+            _ => text.to_owned(),
+        };
+        Some(text).filter(|text| !text.is_empty())
+    }
+
     /// A field with its label, what is in it, and its faults.
     pub(in crate::console) fn field(&self, field: &Field<'_>) -> Markup {
         let Field {
@@ -212,6 +246,11 @@ impl Draft<'_> {
             },
         }
     }
+}
+
+/// An instant as people read it, or what else was typed.
+fn instant_in_words(text: &str) -> String {
+    Timestamp::parse(text).map_or_else(|| text.to_owned(), date_and_time)
 }
 
 /// A fault of a field, for somebody who sees the field and not the body that is made of it.

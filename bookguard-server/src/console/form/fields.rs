@@ -124,7 +124,7 @@ impl Fields {
     }
 
     /// The body of an operation: the fields that name its members. What was left empty is left out, or is null where the
-    /// operation says what null means.
+    /// operation says what null means; of a list that a form names but of which nothing was ticked, it is empty.
     pub(in crate::console) fn body(&self, body: Body) -> Vec<u8> {
         let Some(declaration) = body.declaration() else {
             return Vec::new();
@@ -145,10 +145,9 @@ impl Fields {
             let json = match (text.trim(), &*kinds) {
                 (_, ["array", ..]) => {
                     let words: Vec<_> = self.all(name).map(quoted).collect();
-                    match (words.is_empty(), kinds.contains(&"null")) {
-                        (true, false) => None,
-                        (true, true) => Some("null".to_owned()),
-                        (false, _) => Some(format!("[{}]", words.join(","))),
+                    match words.is_empty() && kinds.contains(&"null") {
+                        true => Some("null".to_owned()),
+                        false => Some(format!("[{}]", words.join(","))),
                     }
                 }
                 ("", kinds) if kinds.contains(&"null") => Some("null".to_owned()),

@@ -51,9 +51,9 @@ async fn a_cancellation_that_happened_earlier_comes_to_what_it_came_to_then() {
         let shown = browser
             .fill(&format!("{page}/cancel"), "/cancel", &typed)
             .await;
-        shown.is(200);
-        let asked = shown.field("/effectiveAt");
-        assert_eq!(asked.get("value"), Some("2026-09-21T14:20:00"));
+        shown
+            .is(200)
+            .says(&["<dt>When was it canceled? (UTC)</dt><dd>21 Sep 2026, 14:20</dd>"]);
         let shown = shown.form("/cancel");
         assert_eq!(shown.value("/expected/refundMinorUnits"), "125050");
         browser.submit(&shown).await.leads_to(&page);
@@ -91,6 +91,207 @@ async fn a_cancellation_that_happened_earlier_comes_to_what_it_came_to_then() {
         let field = refused.field("/effectiveAt");
         assert_eq!(field.get("aria-invalid"), Some("true"));
         assert_eq!(field.get("value"), Some("2026-09-01T00:00:00"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn beside_what_a_form_comes_to_stands_what_was_typed_and_the_way_back_to_it() {
+    with_partner_on_every_engine(async |server, acme| {
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        // An event to send again.
+        let (_receiver, _) = acme.receiving(Answer::Status(413)).await;
+        let booking = acme.book().await;
+        settled(&acme, &booking).await;
+        let booking = format!("/bookings/{booking}");
+        let cases: [(String, &[(&str, &str)], &[&str]); 4] = [
+            (
+                format!("{booking}/cancel"),
+                &[
+                    ("/canceledBy", "organizer"),
+                    ("/reason", "changed_plans"),
+                    ("/note", "A & B"),
+                ],
+                &[
+                    "<dt>Who cancels?</dt><dd>Organizer</dd>",
+                    "<dt>Why?</dt><dd>Changed plans</dd>",
+                    "<dt>Note</dt><dd>A &amp; B</dd>",
+                ],
+            ),
+            (
+                format!("{booking}/reschedule"),
+                &[
+                    ("/eventDate", "2031-10-20T19:00"),
+                    ("/timeZone", "America/New_York"),
+                    ("/agreedBy", "organizer"),
+                    ("/agreedBy", "talent"),
+                ],
+                &[
+                    "<dt>New date and time</dt><dd>20 Oct 2031, 19:00</dd>",
+                    "<dt>Who agreed?</dt><dd>Organizer, Talent</dd>",
+                ],
+            ),
+            (
+                format!("{booking}/erase"),
+                &[
+                    ("/party", "organizer"),
+                    ("/legalBasis", "objection"),
+                    ("/requestRef", "DSR-1"),
+                ],
+                &["<dt>Reference of the request</dt><dd>DSR-1</dd>"],
+            ),
+            (
+                "/deliveries/recover".to_owned(),
+                &[("/since", "2026-09-20T00:00:00"), ("/statuses", "failed")],
+                &["<dt>Which events</dt><dd>Failed</dd>"],
+            ),
+        ];
+        for (page, typed, facts) in cases {
+            let shown = browser.fill(&page, &page, typed).await;
+            is_sound(shown.is(200).says(facts));
+            let tags = shown.tags();
+            // Nothing can be typed that the button does not send.
+            let mut fields = tags.iter().filter(|tag| {
+                let name = tag.get("name").unwrap_or_default();
+                name.starts_with('/')
+            });
+            assert!(
+                fields.all(|field| field.get("type") == Some("hidden")),
+                "{page}"
+            );
+            let card = tags.iter().find(|tag| tag.get("autofocus").is_some());
+            let card = card.unwrap();
+            assert_eq!(
+                (card.name.as_str(), card.get("aria-labelledby")),
+                ("section", Some("outcome"))
+            );
+            let forms = shown.forms();
+            let mut forms = forms.iter().filter(|form| form.action.ends_with(&page));
+            let change = forms.next().unwrap();
+            let act = forms.next().unwrap();
+            assert!(
+                !act.value("once").is_empty() && forms.next().is_none(),
+                "{page}"
+            );
+            let again = browser.submit(change).await;
+            is_sound(again.is(200).lacks(&["outcome"]));
+            let again = again.form(&page);
+            for (name, text) in typed {
+                let field = ((*name).to_owned(), (*text).to_owned());
+                assert!(
+                    again.fields.contains(&field),
+                    "{page} lost {field:?}: {again:?}"
+                );
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_cancels_second_is_told_that_their_note_was_not_recorded() {
+    with_partner_on_every_engine(async |server, acme| {
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let booking = acme.book().await;
+        let page = format!("/bookings/{booking}");
+        let cancel = format!("{page}/cancel");
+        let preview = async |note: &str| {
+            let typed = [("/canceledBy", "organizer"), ("/note", note)];
+            let shown = browser.fill(&cancel, "/cancel", &typed).await;
+            shown.form("/cancel")
+        };
+        let (first, second, third) = (
+            preview("From Ann").await,
+            preview("From Bob").await,
+            preview("").await,
+        );
+        browser.submit(&first).await.leads_to(&page);
+        browser
+            .page(&page)
+            .await
+            .says(&[">The booking is canceled."]);
+        browser.submit(&second).await.leads_to(&page);
+        let told = browser.page(&page).await;
+        told.says(&[
+            "alert warn",
+            ">It was already canceled with this result. Your note was not recorded.<",
+        ]);
+        told.lacks(&["What it came to stands below"]);
+        browser.submit(&third).await.leads_to(&page);
+        browser.page(&page).await.lacks(&["Your note"]);
+        let packet = acme.packet(&booking).await.text();
+        assert!(packet.contains("From Ann") && !packet.contains("From Bob"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_over_has_no_form_and_what_was_typed_for_it_stays() {
+    with_partner_on_every_engine(async |server, acme| {
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let booking = acme.book().await;
+        let page = format!("/bookings/{booking}");
+        let cancel = format!("{page}/cancel");
+        let opened = browser.page(&cancel).await.form("/cancel");
+        let typed = [("/canceledBy", "organizer"), ("/note", "What I typed")];
+        let stale = browser.submit(&opened.with(&typed)).await.form("/cancel");
+        acme.cancel(&booking, &samples::open_cancellation()).await;
+        let over = |seen: &super::browser::Seen, end: &str| {
+            is_sound(seen);
+            assert!(
+                seen.forms().iter().all(|form| !form.action.ends_with(end)),
+                "{}",
+                seen.html
+            );
+        };
+        for end in ["/cancel", "/reschedule"] {
+            browser.get(&format!("{page}{end}")).await.leads_to(&page);
+        }
+        let refused = browser.submit(&stale).await;
+        over(refused.is(409), "/cancel");
+        refused.says(&["<dt>Note</dt><dd>What I typed</dd>", "role=\"alert\""]);
+        let same = [
+            ("/canceledBy", "talent"),
+            ("/reason", "force_majeure"),
+            ("/note", "Too late"),
+        ];
+        let late = browser.submit(&opened.with(&same)).await;
+        over(&late, "/cancel");
+        late.says(&[
+            "The booking is already canceled. What you typed was not recorded.",
+            "<dd>Too late</dd>",
+        ]);
+
+        let decide = format!("{page}/decide");
+        // Whoever may see no evidence still sees why they are asked.
+        let key = json!({"name": "decides", "scopes": ["bookings:read", "bookings:write"]});
+        let key = acme.new_key(&key).await;
+        let decider = Browser::signed_in(&server, key.text("apiKey")).await;
+        for address in [&page, &decide] {
+            let seen = decider.page(address).await;
+            seen.says(&[
+                "<dt>Why</dt><dd>Force majeure</dd>",
+                "<dt>Took effect</dt><dd><time ",
+            ]);
+            seen.lacks(&["a storm"]);
+        }
+        let asked = browser.page(&decide).await.form("/decide");
+        let decision = [
+            ("/refund", "300"),
+            ("/decidedBy", "Ann"),
+            ("/rationale", "Both were heard."),
+        ];
+        browser.submit(&asked.with(&decision)).await.leads_to(&page);
+        browser.get(&decide).await.leads_to(&page);
+        let other = [
+            ("/refund", "400"),
+            decision[1],
+            ("/rationale", "Something else."),
+        ];
+        let other = [&other[..], &[("once", "0a1b0a1b0a1b0a1b0a1b0a1b0a1b0a1b")]].concat();
+        let refused = browser.submit(&asked.with(&other)).await;
+        over(refused.is(409), "/decide");
+        refused.says(&["<dt>Why</dt><dd>Something else.</dd>"]);
     })
     .await;
 }
@@ -422,12 +623,18 @@ async fn evidence_is_shared_and_the_link_revoked() {
         assert_eq!(open().await, 200);
         let seen = browser.page(&page).await;
         assert!(!seen.html.contains(&link), "it is shown once");
+        seen.says(&[r#"aria-label="Revoke: the bank""#]);
         let revoke = format!("{page}/shares/{}/revoke", share.text("shareId"));
-        let mut form = browser.page(&revoke).await.form("");
-        form.action.clone_from(&revoke);
+        let asked = browser.page(&revoke).await;
+        is_sound(asked.says(&["<strong>the bank</strong>, made "]));
+        let form = asked.form("/revoke");
         browser.submit(&form).await.leads_to(&page);
         browser.submit(&form).await.leads_to(&page);
         assert_eq!(open().await, 404);
+        // There is nothing to revoke any more, and nothing that was never there.
+        browser.get(&revoke).await.leads_to(&page);
+        let nonsense = format!("{page}/shares/nonsense/revoke");
+        browser.get(&nonsense).await.is(404);
     })
     .await;
 }
@@ -466,6 +673,7 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         twice(&browser, &hold, "/hold", &reason).await.leads_to(&page);
         let seen = browser.page(&page).await;
         seen.says(&["nothing of it can be erased", "A chargeback is expected", "CB-1", "Active"]);
+        seen.says(&[r#"aria-label="Release: A chargeback is expected""#]);
         let holds = acme.rows(&format!("/v1/bookings/{booking}/holds?limit=9")).await;
         let held = only(&holds);
         for refused in [
@@ -527,6 +735,13 @@ async fn what_was_missed_is_sent_again() {
         for booking in &bookings {
             settled(&acme, booking).await;
         }
+        // What failed again is no good news. The browser is led to what it is told.
+        let failed = acme.events(&bookings[1]).await.remove(0);
+        let failed = format!("/deliveries/{}", failed.text("eventId"));
+        browser.fill(&failed, "/retry", &[]).await.leads_to(&failed);
+        let told = r#"<p class="alert bad" role="status" tabindex="-1" autofocus>The event was sent again, and not accepted."#;
+        browser.page(&failed).await.says(&[told]);
+        browser.page(&failed).await.lacks(&[told]);
         receiver.answer(Answer::Status(200));
         let event = acme.events(&bookings[0]).await.remove(0);
         assert_eq!(event["status"], "failed");
@@ -539,6 +754,9 @@ async fn what_was_missed_is_sent_again() {
         browser.page(&page).await.says(&[&format!(">{sent}</pre>")]);
         twice(&browser, &page, "/retry", &[]).await.leads_to(&page);
         assert_eq!(receiver.count(), before + 1);
+        browser.page(&page).await.says(&[
+            r#"<p class="alert good" role="status" tabindex="-1" autofocus>The event was sent again, and accepted.<"#,
+        ]);
         assert_eq!(acme.event(&event).await["status"], "delivered");
 
         let recover = "/deliveries/recover";
@@ -620,16 +838,23 @@ async fn what_was_missed_days_ago_is_counted_from_when_it_was_missed() {
 #[tokio::test]
 async fn whoever_may_send_again_but_not_read_deliveries_is_told_that_it_began() {
     let (server, acme) = TestServer::with_partner(Engine::Sqlite).await;
-    acme.book().await;
+    let (_receiver, _) = acme.receiving(Answer::Status(413)).await;
+    settled(&acme, &acme.book().await).await;
     let key = json!({"name": "sends", "scopes": ["webhooks:write"]});
     let key = acme.post("/v1/api-keys", &key).await.string("apiKey");
     let browser = Browser::signed_in(&server, &key).await;
     let recover = "/deliveries/recover";
+    // With neither kind of events, there is nothing to count.
+    let none = browser
+        .fill(recover, "/recover", &[("/statuses", "")])
+        .await;
+    none.is(400).says(&["Tick at least one."]);
+    assert!(none.tags().iter().all(|tag| tag.get("checked").is_none()));
     let counted = browser.fill(recover, "/recover", &[]).await;
     let confirm = counted.is(200).form("/recover");
     browser.submit(&confirm).await.leads_to(recover);
     let told = browser.page(recover).await;
-    told.says(&["are being sent again"]);
+    told.says(&["1 event is being sent again."]);
     told.lacks(&["The list below"]);
     let begun = acme.rows("/v1/webhook-recoveries?limit=9").await;
     assert!(begun.iter().any(|recovery| recovery["dryRun"] == false));
@@ -878,6 +1103,8 @@ async fn keys_are_made_replaced_and_revoked_and_people_invited() {
         let hers = sessions.iter().find(|session| session["person"] == "Ada").unwrap();
         assert_eq!(hers["scopes"], json!(["bookings:read"]));
         let end = format!("/people/{}/end", hers.text("consoleSessionId"));
+        let people = browser.page("/keys").await;
+        people.says(&[r#"aria-label="End: Ada""#, r#"aria-label="End: With a key""#]);
         browser.fill("/keys", &end, &[]).await.leads_to("/keys");
         ada.get("/bookings").await.leads_to("/sign-in?to=%2Fbookings&after=end");
         let unopened = acme.post("/v1/console-links", &json!({"person": "Bob"})).await.ok(201);

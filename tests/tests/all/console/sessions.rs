@@ -209,6 +209,26 @@ async fn links_are_opened_where_nobody_else_may_register() {
 }
 
 #[tokio::test]
+async fn a_form_that_was_sent_too_late_is_sent_again_by_loading_its_answer_again() {
+    with_partner_on_every_engine(async |server, acme| {
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let form = browser.page("/keys/new").await.form("/keys/new");
+        let form = form.with(&[("/name", "till")]);
+        server.advance(30 * MINUTE + 1);
+        let refused = browser.submit(&form).await;
+        is_sound(refused.is(401));
+        refused.says(&["reload this page: your browser sends the form again"]);
+        // In another tab.
+        browser
+            .post("/sign-in", &[("apiKey", &acme.key)])
+            .await
+            .leads_to("");
+        browser.submit(&form).await.copied();
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_session_ends_with_idleness_time_and_its_key() {
     with_partner_on_every_engine(async |server, acme| {
         let idle = Browser::signed_in(&server, &acme.key).await;

@@ -31,8 +31,22 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
         is_sound(refused.is(403));
         assert_eq!(refused.field("/reason").get("value"), Some("A claim"));
         refused.says(&[told, "role=\"alert\""]);
-        // The operator still acts for it.
-        let booking = operated.acme(&format!("/bookings/{}", operated.world.acme.booking));
+        // Nothing is offered to them that would be refused.
+        let booking = format!("/bookings/{}", operated.world.acme.booking);
+        let offers = [
+            "/protect\"",
+            "/reschedule\"",
+            "/cancel\"",
+            "/hold\"",
+            "/share\"",
+        ];
+        theirs.page(&booking).await.lacks(&offers);
+        // The operator still acts for it, and each page says for whom.
+        let booking = operated.acme(&booking);
+        let seen = browser.page(&booking).await;
+        seen.says(&offers).says(&[" · Acme · Bookguard</title>"]);
+        let account = browser.page(&operated.acme("")).await;
+        account.says(&["<title>Acme · Bookguard</title>"]);
         browser
             .fill(&format!("{booking}/protect"), "/protect", &[])
             .await
@@ -50,6 +64,10 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             .await
             .leads_to(&operated.acme(""));
         acme.get("/v1/bookings").await.ok(200);
+        let seen = theirs
+            .page(&format!("/bookings/{}", operated.world.acme.booking))
+            .await;
+        seen.says(&offers[1..]);
         assert!(!theirs.page("").await.html.contains(told));
         let approve = operated.acme("/approve");
         browser.post(&approve, &[]).await.is(409);
