@@ -475,7 +475,7 @@ impl Console {
         match answer {
             Ok(answer) => self.answer(&user, answer),
             Err(error) if error.kind == error::Kind::Unauthorized => {
-                self.go(&self.link("/sign-in"), self.cookies.remove())
+                self.signed_out(sign_in::SignedOut::Ended)
             }
             Err(error) => self.refuse(Some(&user), error.into()),
         }

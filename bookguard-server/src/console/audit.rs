@@ -2,7 +2,7 @@
 
 use bookguard_core::error::Error;
 use bookguard_core::features::audit::{ACTIONS, ListAudit, SERVICE_ACTIONS};
-use bookguard_core::model::{AuditActorKind, AuditRecord, Page as Rows};
+use bookguard_core::model::{AuditActorKind, AuditRecord, Page as Rows, Scope};
 use maud::{Markup, html};
 
 use super::parts::{empty, next_page, records, time, words};
@@ -13,7 +13,7 @@ const FILTER: [&str; 3] = ["action", "since", "until"];
 const PATH: &str = "/audit";
 
 /// Actions that the pages call otherwise than the interface.
-const CALLED: [(&str, &str); 11] = [
+const CALLED: [(&str, &str); 15] = [
     ("createConsoleLink", "Invite somebody"),
     ("createShare", "Share by a link"),
     ("createWebhookEndpoint", "Add an endpoint"),
@@ -22,11 +22,15 @@ const CALLED: [(&str, &str); 11] = [
     ("putPolicy", "Save a policy"),
     ("recoverWebhookEvents", "Send many events again"),
     ("retryWebhookEvent", "Send an event again"),
+    ("revokeShare", "Revoke a link"),
     ("rotateApiKey", "Replace an API key"),
+    ("rotatePartnerSecret", "Replace the signing secret"),
     (
         "rotateWebhookEndpointSecret",
         "Replace an endpoint's secret",
     ),
+    ("testWebhookEndpoint", "Test an endpoint"),
+    ("updatePartner", "Change settings"),
     ("updateWebhookEndpoint", "Change an endpoint"),
 ];
 
@@ -68,7 +72,7 @@ impl Found {
         html! {
             (draft.alert_of_filter(&FILTER))
             form.filter role="search" action=(user.link(PATH)) {
-                (draft.field(&Field::new("action", "What", Kind::Choice(actions)).plain()))
+                (draft.field(&Field::new("action", "What", Kind::Choice(actions)).none("Any").plain()))
                 (draft.field(&Field::new("since", "Since (UTC)", Kind::Utc).plain()))
                 (draft.field(&Field::new("until", "Before (UTC)", Kind::Utc).plain()))
                 button.first { "Show" }
@@ -93,7 +97,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         div.title { h1 { "Audit" } }
         p.lead { "Every change of " (user.told("your", "the partner's")) " keys, secrets, endpoints and policies, everything that people did \
             here, and what the service's operator did for " (user.told("you", "it")) "." }
-        (found.shown(user, found.records.data.iter().map(line)))
+        (found.shown(user, found.records.data.iter().map(|record| line(user, record))))
     };
     Ok(found.page(main))
 }
@@ -104,12 +108,25 @@ fn called(action: &str) -> String {
     own.map_or_else(|| words(action), |(_, name)| (*name).to_owned())
 }
 
-fn line(record: &AuditRecord) -> Markup {
-    html! { @for cell in cells(record, "The service's operator", html! {}) { (cell) } }
+fn line(user: &User, record: &AuditRecord) -> Markup {
+    let bookings = user.may(Scope::BookingsRead);
+    let bookings = bookings.then(|| user.link("/bookings"));
+    let cells = cells(
+        record,
+        "The service's operator",
+        html! {},
+        bookings.as_deref(),
+    );
+    html! { @for cell in cells { (cell) } }
 }
 
-/// When, who, what and about what, with `more` of the last.
-pub(super) fn cells(record: &AuditRecord, operator: &str, more: Markup) -> [Markup; 4] {
+/// When, who, what and about what, with `more` of the last. A booking is a link, if there is an address of its partner's bookings.
+pub(super) fn cells(
+    record: &AuditRecord,
+    operator: &str,
+    more: Markup,
+    bookings: Option<&str>,
+) -> [Markup; 4] {
     let kind = match record.actor.kind {
         AuditActorKind::ApiKey => "API key",
         AuditActorKind::OperatorKey | AuditActorKind::LocalUser => operator,
@@ -122,7 +139,15 @@ pub(super) fn cells(record: &AuditRecord, operator: &str, more: Markup) -> [Mark
             @if let Some(address) = &record.address { small { (address) } }
         }
     };
-    let subject = html! { td { (more) @for (name, id) in &record.subject { div { small { (words(name)) } span.id { (id) } } } } };
+    let about = |name: &str, id: &str| {
+        html! {
+            @match bookings.filter(|_| name == "bookingId") {
+                Some(bookings) => a.id href={ (bookings) "/" (id) } { (id) },
+                None => span.id { (id) },
+            }
+        }
+    };
+    let subject = html! { td { (more) @for (name, id) in &record.subject { div { small { (words(name)) } (about(name, id)) } } } };
     [
         html! { td { (time(record.at)) } },
         who,

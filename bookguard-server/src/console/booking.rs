@@ -26,9 +26,9 @@ use poem::http::header::{CACHE_CONTROL, HeaderValue};
 
 use super::parts::{
     Tone, alert, booking_badge, copyable, delivery_badge, event_time, fact, grouped, notice, once,
-    price, records, time, words,
+    price, records, time, words, zone_of,
 };
-use super::schedule::{OPEN, compensation, schedule, sum, sum_of};
+use super::schedule::{OPEN, compensation, on_top, schedule, sum, sum_of};
 use super::{Answer, Asked, Field, Page, Part, User};
 use crate::api::forms::{Make, PACKET_FORMS, PACKET_WORDS, packet_response};
 use crate::readers::ReadClass;
@@ -248,6 +248,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
         evaluation_status,
         explanation,
         schedule: segments,
+        compensation,
         ..
     } = &evaluation.evaluation;
     let is_closed = *evaluation_status == EvaluationStatus::Closed;
@@ -263,7 +264,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
             td { (words(row.canceled_by.word())) }
             td.amount data-head="goes back:" {
                 (sum(row.refund))
-                @if let Some(sum) = compensation(row.compensation) { small { "plus " (sum) " compensation" } }
+                (on_top(row.compensation))
             }
             td.amount data-head="is kept, or owed:" { (sum(row.penalty)) }
             td { (words(row.resolution_path.word())) }
@@ -275,7 +276,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
             p { (explanation.text) @if is_closed { " " (CLOSED) } }
             @if !segments.is_empty() {
                 h3 { "If the organizer cancels" }
-                (schedule(segments, value, now))
+                (schedule(segments, value, zone_of(booking.time_zone.as_deref()), now, *compensation))
             }
             @if !matrix.is_empty() {
                 h3 { "If it were canceled now" }
@@ -345,6 +346,11 @@ fn evidence_card(user: &User, shown: &BookingPage, now: Timestamp) -> Markup {
                 a.button href=(link("/evidence/packet")) { "Packet (JSON)" }
                 a.button href=(link(&format!("/evidence/{EVERYTHING}"))) { "Everything (.zip)" }
                 @if user.may(Scope::EvidenceShare) { a.button.first href=(link("/share")) { "Share by a link" } }
+            }
+            p.soft {
+                "Items, such as a contract or a message, and their files are added with "
+                @if let Some(docs) = user.docs() { a href=(docs) { "the interface" } } @else { "the interface" }
+                ", or with " code { "bookguard evidence items add" } "."
             }
             @if !shown.items.is_empty() { (records("Items of the evidence", &["Item", "Kind", "Added", "File"], items)) }
             @if !shown.shares.is_empty() { (records("Links to the evidence", &["Link", "Works", "Views", "Actions"], rows)) }

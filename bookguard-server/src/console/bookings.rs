@@ -2,7 +2,7 @@
 
 use bookguard_core::error::{Error, Kind as ErrorKind};
 use bookguard_core::features::bookings::{GetBooking, ListBookings};
-use bookguard_core::model::{Booking, BookingId, BookingStatus, Page as Rows};
+use bookguard_core::model::{Booking, BookingId, BookingStatus, Page as Rows, Timestamp};
 use maud::{Markup, html};
 
 use super::form::{self, choices};
@@ -49,14 +49,10 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
 /// A day that was typed, as the instant at which it begins; anything else as it was typed, for the operation to judge.
 fn day(fields: &Fields, name: &str) -> String {
     let text = fields.get(name).unwrap_or_default();
-    let is_day = text.len() == 10
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'-');
-    if is_day {
-        format!("{text}T00:00:00Z")
-    } else {
-        text.to_owned()
+    let instant = format!("{text}T00:00:00Z");
+    match Timestamp::parse(&instant) {
+        Some(_) => instant,
+        None => text.to_owned(),
     }
 }
 
@@ -67,12 +63,12 @@ fn filter(user: &User, asked: &Asked) -> Markup {
         (draft.alert_of_filter(&FILTER))
         form.filter role="search" action=(user.link("/bookings")) {
             (draft.field(&Field::new("search", "Search", Kind::Search).plain()))
-            (draft.field(&Field::new("status", "Status", Kind::Choice(statuses)).plain()))
+            (draft.field(&Field::new("status", "Status", Kind::Choice(statuses)).none("Any").plain()))
             (draft.field(&Field::new("eventFrom", "Event from", Kind::Day).plain()))
             (draft.field(&Field::new("eventTo", "Event before", Kind::Day).plain()))
             button.first { "Search" }
         }
-        p.soft { "Searches ids, names, the type of the event and " (user.told("your own", "the partner's")) " references (metadata). A day of an event begins at midnight in UTC." }
+        p.soft { "Searches ids, names, the type of the event and " (user.told("your own", "the partner's")) " references (metadata). Case does not matter; accents do. A day of an event begins at midnight in UTC." }
     }
 }
 

@@ -22,7 +22,7 @@ use super::{Answer, Asked, Field, Fields, Kind, Page, Part, User};
 /// Rows of a page.
 const ROWS: &str = "100";
 /// How many that failed come before the others.
-const FAILED: &str = "5";
+pub(super) const FAILED: &str = "5";
 const HEADS: [&str; 5] = ["Event", "Happened", "State", "Endpoints", "Last answer"];
 /// Where the list is.
 pub(super) const PATH: &str = "/deliveries";
@@ -76,8 +76,8 @@ pub(super) fn filter(user: &User, asked: &Asked) -> Markup {
     html! {
         (draft.alert_of_filter(&FILTER))
         form.filter role="search" action=(user.link(PATH)) {
-            (draft.field(&Field::new("status", "State", state).plain()))
-            (draft.field(&Field::new("type", "Type of event", Kind::Choice(types.collect())).plain()))
+            (draft.field(&Field::new("status", "State", state).none("Any").plain()))
+            (draft.field(&Field::new("type", "Type of event", Kind::Choice(types.collect())).none("Any").plain()))
             button.first { "Show" }
         }
     }
@@ -92,16 +92,11 @@ fn found(user: &User, fields: &Fields, first: Option<&EventLog>, log: &EventLog)
         .next_before
         .map(|seq| seq.to_string())
         .filter(|_| log.has_more);
-    let all = fields.with("status", "failed").query();
-    let all = user.link(&format!("{PATH}{all}"));
     let failed_rows: Vec<Markup> = failed.iter().map(|event| line(user, event)).collect();
     html! {
-        @if let Some(first) = first { (failed_first(first, &all, failed_rows)) }
+        @if let Some(first) = first { (failed_first(first.has_more, &HEADS, &all_failed(user, fields), failed_rows)) }
         @if !rows.is_empty() {
-            section.card {
-                @if failed.is_empty() { (records("Events, newest first", &HEADS, rows)) }
-                @else { h2 { "Other events" } (records("Other events, newest first", &HEADS, rows)) }
-            }
+            (others_of(!failed.is_empty(), "Events", &HEADS, rows))
         } @else if next.is_some() {
             (nothing_yet("events"))
         } @else if failed.is_empty() {
@@ -123,17 +118,38 @@ pub(super) fn none(user: &User, fields: &Fields, how: &str) -> Markup {
     }
 }
 
+/// The address of all events that failed, with the rest of the filter.
+pub(super) fn all_failed(user: &User, fields: &Fields) -> String {
+    let all = fields.with("status", "failed").query();
+    user.link(&format!("{PATH}{all}"))
+}
+
+/// These events, below those that failed if there are any.
+pub(super) fn others_of(
+    have_failed: bool,
+    things: &str,
+    heads: &[&str],
+    rows: Vec<Markup>,
+) -> Markup {
+    html! {
+        section.card {
+            @if have_failed { h2 { "Other events" } (records("Other events, newest first", heads, rows)) }
+            @else { (records(&format!("{things}, newest first"), heads, rows)) }
+        }
+    }
+}
+
 /// The newest events that failed, with the address of all of them. An older one is not found at once; if there may be one, the
 /// page says so.
-fn failed_first(found: &EventLog, all: &str, rows: Vec<Markup>) -> Markup {
-    if rows.is_empty() && !found.has_more {
+pub(super) fn failed_first(has_more: bool, heads: &[&str], all: &str, rows: Vec<Markup>) -> Markup {
+    if rows.is_empty() && !has_more {
         return html! {};
     }
     html! {
         section.card aria-labelledby="failed" {
             h2 #failed { "Failed" }
             @if rows.is_empty() { p { "None among the newest " (grouped(&EVENTS_EXAMINED.to_string())) " events." } }
-            @else { (records("Failed events, newest first", &HEADS, rows)) }
+            @else { (records("Failed events, newest first", heads, rows)) }
             p { a href=(all) { "All failed events" } }
         }
     }
@@ -442,15 +458,7 @@ mod tests {
 
     #[test]
     fn a_search_for_failures_that_left_out_old_events_says_so() {
-        let shown = |has_more, rows| {
-            let found = EventLog {
-                data: Vec::new(),
-                has_more,
-                next_after: 0,
-                next_before: None,
-            };
-            failed_first(&found, "/all", rows).into_string()
-        };
+        let shown = |has_more, rows| failed_first(has_more, &HEADS, "/all", rows).into_string();
         assert_eq!(shown(false, Vec::new()), "");
         let none = shown(true, Vec::new());
         assert!(
@@ -459,7 +467,7 @@ mod tests {
         );
         let some = shown(true, vec![html! { td { "one" } }]);
         assert!(
-            some.contains("<td>one</td>") && !some.contains("None"),
+            some.contains(">one</td>") && !some.contains("None"),
             "{some}"
         );
         for html in [none, some] {

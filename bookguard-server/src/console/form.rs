@@ -61,8 +61,34 @@ pub(super) fn in_fields(mut error: Error, before: &str) -> Error {
 
 /// Puts a refusal into words for somebody who sees a form, and not the request that is made of it. Empty words stay as they are.
 pub(super) fn as_typed(error: &mut Error) {
-    if error.code == "event_date_unchanged" {
-        error.message = "The event has this date and time zone already. Choose another.".to_owned();
+    let obstacle = error.obstacle.as_ref();
+    let is_canceled = obstacle.is_some_and(|obstacle| obstacle.resolution_id.is_some());
+    let whole = match &*error.code {
+        "api_key_ended" => "The key has ended. Create another one.",
+        "booking_already_canceled" => {
+            "The booking is canceled already, and nothing was recorded now. Its page shows how it was canceled."
+        }
+        "event_date_unchanged" => "The event has this date and time zone already. Choose another.",
+        "partner_not_pending" => "The partner is approved already. Nothing was made now.",
+        "quote_changed" if is_canceled => {
+            "The booking is canceled already, and not with the result that was shown. Nothing was recorded now."
+        }
+        "quote_changed" => {
+            "The cancellation comes to something else by now, so nothing was recorded. Look at the new result."
+        }
+        "resolution_already_decided" => {
+            "The cancellation was decided already, and nothing was recorded now. The page of the booking shows the decision."
+        }
+        "resolution_final" => {
+            "The policy settled this cancellation, so there is nothing to decide."
+        }
+        "too_many_keys" => {
+            "There are as many working keys as a partner may have. Revoke one first. If you replace one, let the old one end now."
+        }
+        _ => "",
+    };
+    if !whole.is_empty() {
+        whole.clone_into(&mut error.message);
     }
     for fault in &mut error.details {
         let (message, fix) = match (&*fault.code, &*fault.fix) {
@@ -100,6 +126,20 @@ pub(super) fn as_typed(error: &mut Error) {
                 "",
                 "Write a date such as 2027-06-20, with a time where one is asked for: 2027-06-20T19:00.",
             ),
+            ("invalid_range", _) => match &*fault.pointer {
+                "eventFrom" => (
+                    "is not before the day under “Event before”",
+                    "Choose an earlier one, or empty one of the two.",
+                ),
+                "since" => (
+                    "is not before the time under “Before (UTC)”",
+                    "Choose an earlier one, or empty one of the two.",
+                ),
+                _ => (
+                    "is not before the end of the time",
+                    "Choose a time before it and before now.",
+                ),
+            },
             ("wrong_type", "Send a number.") => (
                 "",
                 "Write digits, and a point before decimals, such as 1167.00.",

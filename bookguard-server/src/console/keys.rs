@@ -16,6 +16,7 @@ use super::form::{self, labelled};
 use super::parts::{
     Tone, ago, back, badge, button_of, empty, next_page, records, shown_once, time,
 };
+use super::sign_in::SignedOut;
 use super::{Answer, Asked, Draft, Field, Kind, Page, Part, User};
 
 /// The field with the cursor of the people, beside that of the keys.
@@ -48,7 +49,8 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             (next_page(user, "/keys", &asked.fields, "cursor", keys.next_cursor.as_deref(), "Older keys"))
         }
         @if let Some(people) = &people {
-            @let rows = people.data.iter().map(|session| person_line(user, session, asked.now, may_write));
+            @let known = keys.as_ref().map_or(&[][..], |keys| &keys.data);
+            @let rows = people.data.iter().map(|session| person_line(user, session, known, asked.now, may_write));
             section.card aria-labelledby="people" {
                 h2 #people { "People" }
                 @if people.data.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link, or sign in with a key.")) }
@@ -81,11 +83,21 @@ fn key_line(user: &User, key: &ApiKey, now: Timestamp, may_write: bool) -> Marku
     }
 }
 
-fn person_line(user: &User, session: &ConsoleSession, now: Timestamp, may_write: bool) -> Markup {
+/// A session, with its key by name if it is among the `known` ones.
+fn person_line(
+    user: &User,
+    session: &ConsoleSession,
+    known: &[ApiKey],
+    now: Timestamp,
+    may_write: bool,
+) -> Markup {
+    let mut known = known.iter();
+    let key = known.find(|key| key.api_key_id == session.api_key_id);
     let sign_in = SignIn {
         id: session.console_session_id.to_string(),
         person: session.person.as_deref(),
-        with: allowed(&session.scopes),
+        key: key.map_or_else(|| session.api_key_id.to_string(), told_apart),
+        may: Some(allowed(&session.scopes)),
         created_at: session.created_at,
         started_at: session.started_at,
         expires_at: session.expires_at,
@@ -98,8 +110,10 @@ fn person_line(user: &User, session: &ConsoleSession, now: Timestamp, may_write:
 pub(super) struct SignIn<'s> {
     pub(super) id: String,
     pub(super) person: Option<&'s str>,
-    /// What it may do, or the key with which it acts.
-    pub(super) with: String,
+    /// The key with which it acts.
+    pub(super) key: String,
+    /// What it may do, if that can be less than everything.
+    pub(super) may: Option<String>,
     pub(super) created_at: Timestamp,
     pub(super) started_at: Option<Timestamp>,
     pub(super) expires_at: Timestamp,
@@ -117,7 +131,12 @@ pub(super) fn sign_in_line(user: &User, it: &SignIn<'_>, now: Timestamp, may_end
         (false, Some(_)) => (Tone::Good, "Signed in"),
     };
     html! {
-        td { (who) small.id { (it.with) } }
+        td {
+            (who)
+            @if user.is_signed_in_by(&it.id) { " " (badge(Tone::Calm, "This is you")) }
+            small.id { (it.key) }
+            @if let Some(may) = &it.may { small { (may) } }
+        }
         td { (badge(tone, state)) small { (time(it.started_at.unwrap_or(it.created_at))) } }
         td { (time(it.ended_at.unwrap_or(it.expires_at))) }
         td { @if !is_over && may_end { (button_of(user, &format!("/people/{}/end", it.id), "End", who)) } }
@@ -142,7 +161,15 @@ pub(super) fn link_page(
 
 pub(super) async fn end(user: &User, asked: &Asked) -> Result<Answer, Error> {
     user.submit::<EndConsoleSession>(asked).await?;
-    Ok(Answer::done("/keys", "The sign-in is ended."))
+    Ok(ended(user, asked, "/keys"))
+}
+
+/// After a sign-in was ended: back to their list or, if it was one's own, to the page to sign in.
+pub(super) fn ended(user: &User, asked: &Asked, list: &str) -> Answer {
+    match user.is_signed_in_by(asked.id(0)) {
+        true => Answer::Response(user.console.signed_out(SignedOut::BySelf)),
+        false => Answer::done(list, "The sign-in is ended."),
+    }
 }
 
 /// Scopes as people read them.

@@ -20,7 +20,7 @@ use bookguard_core::model::{Partner, PartnerId, PartnerStatus};
 use maud::{Markup, html};
 
 use super::frame::links;
-use super::parts::{Tone, badge};
+use super::parts::{Tone, badge, words};
 use super::{PageRoute, Part, User};
 
 /// The parts of the operator's console, their names and their addresses.
@@ -53,7 +53,7 @@ fn places() -> Vec<PageRoute> {
 fn account_places() -> Vec<PageRoute> {
     vec![
         place!("", get account::show),
-        place!("/approve", post account::approve, again account::show),
+        place!("/approve", form account::approve),
         place!("/suspend", form account::suspend),
         place!("/reinstate", post account::reinstate, again account::show),
         place!("/edit", form account::edit),
@@ -129,10 +129,19 @@ async fn names_of(user: &User, partners: impl Iterator<Item = PartnerId>) -> Res
 
 /// A partner's status in a word or two.
 fn partner_badge(status: PartnerStatus) -> Markup {
+    let tone = match status {
+        PartnerStatus::Pending => Tone::Warn,
+        PartnerStatus::Approved => Tone::Calm,
+        PartnerStatus::Active => Tone::Good,
+        PartnerStatus::Suspended => Tone::Bad,
+    };
+    badge(tone, &partner_status(status))
+}
+
+/// The words of that badge, which the filter of the list has too.
+fn partner_status(status: PartnerStatus) -> String {
     match status {
-        PartnerStatus::Pending => badge(Tone::Warn, "Waits for approval"),
-        PartnerStatus::Approved => badge(Tone::Calm, "Approved"),
-        PartnerStatus::Active => badge(Tone::Good, "Active"),
-        PartnerStatus::Suspended => badge(Tone::Bad, "Suspended"),
+        PartnerStatus::Pending => "Waits for approval".to_owned(),
+        status => words(status.word()),
     }
 }

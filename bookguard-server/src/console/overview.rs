@@ -189,7 +189,7 @@ fn day(user: &User, activity: &Activity) -> Markup {
     });
     let sent = activity.hours.iter().map(|h| Bar {
         label: format!(
-            "{}: {} delivered, {} pending, {} failed, {} without an endpoint",
+            "{}: {} delivered, {} pending, {} failed, {} with no endpoint",
             hour(h),
             h.delivered,
             h.pending,
@@ -227,7 +227,7 @@ fn day(user: &User, activity: &Activity) -> Markup {
                         ("delivered", "delivered", sum(|h| h.delivered)),
                         ("pending", "pending", sum(|h| h.pending)),
                         ("failed", "failed", sum(|h| h.failed)),
-                        ("untaken", "without an endpoint", sum(|h| h.no_endpoints)),
+                        ("untaken", "with no endpoint", sum(|h| h.no_endpoints)),
                     ] {
                         li { svg viewBox="0 0 1 1" aria-hidden="true" { rect.(class) width="1" height="1" {} } (number(count)) " " (name) }
                     }

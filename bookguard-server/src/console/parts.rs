@@ -8,7 +8,7 @@ use bookguard_core::model::{
 use bookguard_core::policy::Zone;
 use bookguard_core::text::capital;
 pub(super) use bookguard_core::text::{counted, grouped};
-use maud::{Markup, Render, html};
+use maud::{Markup, PreEscaped, Render, html};
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, Asked, Fields, Page, Part, User};
@@ -18,7 +18,7 @@ const MINUTE_MS: i64 = 60_000;
 
 /// An instant, in UTC.
 pub(super) fn time(at: Timestamp) -> Markup {
-    html! { time datetime=(at.to_string()) title=(at.to_string()) { (date_and_time(at)) " UTC" } }
+    time_in(at, Zone::UTC)
 }
 
 /// The date and the time of an instant in UTC, to the minute.
@@ -31,13 +31,25 @@ pub(super) fn event_time(booking: &Booking) -> Markup {
     event_time_at(booking.event_date, booking.time_zone.as_deref())
 }
 
-/// When an event starts: on the clock of its place, or in UTC if nobody said where that is. What points at it shows UTC.
+/// When an event starts: on the clock of its place, or in UTC if nobody said where that is.
 pub(super) fn event_time_at(at: Timestamp, time_zone: Option<&str>) -> Markup {
-    let Some(zone) = time_zone.and_then(Zone::iana) else {
-        return time(at);
-    };
-    let text = zone.to_local(at).format("%-d %b %Y, %H:%M").to_string();
-    html! { time datetime=(at.to_string()) title=(at.to_string()) { (text) " " (zone.in_words()) } }
+    time_in(at, zone_of(time_zone))
+}
+
+/// The time zone of this name; UTC if there is none.
+pub(super) fn zone_of(name: Option<&str>) -> Zone {
+    name.and_then(Zone::iana).unwrap_or(Zone::UTC)
+}
+
+/// An instant on the clock of a place. What points at it shows UTC.
+pub(super) fn time_in(at: Timestamp, zone: Zone) -> Markup {
+    html! { time datetime=(at.to_string()) title=(at.to_string()) { (time_in_words(at, zone)) } }
+}
+
+/// The words of [`time_in`].
+pub(super) fn time_in_words(at: Timestamp, zone: Zone) -> String {
+    let text = zone.to_local(at).format("%-d %b %Y, %H:%M");
+    format!("{text} {}", zone.in_words())
 }
 
 /// How long ago an instant was, or how far ahead it is.
@@ -73,6 +85,15 @@ pub(super) fn price(number: &Decimal, currency: Currency) -> String {
     }
 }
 
+/// What [`words`] would spell otherwise than people, and than the rest of the pages.
+const SPELLED: [(&str, &str); 5] = [
+    ("Api ", "API "),
+    (" api ", " API "),
+    ("Http ", "HTTP "),
+    ("No endpoints", "No endpoint"),
+    ("Non payment", "Non-payment"),
+];
+
 /// A word of the interface as people read it: `no_show`, `organizer.late` and `createApiKey` are “No show”, “Organizer late” and
 /// “Create API key”.
 pub(super) fn words(word: &str) -> String {
@@ -84,10 +105,9 @@ pub(super) fn words(word: &str) -> String {
             c => text.push(c),
         }
     }
-    capital(&text)
-        .replace("Api ", "API ")
-        .replace(" api ", " API ")
-        .replace("Http ", "HTTP ")
+    let text = capital(&text);
+    let own = SPELLED.iter();
+    own.fold(text, |text, (plain, spelled)| text.replace(plain, spelled))
 }
 
 /// How a state looks, or the message of what was just done.
@@ -184,10 +204,15 @@ fn tabular(
                     @let number = head.strip_prefix('#');
                     th.amount[number.is_some()] scope="col" role="columnheader" { (number.unwrap_or(head)) }
                 } } }
-                tbody role="rowgroup" { @for row in rows { tr role="row" { (row) } } }
+                tbody role="rowgroup" { @for row in rows { tr role="row" { (headed(&row)) } } }
             }
         }
     }
+}
+
+/// A row whose first cell, from which it begins, is read with each of the others.
+fn headed(row: &Markup) -> Markup {
+    PreEscaped(row.0.replacen("<td", "<td role=\"rowheader\"", 1))
 }
 
 /// What an empty list shows: that it is empty, and what to do about it.
@@ -339,6 +364,8 @@ mod tests {
             ("createApiKey", "Create API key"),
             ("apiKeyId", "API key id"),
             ("http_5xx", "HTTP 5xx"),
+            ("no_endpoints", "No endpoint"),
+            ("non_payment", "Non-payment"),
             ("", ""),
         ] {
             assert_eq!(words(word), expected);
@@ -350,6 +377,15 @@ mod tests {
         ] {
             assert_eq!(counted(number, thing), expected);
         }
+    }
+
+    #[test]
+    fn the_first_cell_of_a_row_is_its_head() {
+        let row = || html! { td.amount { "EUR 1" } td { "Kept" } };
+        let table = table("Sums", &["Sum", "What"], [row(), row()]).into_string();
+        let expected =
+            "<tr role=\"row\"><td role=\"rowheader\" class=\"amount\">EUR 1</td><td>Kept</td></tr>";
+        assert_eq!(table.matches(expected).count(), 2, "{table}");
     }
 
     #[test]

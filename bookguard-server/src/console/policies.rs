@@ -16,6 +16,7 @@ use bookguard_core::features::policies::{
     GetPolicy, ListPolicies, ListPolicyTemplates, PolicyTemplate, PolicyVersion,
 };
 use bookguard_core::model::{Page as ListPage, Scope};
+use bookguard_core::policy::Zone;
 use maud::{Markup, html};
 
 use super::parts::{empty, next_page, records, time};
@@ -129,7 +130,7 @@ fn card(user: &User, template: &PolicyTemplate, asked: &Asked, may_write: bool) 
         section.card aria-labelledby={ "of-" (id) } {
             h3 id={ "of-" (id) } { a href=(user.link(&format!("/policies/{id}"))) { (name) } }
             ul.plain-list { @for sentence in template.english.iter().take(SENTENCES) { li { (sentence) } } }
-            (drawn(schedule, example::value_of(schedule), asked.now))
+            (drawn(schedule, example::value_of(schedule), Zone::UTC, asked.now))
             @if !used_for.is_empty() { p.soft { "Used for " (used_for) } }
             @if may_write {
                 a href=(user.link(&format!("/new-policy?from={id}"))) aria-label={ "Start from this: " (name) } { "Start from this" }

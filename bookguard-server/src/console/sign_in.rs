@@ -24,6 +24,43 @@ use crate::app::Admitted;
 use crate::payer::Payer;
 
 const TO: &str = "to";
+/// The field of the address of the page to sign in that says why somebody is there.
+const AFTER: &str = "after";
+
+/// Why somebody who was signed in is so no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SignedOut {
+    /// They ended the session under “Keys and people” or “People”.
+    BySelf,
+    /// The session expired, was not used for too long, or was ended by somebody else or with its key.
+    Ended,
+}
+
+impl SignedOut {
+    /// Its word in the address.
+    fn word(self) -> &'static str {
+        match self {
+            Self::BySelf => "self",
+            Self::Ended => "end",
+        }
+    }
+
+    /// What the address says.
+    fn of(fields: &Fields) -> Option<Self> {
+        let word = fields.get(AFTER)?;
+        [Self::BySelf, Self::Ended]
+            .into_iter()
+            .find(|why| why.word() == word)
+    }
+
+    /// What the page to sign in says.
+    fn told(self) -> &'static str {
+        match self {
+            Self::BySelf => "You ended this session.",
+            Self::Ended => "Your session has ended. Sign in again to go on.",
+        }
+    }
+}
 
 /// How somebody signs in to a console with a key.
 struct KeyEntry {
@@ -110,7 +147,10 @@ pub(super) fn demand(console: &Console, arrival: &Arrival) -> Response {
         };
         return console.page(StatusCode::UNAUTHORIZED, "Signed out", main);
     }
-    let to = Fields::default().with(TO, &arrival.address);
+    let mut to = Fields::default().with(TO, &arrival.address);
+    if arrival.cookie.is_some() {
+        to = to.with(AFTER, SignedOut::Ended.word());
+    }
     console.go(
         &console.link(&format!("/sign-in{}", to.query())),
         console.cookies.remove(),
@@ -181,6 +221,15 @@ impl Console {
         }
     }
 
+    /// Sends somebody whose session ended to the page to sign in, which says why.
+    pub(super) fn signed_out(&self, why: SignedOut) -> Response {
+        let query = Fields::default().with(AFTER, why.word()).query();
+        self.go(
+            &self.link(&format!("/sign-in{query}")),
+            self.cookies.remove(),
+        )
+    }
+
     fn page(&self, status: StatusCode, title: &str, main: Markup) -> Response {
         document(status, self.framed(None, title, None, None, main))
     }
@@ -196,6 +245,7 @@ impl Console {
         html! {
             div.narrow {
                 h1 { (self.invitation()) }
+                @if let Some(why) = SignedOut::of(fields) { p.alert.warn role="status" { (why.told()) } }
                 (draft.alert(&[entry.field]))
                 form.card method="post" action=(self.link("/sign-in")) {
                     (draft.field(&key))

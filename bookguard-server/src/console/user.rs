@@ -68,6 +68,12 @@ impl User {
         self.session.signed_in()?.person.as_deref()
     }
 
+    /// Whether this is the session with which somebody is signed in here.
+    pub(super) fn is_signed_in_by(&self, console_session_id: &str) -> bool {
+        let own = self.session.signed_in();
+        own.is_some_and(|own| own.console_session_id.to_string() == console_session_id)
+    }
+
     /// Whether the person's partner is suspended, so that they can only read.
     pub(super) fn is_suspended(&self) -> bool {
         self.session.require_standing().is_err()

@@ -76,6 +76,10 @@ async function everyPage(page) {
   await judge(page, "partner");
   const partner = await page.evaluate("location.pathname.replace(/^.console/, '')");
   for (const [name, path] of Object.entries({ edit: "/edit", quota: "/quota", suspend: "/suspend" })) await at(name, partner + path);
+  await page.go(`${CONSOLE}/partners?status=pending`);
+  await follow(page, "tbody a");
+  await follow(page, 'main a[href$="/approve"]');
+  await judge(page, "approve");
   await page.go(`${CONSOLE}${partner}/edit`);
   await sent("edit refused", "/edit", { "/contactEmail": "nobody" }, 400);
   await page.go(`${CONSOLE}${partner}/quota`);

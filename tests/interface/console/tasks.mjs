@@ -288,6 +288,7 @@ export async function operatorsTasks(hand, console, operatorKey, base, site) {
   await open(submit("/partners"));
   await told("Waits for approval");
   await open(link(partnerId));
+  await open(link("/approve"));
   await open(submit("/approve"));
   await told("They are shown only once");
   const key = await copied();

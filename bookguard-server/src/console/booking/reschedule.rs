@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::{CANCELED, done, head, over};
 use crate::console::form::{Act, Outcome, Preview};
-use crate::console::parts::{event_time, event_time_at, fact, hidden, words};
+use crate::console::parts::{event_time, event_time_at, fact, hidden, words, zone_of};
 use crate::console::schedule::schedule;
 use crate::console::{Answer, Asked, Draft, Field, Kind, Page, Part, User};
 
@@ -135,7 +135,7 @@ fn result(draft: &Draft<'_>, booking: &Booking, would: &Rescheduled, now: Timest
         @if !would.schedule.is_empty() {
             h3 { "If the organizer cancels" }
             p.soft { "Made anew from the same policy." }
-            (schedule(&would.schedule, value, now))
+            (schedule(&would.schedule, value, zone_of(zone), now, None))
         }
     }
 }

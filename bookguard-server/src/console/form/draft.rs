@@ -53,17 +53,51 @@ impl Draft<'_> {
             .iter()
             .filter(|detail| elsewhere(&detail.pointer))
             .collect();
+        let first = self.first_marked(names);
         html! {
             div.alert.bad role="alert" tabindex="-1" autofocus {
                 @if error.details.is_empty() {
                     p { (message) }
                 } @else {
-                    p { (nothing) @if others.len() < error.details.len() { " Correct what is marked below." } }
+                    p {
+                        (nothing)
+                        @if others.len() < error.details.len() { " Correct what is marked below." }
+                        @if let Some(first) = first { " " a href={ "#" (id_of(first)) } { "Go to a marked field" } }
+                    }
                     @for detail in others {
-                        p { (detail.pointer) " " (with_advice(detail)) }
+                        @if detail.code == "cursor_invalid" || detail.pointer == "before" {
+                            p { "The address names no page of this list. " a href=(self.first_page(names)) { "Show the newest" } }
+                        } @else {
+                            p { (detail.pointer) " " (with_advice(detail)) }
+                        }
                     }
                 }
             }
+        }
+    }
+
+    /// A field of the form that has a fault, the first by these names. A name that ends with a slash stands for all fields below it, and
+    /// an empty one for a text that has its faults beside it.
+    fn first_marked<'n>(&'n self, names: &[&'n str]) -> Option<&'n str> {
+        let details = self.refused.map_or(&[][..], |error| &error.details);
+        let marked = |name: &'n str| {
+            let fault = details
+                .iter()
+                .find(|detail| !name.is_empty() && detail.pointer.starts_with(name))?;
+            Some(match name.ends_with('/') {
+                true => fault.pointer.as_str(),
+                false => name,
+            })
+        };
+        names.iter().copied().find_map(marked)
+    }
+
+    /// The address, from the page itself, of the first page of a list with this filter.
+    fn first_page(&self, filter: &[&str]) -> String {
+        let query = self.fields.only(|name| filter.contains(&name)).query();
+        match query.is_empty() {
+            true => "?".to_owned(),
+            false => query,
         }
     }
 
@@ -182,7 +216,7 @@ impl Draft<'_> {
         let optional = html! { @if !required && !field.plain { span.optional { " (optional)" } } };
         match &field.kind {
             Kind::Choices(words) => html! {
-                fieldset.field aria-describedby=[described] {
+                fieldset.field id=(id) aria-describedby=[described] {
                     legend { (label) (optional) }
                     (notes)
                     @for (word, text) in words {
@@ -313,7 +347,8 @@ mod tests {
             "Begin again.",
         )]);
         let alert = |refused: &Error| {
-            let (fields, refused) = (&Fields::default(), Some(refused));
+            let fields = &Fields::of(&[("search", "a"), ("cursor", "x")]);
+            let refused = Some(refused);
             Draft { fields, refused }
                 .alert_of_filter(&["search"])
                 .into_string()
@@ -324,12 +359,24 @@ mod tests {
                 .contains("<p>The filter was not applied.</p><p>cursor is wrong. Begin again.</p>"),
             "{elsewhere}"
         );
+        let page = alert(&Error::faults(vec![FieldError::new(
+            "cursor",
+            "cursor_invalid",
+            "is not a cursor of this list",
+            "Enter the nextCursor.",
+        )]));
+        let first = "no page of this list. <a href=\"?search=a\">Show the newest</a>";
+        assert!(
+            page.contains(first) && !page.contains("nextCursor"),
+            "{page}"
+        );
         let marked = alert(&Error::faults(vec![FieldError::new(
             "search", "c", "is wrong", "Mend it.",
         )]));
         assert!(
-            marked
-                .contains("<p>The filter was not applied. Correct what is marked below.</p></div>"),
+            marked.contains(
+                "Correct what is marked below. <a href=\"#fsearch\">Go to a marked field</a></p></div>"
+            ),
             "{marked}"
         );
     }

@@ -1,12 +1,12 @@
 //! One partner's account: who it is, what it uses, and whether it may.
 
+pub(super) mod approve;
 pub(super) mod edit;
 pub(super) mod quota;
 pub(super) mod suspend;
 
 use bookguard_core::error::Error;
 use bookguard_core::features::partners::account::ReinstatePartner;
-use bookguard_core::features::partners::{ApprovePartner, Registration};
 use bookguard_core::model::{PartnerAccount, PartnerStatus, QuotaReport, QuotaUse};
 use maud::{Markup, html};
 
@@ -30,9 +30,9 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
         (alert(asked))
         div.actions {
             @match partner.status {
-                PartnerStatus::Pending | PartnerStatus::Approved => (button(user, "/approve", "Approve", "first")),
+                PartnerStatus::Pending => a.button.first href=(user.link("/approve")) { "Approve" },
                 PartnerStatus::Suspended => (button(user, "/reinstate", "Reinstate", "first")),
-                PartnerStatus::Active => {}
+                PartnerStatus::Approved | PartnerStatus::Active => {}
             }
             a.button href=(user.link("/edit")) { "Edit" }
             a.button href=(user.link("/quota")) { "Change the quota" }
@@ -86,7 +86,7 @@ fn used((name, label, part): (&str, &str, QuotaUse)) -> Markup {
     }
 }
 
-/// How much of a part: a size as settings write it, and a number of anything else.
+/// How much of a part: a size, and a number of anything else.
 fn amount(name: &str, number: u64) -> String {
     match SIZES.contains(&name) {
         true => size(number),
@@ -94,41 +94,19 @@ fn amount(name: &str, number: u64) -> String {
     }
 }
 
-/// A size such as 10GiB, or a number of bytes that has no larger unit.
+/// A size such as 10 GiB, or a number of bytes that has no larger unit.
 fn size(bytes: u64) -> String {
     let text = Bytes(bytes).to_string();
-    match text.ends_with('B') {
-        true => text,
-        false => format!("{} B", grouped(&text)),
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    match &text[digits.len()..] {
+        "" => format!("{} B", grouped(&text)),
+        unit => format!("{digits} {unit}"),
     }
 }
 
 fn limit(name: &str, part: QuotaUse) -> String {
     let limit = part.limit.map(|limit| amount(name, limit));
     limit.unwrap_or_else(|| "no limit".to_owned())
-}
-
-pub(super) async fn approve(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let approved = user.send::<ApprovePartner>(asked).await?;
-    Ok(credentials(user, &approved))
-}
-
-/// The page that shows a partner's first key and its signing secret once.
-fn credentials(user: &User, approved: &Registration) -> Answer {
-    let values = [
-        ("API key, with all scopes", &approved.api_key),
-        ("Signing secret of its webhooks", &approved.signing_secret),
-    ];
-    let main = html! {
-        div.title { h1 { (approved.name) " is approved" } }
-        section.card.narrow {
-            p { "Hand these over on an encrypted channel." }
-            dl { @for (name, value) in values { @if let Some(value) = value { (fact(name, copyable(value))) } } }
-            p.alert.warn { "They are shown only once. Copy them before you leave this page." }
-            a.button href=(user.link("")) { "To the partner" }
-        }
-    };
-    Page::new(Part::Partners, "Partner approved", main).ok()
 }
 
 pub(super) async fn reinstate(user: &User, asked: &Asked) -> Result<Answer, Error> {

@@ -4,7 +4,7 @@ use bookguard_core::error::Error;
 use bookguard_core::model::AuditRecord;
 use maud::{Markup, html};
 
-use super::{Names, names_of, partner_link};
+use super::{Names, about, names_of, partner_link};
 use crate::console::audit::{cells, find};
 use crate::console::{Answer, Asked, User};
 
@@ -25,5 +25,8 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
 fn line(user: &User, names: &Names, record: &AuditRecord) -> Markup {
     let partner = record.partner_id.as_ref();
     let partner = html! { @if let Some(id) = partner { div { small { "Partner" } (partner_link(user, names, id)) } } };
-    html! { @for cell in cells(record, "The operator", partner) { (cell) } }
+    let bookings = record.partner_id.as_ref();
+    let bookings = bookings.map(|id| user.link(&format!("{}/bookings", about(id))));
+    let cells = cells(record, "The operator", partner, bookings.as_deref());
+    html! { @for cell in cells { (cell) } }
 }

@@ -7,7 +7,7 @@ use bookguard_core::features::operator_sessions::{
 use bookguard_core::model::{OperatorSession, Timestamp};
 use maud::{Markup, html};
 
-use crate::console::keys::{SignIn, link_page, person_field, sign_in_line};
+use crate::console::keys::{SignIn, ended, link_page, person_field, sign_in_line};
 use crate::console::parts::{empty, next_page, records};
 use crate::console::{Answer, Asked, Page, Part, User, form};
 
@@ -37,7 +37,8 @@ fn line(user: &User, session: &OperatorSession, now: Timestamp) -> Markup {
     let sign_in = SignIn {
         id: session.console_session_id.to_string(),
         person: session.person.as_deref(),
-        with: session.operator_key_id.to_string(),
+        key: session.operator_key_id.to_string(),
+        may: None,
         created_at: session.created_at,
         started_at: session.started_at,
         expires_at: session.expires_at,
@@ -48,7 +49,7 @@ fn line(user: &User, session: &OperatorSession, now: Timestamp) -> Markup {
 
 pub(super) async fn end(user: &User, asked: &Asked) -> Result<Answer, Error> {
     user.submit::<EndOperatorSession>(asked).await?;
-    Ok(Answer::done("/people", "The sign-in is ended."))
+    Ok(ended(user, asked, "/people"))
 }
 
 pub(super) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {

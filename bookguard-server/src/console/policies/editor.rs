@@ -50,7 +50,7 @@ struct Editing<'e> {
     refused: Option<Error>,
     /// What else there is to say: such as why no fields are shown.
     note: Option<Markup>,
-    /// The field that has the focus.
+    /// The field that has the focus, or [`preview::PANE`].
     focus: Option<String>,
 }
 
@@ -105,6 +105,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     let action = asked.fields.get(DO).unwrap_or_default();
     match action {
         "add" => editing.focus = editing.typed.add_step(),
+        "check" => editing.focus = Some(preview::PANE.to_owned()),
         "json" => editing.typed.become_text(),
         "fields" => {
             let shown = editing.typed.become_fields();
@@ -221,12 +222,18 @@ async fn put(user: &User, asked: &Asked, mut editing: Editing<'_>) -> Result<Ans
     };
     match user.perform::<PutPolicy>(request).await {
         Ok(put) => Ok(done(&editing, &put)),
-        Err(error) if forms::is_correctable(&error) => {
+        Err(mut error) if forms::is_correctable(&error) => {
             if error.code == "policy_version_conflict" {
+                error.message = match editing.changed {
+                    Some(_) => "Yours was made from another version than the latest, so it was not saved.",
+                    None => "There is a policy with this id already, so yours was not saved. Choose another id, or change that policy.",
+                }
+                .to_owned();
                 editing.note = editing
                     .changed
                     .map(|latest| overtaken(user, &editing, latest));
             }
+            forms::as_typed(&mut error);
             let status = forms::status(Some(&error));
             editing.refused = Some(error);
             Ok(page(user, asked, &editing, status))

@@ -5,7 +5,7 @@ use bookguard_core::features::policies::{PolicyCheck, ValidatePolicy};
 use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::{Amount, Timestamp};
 use bookguard_core::operation::Request;
-use bookguard_core::policy::{Document, Segment};
+use bookguard_core::policy::{Document, Segment, Zone};
 use maud::{Markup, html};
 
 use crate::console::form::{as_typed, in_fields};
@@ -93,6 +93,9 @@ pub(super) fn value_of(segments: &[Segment]) -> i64 {
 
 /// The schedule of the example, or why there is none.
 pub(super) fn shown(check: &PolicyCheck, now: Timestamp) -> Markup {
+    let policy = check.normalized.as_ref();
+    let zone = policy.and_then(|policy| policy.document().time_zone);
+    let zone = zone.unwrap_or(Zone::UTC);
     html! {
         @match check.schedule.as_deref() {
             None => p.soft { "Enter the date of an event to see what a cancellation would cost, and until when." },
@@ -102,7 +105,7 @@ pub(super) fn shown(check: &PolicyCheck, now: Timestamp) -> Markup {
                 @if let Some(sum) = segments.iter().find_map(|segment| segment.refund).and_then(|sum| Amount::from_minor(value, sum.currency()).ok()) {
                     p { "A booking of " (money(sum)) ", recorded now:" }
                 } @else { p { "A booking recorded now:" } }
-                (schedule(segments, value, now))
+                (schedule(segments, value, zone, now, None))
             },
         }
     }

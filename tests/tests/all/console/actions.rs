@@ -368,14 +368,37 @@ async fn an_event_is_listed_on_the_day_that_it_is_where_it_takes_place() {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let evening =
             json!({"eventDate": "2027-01-12T19:30:00-08:00", "timeZone": "America/Los_Angeles"});
-        let booking = acme.book_with(evening).await;
+        let booking = acme.book_with(evening.clone()).await;
         acme.cancel(&booking, &samples::open_cancellation()).await;
         let address = format!("/bookings/{booking}");
+        // The last step before the start ends then: in the table, and in the chart.
+        let open = acme.book_with(evening).await;
+        let open = browser.page(&format!("/bookings/{open}")).await;
+        open.lacks(&["13 Jan 2027, 03:30"]).says(&[
+            "data-head=\"until\"><time datetime=\"2027-01-13T03:30:00.000Z\"",
+            "<title>Until 12 Jan 2027, 19:30 Los Angeles time: ",
+        ]);
         for page in ["/bookings", "/reviews", address.as_str()] {
             let shown = browser.page(page).await;
             shown.says(&[">12 Jan 2027, 19:30 Los Angeles time</time>"]);
             shown.lacks(&["13 Jan 2027, 03:30"]);
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_owed_on_top_is_told_in_the_step_that_applies_now() {
+    with_partner_on_every_engine(async |server, acme| {
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let mut policy = samples::policy(0);
+        policy["organizer"]["tiers"][0]["outcome"]["compensationBps"] = json!(1000);
+        acme.put_policy("house", &policy).await;
+        let booking = acme.book_with(json!({"policyId": "house"})).await;
+        let page = browser.page(&format!("/bookings/{booking}")).await;
+        // In the schedule, and beside it for the organizer.
+        let owed = page.html.matches("plus USD 125.05 compensation").count();
+        assert_eq!(owed, 2, "{}", page.html);
     })
     .await;
 }
@@ -413,7 +436,10 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
         assert_eq!(shown.value("/expected/refundMinorUnits"), "125050");
         server.advance(11 * 60_000);
         let changed = browser.submit(&shown).await;
-        changed.is(409);
+        changed
+            .is(409)
+            .says(&["comes to something else by now"])
+            .lacks(&["expecting that"]);
         assert_eq!(acme.booking(&booking).await["status"], "protected");
         let anew = changed.form("/cancel");
         assert_eq!(anew.value("/expected/refundMinorUnits"), "62525");
@@ -540,7 +566,11 @@ async fn items_of_the_evidence_are_listed_and_their_files_saved() {
         let item = item.string("itemId");
         let address = format!("{page}/evidence/items/{item}/file");
         let seen = browser.page(&page).await;
-        seen.says(&["<td>Contract</td>", "not stored here"]);
+        seen.says(&[
+            ">Contract</td>",
+            "not stored here",
+            "bookguard evidence items add",
+        ]);
         seen.lacks(&[&address]);
         browser.get(&address).await.is(404);
         let sent = acme.request("PUT", &format!("{items}/{item}/file"));
@@ -1002,7 +1032,7 @@ async fn every_sign_in_is_listed_however_many_came_after_it() {
         let next = tags.iter().find(|tag| tag.get("rel") == Some("next"));
         let next = next.and_then(|next| next.get("href")).unwrap();
         let older = browser.page(next).await;
-        older.says(&["With a key"]).lacks(&["<td>Ada"]);
+        older.says(&["With a key"]).lacks(&[">Ada<"]);
         let tags = older.tags();
         assert!(tags.iter().all(|tag| tag.get("rel") != Some("next")));
     })
@@ -1095,11 +1125,24 @@ async fn keys_are_made_replaced_and_revoked_and_people_invited() {
         let people = browser.page("/keys").await;
         people.says(&[r#"aria-label="End: Ada""#, r#"aria-label="End: With a key""#]);
         browser.fill("/keys", &end, &[]).await.leads_to("/keys");
-        ada.get("/bookings").await.leads_to("/sign-in?to=%2Fbookings");
+        ada.get("/bookings").await.leads_to("/sign-in?to=%2Fbookings&after=end");
         let unopened = acme.post("/v1/console-links", &json!({"person": "Bob"})).await.ok(201);
         let end = format!("/people/{}/end", unopened.text("consoleSessionId"));
         browser.fill("/keys", &end, &[]).await.leads_to("/keys");
-        browser.page("/keys").await.says(&["Link ended"]).lacks(&["Link not used"]);
+        let people = browser.page("/keys").await;
+        people.says(&["Link ended"]).lacks(&["Link not used"]);
+        // Each sign-in names its key, and one of them is that of this browser, which whoever ends it is told.
+        let hint = all.iter().find(|key| key["apiKeyId"] == acme.key_id.as_str()).unwrap().text("hint");
+        assert!(people.html.matches(&format!("(…{hint})</small>")).count() >= 2, "{}", people.html);
+        assert_eq!(people.html.matches("This is you").count(), 1);
+        server.advance(1);
+        let second = Browser::signed_in(&server, &acme.key).await;
+        let sessions = acme.rows("/v1/console-sessions?limit=9").await;
+        let newest = sessions[0].text("consoleSessionId");
+        let ended = second.fill("/keys", &format!("/people/{newest}/end"), &[]).await;
+        ended.leads_to("/sign-in?after=self");
+        assert_eq!(second.cookie(), None);
+        second.page("/sign-in?after=self").await.says(&["You ended this session."]);
 
         // An invalid id opens no page: its form would post to wherever the id says.
         for id in ["..%2F..%2Fconsole%2Fsign-out%3F", "x", "%22%3E%3Ci%3E"] {

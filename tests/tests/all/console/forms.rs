@@ -442,20 +442,33 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
         let seen = world.browser.post(&cancel, &noted[..1]).await;
         seen.is(200);
         is_sound(&seen);
-        for (address, faulty) in [
-            ("/bookings?eventFrom=2026-99-99", "eventFrom"),
+        for (address, faulty, words) in [
+            (
+                "/bookings?eventFrom=2026-99-99",
+                "eventFrom",
+                "&quot;2026-99-99&quot; names a day that does not exist",
+            ),
             (
                 "/bookings?eventFrom=2031-02-01&eventTo=2031-01-01",
                 "eventFrom",
+                "Is not before the day under “Event before”.",
             ),
-            ("/deliveries?status=soon", "status"),
-            ("/audit?since=soon", "since"),
-            ("/reviews?status=soon", "status"),
+            ("/deliveries?status=soon", "status", "soon"),
+            ("/audit?since=soon", "since", "Write a date such as"),
+            (
+                "/audit?since=2031-02-01T00:00&until=2031-01-01T00:00",
+                "since",
+                "Is not before the time under “Before (UTC)”.",
+            ),
+            ("/reviews?status=soon", "status", "soon"),
         ] {
             let seen = world.browser.get(address).await;
             seen.is(400);
             is_sound(&seen);
             assert_eq!(seen.field(faulty).get("aria-invalid"), Some("true"));
+            let link = format!("<a href=\"#f{faulty}\">Go to a marked field</a>");
+            seen.says(&[&link]);
+            seen.says(&[words]).lacks(&["eventTo,", "Enter an instant"]);
         }
         // A list without a filter says what is wrong with its address, and shows the other one beside it.
         for (address, other) in [("/keys?cursor=x", "people"), ("/keys?people=x", "keys")] {
@@ -464,7 +477,17 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
             let tags = seen.tags();
             let ids: Vec<_> = tags.iter().filter_map(|tag| tag.get("id")).collect();
             assert!(ids.contains(&other), "{}", seen.html);
-            assert!(seen.html.contains("is not a cursor of this list."));
+            seen.says(&["<a href=\"?\">Show the newest</a>"]);
+        }
+        for address in [
+            "/bookings?status=created&cursor=x",
+            "/audit?cursor=x",
+            "/deliveries?before=x",
+        ] {
+            let seen = world.browser.get(address).await;
+            is_sound(seen.is(400));
+            seen.says(&["Show the newest"])
+                .lacks(&["nextCursor", "nextBefore"]);
         }
         assert_eq!(world.state().await, before);
 
@@ -489,6 +512,20 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
             "<dd>Organizer, Talent</dd>",
         ]);
         is_sound(&seen);
+        let other = [("/canceledBy", "talent"), shown[2]];
+        let seen = world.browser.post(&cancel, &other).await;
+        seen.is(409).says(&["The booking is canceled already"]);
+        seen.lacks(&["canceledBy talent", "effectiveAt and"]);
+        let typed = [
+            ("/refund", "1"),
+            ("/decidedBy", "Ada"),
+            ("/rationale", "Fair"),
+        ];
+        let decide = format!("{booking}/decide");
+        let seen = world.browser.post(&decide, &typed).await;
+        seen.is(409)
+            .says(&["there is nothing to decide"])
+            .lacks(&["pending_review"]);
         let sent = world.browser.post(&format!("{booking}/protect"), &[]).await;
         sent.is(409);
     })

@@ -140,7 +140,8 @@ fn path_of(link: &Value) -> String {
 /// Asserts that nobody is signed in with the browser's cookie, neither to look nor to change.
 async fn opens_nothing(browser: &Browser) {
     let copy = browser.copy();
-    copy.get("/people").await.leads_to("/sign-in?to=%2Fpeople");
+    let led = copy.get("/people").await;
+    led.leads_to("/sign-in?to=%2Fpeople&after=end");
     let sent = browser
         .copy()
         .post("/people/new", &[("/person", "x")])

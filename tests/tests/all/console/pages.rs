@@ -279,8 +279,8 @@ async fn the_overview_counts_events_without_an_endpoint_and_keys_that_expire() {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let seen = browser.page("").await;
         seen.says(&[
-            "</svg>1 without an endpoint</li>",
-            " 0 failed, 1 without an endpoint</title>",
+            "</svg>1 with no endpoint</li>",
+            " 0 failed, 1 with no endpoint</title>",
             ">No endpoint</th>",
         ]);
         for (name, days) in [("day", 1), ("month", 30)] {

@@ -61,6 +61,18 @@ async fn a_policy_is_written_in_fields_looked_at_put_and_changed() {
         assert_eq!(form.value("/name"), "House & <rules>");
         assert_eq!(form.value("/organizer/tiers/1/outcome/figure"), "33.33 %");
         assert!(!removed.html.contains("Step 3"));
+        // Whoever asks for a check is led to what it says.
+        let checked = press(&browser, &form, "check", &[]).await;
+        let is_led = |seen: &Seen| {
+            let tags = seen.tags();
+            let pane = tags.iter().find(|tag| tag.name == "aside");
+            pane.is_some_and(|pane| pane.get("autofocus").is_some())
+        };
+        assert!(is_led(checked.is(200)) && !is_led(&removed));
+        // Each figure belongs to a group that says of what it is the figure.
+        for group in ["The talent cancels", "Free for how long after booking"] {
+            checked.says(&[&format!("role=\"group\" aria-label=\"{group}\"")]);
+        }
 
         // What is wrong is told, and nothing is put.
         let refused = press(

@@ -16,7 +16,8 @@ const MINUTE: i64 = 60_000;
 /// Asserts that nobody is signed in with the browser's cookie, neither to look nor to change.
 async fn opens_nothing(browser: &Browser) {
     let copy = browser.copy();
-    copy.get("/keys").await.leads_to("/sign-in?to=%2Fkeys");
+    let led = copy.get("/keys").await;
+    led.leads_to("/sign-in?to=%2Fkeys&after=end");
     let sent = browser.copy().post("/keys/new", &[("/name", "x")]).await;
     sent.is(401);
 }
@@ -237,6 +238,12 @@ async fn a_session_ends_with_idleness_time_and_its_key() {
         busy.page("/keys").await;
         server.advance(1);
         opens_nothing(&idle).await;
+        let told = Browser::new(&server);
+        let told = told.page("/sign-in?to=%2Fkeys&after=end").await;
+        is_sound(&told);
+        told.says(&["Your session has ended."]);
+        let unknown = Browser::new(&server).page("/sign-in?after=x").await;
+        unknown.lacks(&["role=\"status\""]);
         // It takes no place any more.
         let sessions = acme.rows("/v1/console-sessions").await;
         let ended: Vec<bool> = (sessions.iter())

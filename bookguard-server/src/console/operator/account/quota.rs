@@ -17,7 +17,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     Ok(done("The quota is changed."))
 }
 
-/// The fields with sizes such as 10GiB as numbers of bytes.
+/// The fields with sizes such as 10 GiB as numbers of bytes.
 fn in_bytes(typed: &Fields) -> Result<Fields, Error> {
     let mut fields = typed.clone();
     for name in SIZES {
@@ -26,7 +26,7 @@ fn in_bytes(typed: &Fields) -> Result<Fields, Error> {
         };
         let Bytes(bytes) = size.parse::<Bytes>().map_err(|_| {
             let fix =
-                "Write a whole number of bytes, or one with KiB, MiB, GiB or TiB, such as 10GiB.";
+                "Write a whole number of bytes, or one with KiB, MiB, GiB or TiB, such as 10 GiB.";
             Error::fault(name, "wrong_type", "is not a size", fix)
         })?;
         fields = fields.with(name, &bytes.to_string());
@@ -63,14 +63,15 @@ fn part_form(
     let (kind, about) = match SIZES.contains(&name) {
         true => (
             Kind::Text,
-            "Such as 10GiB. 0 means no limit; empty means the service's default.",
+            "Such as 10 GiB. 0 means no limit; empty means the service's default.",
         ),
         false => (
             Kind::Number,
             "0 means no limit; empty means the service's default.",
         ),
     };
-    let field = Field::new(name, "New quota", kind).about(about).plain();
+    let title = format!("New quota: {label}");
+    let field = Field::new(name, &title, kind).about(about).plain();
     html! {
         form.card method="post" action=(user.link("/quota")) {
             h2 { (label) }

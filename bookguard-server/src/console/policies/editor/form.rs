@@ -183,7 +183,7 @@ impl Sheet<'_> {
         html! {
             fieldset.step {
                 legend { "Step " (number + 1) }
-                div.filter {
+                div.filter role="group" aria-label="Its deadline" {
                     (self.duration(&before, "How long before the event", "", &all_units(), true))
                     (self.field(Field::new(&cutoff, "Time of that day", Kind::Text).about("The event's own if empty.").plain()))
                 }
@@ -205,7 +205,7 @@ impl Sheet<'_> {
             ..Field::new(&kind, title, Kind::Choice(labelled(&KINDS)))
         };
         html! {
-            div.filter {
+            div.filter role="group" aria-label=(title) {
                 (self.field(choice.none(none.unwrap_or("—")).plain()))
                 (self.field(Field::new(&figure, "How much", Kind::Number).about("Percent back, or amount kept.").plain()))
             }
@@ -233,13 +233,18 @@ impl Sheet<'_> {
         }
     }
 
+    /// A duration that may be left empty, as a group of its own.
+    fn period(&self, name: &str, title: &str, about: &str, units: &[&str]) -> Markup {
+        html! { div.filter role="group" aria-label=(title) { (self.duration(name, title, about, units, false)) } }
+    }
+
     fn grace(&self) -> Markup {
         html! {
             section.card aria-labelledby="grace" {
                 h2 #grace { "Grace period" }
                 p { "For a while after booking, the organizer can cancel for free. Leave it empty for none." }
-                div.filter { (self.duration("/grace/within", "Free for how long after booking", "", &all_units(), false)) }
-                div.filter { (self.duration("/grace/minNotice", "If the event is at least this far away", "", &all_units(), false)) }
+                (self.period("/grace/within", "Free for how long after booking", "", &all_units()))
+                (self.period("/grace/minNotice", "If the event is at least this far away", "", &all_units()))
             }
         }
     }
@@ -281,12 +286,8 @@ impl Sheet<'_> {
                 h2 #more { "Everything else" }
                 (self.field(Field::new("/reschedule/floor", "When the event is moved", Kind::Choice(floors)).required()))
                 (self.field(Field::new("/rounding", "Fractions of the smallest unit of money are rounded", Kind::Choice(roundings)).required()))
-                div.filter {
-                    (self.duration("/claimWindow", "How long after the start a cancellation can be claimed", "14 days if empty.", &all_units(), false))
-                }
-                div.filter {
-                    (self.duration("/backdateTolerance", "How far a cancellation may be backdated", "1 hour if empty; beyond it a person decides.", &EXACT_UNITS, false))
-                }
+                (self.period("/claimWindow", "How long after the start a cancellation can be claimed", "14 days if empty.", &all_units()))
+                (self.period("/backdateTolerance", "How far a cancellation may be backdated", "1 hour if empty; beyond it a person decides.", &EXACT_UNITS))
             }
         }
     }

@@ -12,10 +12,15 @@ use crate::console::form::id_of;
 use crate::console::parts::counted;
 use crate::console::{Answer, Asked, Draft, Page, Part, User};
 
+/// What [`Editing::focus`] holds if the part beside the form has the focus.
+pub(super) const PANE: &str = "preview";
+
 /// The part beside the form. The script renews what is marked, and the verdict is read out when it changes.
 pub(super) fn pane(asked: &Asked, editing: &Editing<'_>, draft: &Draft<'_>) -> Markup {
+    // On a small screen it stands below the form, so whoever asked for it is led to it. A refusal comes first.
+    let is_asked_for = editing.focus.as_deref() == Some(PANE) && draft.refused.is_none();
     html! {
-        aside.card.preview aria-labelledby="preview" {
+        aside.card.preview aria-labelledby="preview" tabindex=[is_asked_for.then_some("-1")] autofocus[is_asked_for] {
             h2 #preview { "What it means" }
             p role="status" aria-live="polite" data-live { (verdict(editing)) }
             // A text that was refused has its faults beside it.
@@ -45,16 +50,24 @@ fn verdict(editing: &Editing<'_>) -> String {
     let faults = refused.map_or(0, |refused| refused.details.len().max(1) as u64);
     match check {
         _ if faults > 0 => format!("{} to correct.", counted(faults, "thing")),
-        Some(check) if check.valid => match check.warnings.len() as u64 {
-            0 => "It can be used.".to_owned(),
-            warnings => format!("It can be used. There is {}.", counted(warnings, "warning"))
-                .replace("There is 2", "There are 2"),
-        },
+        Some(check) if check.valid => usable(check.warnings.len() as u64),
         Some(check) => format!(
             "{} to fill in.",
             counted(check.errors.len() as u64, "thing")
         ),
         None => String::new(),
+    }
+}
+
+/// That the policy can be used, and how many warnings there are.
+fn usable(warnings: u64) -> String {
+    match warnings {
+        0 => "It can be used.".to_owned(),
+        1 => "It can be used. There is 1 warning.".to_owned(),
+        warnings => format!(
+            "It can be used. There are {}.",
+            counted(warnings, "warning")
+        ),
     }
 }
 
@@ -140,4 +153,22 @@ pub(super) fn review(user: &User, asked: &Asked, editing: &Editing<'_>) -> Answe
         }
     };
     Page::new(Part::Policies, title, main).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_counted_in_english() {
+        for (warnings, expected) in [
+            (0, "It can be used."),
+            (1, "It can be used. There is 1 warning."),
+            (2, "It can be used. There are 2 warnings."),
+            (5, "It can be used. There are 5 warnings."),
+            (21, "It can be used. There are 21 warnings."),
+        ] {
+            assert_eq!(usable(warnings), expected);
+        }
+    }
 }

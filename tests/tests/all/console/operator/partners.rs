@@ -54,6 +54,11 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
         let found = operated.latest("protectBooking").await;
         found.holds(json!({"partnerId": acme.id}));
         found["actor"].holds(json!({"kind": "operator_key", "name": "desk"}));
+        // Both audits lead to it.
+        let link = |address: &str| format!("href=\"/console{address}\"");
+        browser.page("/audit").await.says(&[&link(&booking)]);
+        let own = format!("/bookings/{}", operated.world.acme.booking);
+        theirs.page("/audit").await.says(&[&link(&own)]);
         browser
             .fill(&operated.acme(""), "/reinstate", &[])
             .await
@@ -64,7 +69,13 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             .await;
         seen.says(&offers[1..]);
         assert!(!theirs.page("").await.html.contains(told));
-        browser.post(&operated.acme("/approve"), &[]).await.is(409);
+        let approve = operated.acme("/approve");
+        browser.post(&approve, &[]).await.is(409);
+        // A page that was left open since then says so, and has nothing to send.
+        let page = browser.page(&approve).await;
+        page.says(&["does not wait for approval"]);
+        let address = format!("/console{approve}");
+        assert!(page.forms().iter().all(|form| form.action != address));
 
         // Its record and its quota.
         let typed = [
@@ -114,7 +125,7 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
                 .post(&operated.acme("/quota"), &[("/fileBytes", wrong)])
                 .await;
             wrong.is(400);
-            wrong.says(&["such as 10GiB."]);
+            wrong.says(&["such as 10 GiB."]);
         }
         browser
             .post(&operated.acme("/quota"), &[("/fileBytes", "10 GiB")])
@@ -122,9 +133,9 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             .leads_to(&operated.acme(""));
         expected["fileBytes"]["limit"] = json!(10_u64 << 30);
         assert_eq!(operated.account().await["quota"], expected);
-        browser.page(&operated.acme("")).await.says(&[">10GiB<"]);
+        browser.page(&operated.acme("")).await.says(&[">10 GiB<"]);
         let quota = browser.page(&operated.acme("/quota")).await;
-        quota.says(&["used of 10GiB"]);
+        quota.says(&["used of 10 GiB"]);
         browser
             .post(&operated.acme("/quota"), &[("/fileBytes", "")])
             .await
@@ -135,7 +146,11 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
             .is(303);
         assert_eq!(operated.account().await["quota"], before);
 
-        // An event that failed is found in all deliveries, and sent again from there.
+        // An event that failed is found in all deliveries, before the others and once, and sent again from there.
+        let all = browser.page("/deliveries").await;
+        all.says(&["<h2 id=\"failed\">Failed</h2>", "Other events</h2>"]);
+        let shown = operated.acme(&format!("/deliveries/{}", operated.world.acme.event));
+        assert_eq!(all.html.matches(&shown).count(), 1, "{}", all.html);
         let failed = browser.page("/deliveries?status=failed").await;
         let event = operated.acme(&format!("/deliveries/{}", operated.world.acme.event));
         failed.says(&[&event]);
@@ -183,6 +198,8 @@ async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
         ] {
             let found = browser.page(&format!("/partners?{filter}")).await;
             assert_eq!(found.html.contains(&id), is_found, "{filter}");
+            assert_eq!(!found.html.contains("Show all partners"), is_found);
+            found.says(&[">Waits for approval</option>", ">Any</option>"]);
         }
         for address in ["/partners?status=nonsense", "/deliveries?status=nonsense"] {
             let refused = browser.get(address).await;
@@ -201,7 +218,16 @@ async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
         deliveries.says(&["No event matches.", "Show all events"]);
         let all = browser.page("/deliveries").await;
         all.says(&["There are no events yet."]);
-        let form = browser.page(&account).await.form("/approve");
+        // Nothing is made before a page that says what cannot be undone.
+        let approve = format!("{account}/approve");
+        let page = browser.page(&account).await;
+        let address = format!("/console{approve}");
+        let tags = page.tags();
+        assert!(tags.iter().any(|tag| tag.get("href") == Some(&address)));
+        assert!(page.forms().iter().all(|form| form.action != address));
+        let page = browser.page(&approve).await;
+        page.says(&["Acme Stage", "This cannot be undone."]);
+        let form = page.form("/approve");
         let shown = browser.submit(&form).await;
         let values: Vec<_> = shown
             .tags()
@@ -219,8 +245,9 @@ async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
             .ok(200);
         // The same form again gets the same answer; another one is refused.
         assert!(browser.submit(&form).await.html.contains(&values[0]));
-        let sent = browser.post(&format!("{account}/approve"), &[]).await;
-        sent.is(409);
+        let sent = browser.post(&approve, &[]).await;
+        sent.is(409).says(&["approved already", "Keys and people"]);
+        sent.lacks(&["api-keys create"]);
         let page = browser.page(&account).await;
         assert!(
             !page.html.contains(&values[0]) && !page.html.contains("Approve"),
