@@ -281,7 +281,11 @@ pub(crate) fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
                 Err(_) => "Send a code such as \"USD\" or \"EUR\".".to_owned(),
             };
             let rule = e.rule();
-            v.fault::<()>(e.code(), format!("\"{}\" {rule}", input::shorten(&text)), fix)
+            v.fault::<()>(
+                e.code(),
+                format!("\"{}\" {rule}", input::shorten(&text)),
+                fix,
+            )
         })
         .ok()
 }
