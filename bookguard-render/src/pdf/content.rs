@@ -155,14 +155,10 @@ impl Told {
             // The oldest go first: those before the last move tell most about the terms in force.
             let (kept, cut) = former.split_at(limits.former.min(former.len()));
             blocks.extend(kept.iter().flatten().cloned());
-            let moves = cut.last().map(|_| self.moves_before(cut.len()));
-            let what = moves.map(|moves| match moves {
-                0 => "the same terms in other words".to_owned(),
-                1 => "the terms that applied before move 1".to_owned(),
-                2 => "the terms that applied before moves 1 and 2".to_owned(),
-                last => format!("the terms that applied before moves 1 to {last}"),
-            });
-            blocks.extend(what.map(|what| Block::Paragraph(missing(&what))));
+            if !cut.is_empty() {
+                let what = counted(cut.len() as u64, "older text");
+                blocks.push(Block::Paragraph(missing(&format!("{what} of the terms"))));
+            }
         }
         blocks.push(Block::Section(words::TIMELINE.to_owned()));
         blocks.push(Block::Paragraph(words::ENTRIES.to_owned()));
@@ -179,13 +175,6 @@ impl Told {
             Block::Lead(cut(&self.packet.summary.headline, LONGEST)),
             labelled(facts.map(|fact| (fact.name, fact.value.to_string()))),
         ]
-    }
-
-    /// The last of the moves before which the oldest `count` texts of the terms applied.
-    fn moves_before(&self, count: usize) -> usize {
-        let moves = self.packet.moves_before_texts();
-        let newest = moves[..count.min(moves.len())].last();
-        newest.map_or(0, |moves| self.packet.former_terms.len().min(moves + 1))
     }
 
     /// The texts of the terms, those in force first: each line by line, blank lines left out, with its digest, and the others

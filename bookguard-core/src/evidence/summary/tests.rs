@@ -289,7 +289,7 @@ fn data_are_erased_from_earlier_entries() {
 fn the_end_of_the_map_is_told_as_the_other_times_are() {
     let packet = vector("complete");
     let has = |texts: &[String], part: &str| texts.iter().any(|text| text.contains(part));
-    let end = "Monday 10 August 2026, 00:30 UTC";
+    let end = "Sunday 9 August 2026, 20:30 New York time (10 August, 00:30 UTC)";
     let proves = packet.proves();
     assert!(
         has(&proves, &format!("recorded by {end} is missing")),

@@ -98,8 +98,8 @@ fn terms_before_a_move_are_printed_whole_or_named_as_left_out() {
     let told = told();
     let texts = told.agreed();
     for (former, left_out) in [
-        (0, Some(": the terms that applied before moves 1 and 2. ")),
-        (1, Some(": the terms that applied before move 1. ")),
+        (0, Some(": 2 older texts of the terms. ")),
+        (1, Some(": 1 older text of the terms. ")),
         (2, None),
     ] {
         let limits = Limits {
