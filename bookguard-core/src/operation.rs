@@ -151,13 +151,18 @@ pub fn prepare<O: Operation>(
         true => Ok(()),
         false => session.require_standing(),
     };
-    check_query(&O::ROUTE, &request.query)?;
-    check_body(O::ROUTE.body, request)?;
     let key = request.idempotency_key.as_deref();
     let key = key.filter(|_| O::ROUTE.method == Method::Post);
     let remembered = key.map(|key| remember::<O>(session, request, key));
     let remembered = remembered.transpose();
-    let prepared = standing.and_then(|()| O::prepare(session, request));
+    let prepared = match standing {
+        Ok(()) => {
+            check_query(&O::ROUTE, &request.query)?;
+            check_body(O::ROUTE.body, request)?;
+            O::prepare(session, request)
+        }
+        Err(suspended) => Err(suspended),
+    };
     let mut action = match (prepared, &remembered) {
         (Err(why), Ok(Some(remember))) => repeat(session, request, remember, why)?,
         (prepared, _) => prepared?,

@@ -689,8 +689,8 @@ async fn the_end_of_a_contract_that_is_killed_between_its_pages_goes_on_and_noth
         let ended = end().json().await;
         ended.holds(json!({"held": [], "done": true}));
         for shown in [
-            format!("partners get {}", acme.id),
-            "partners list".to_owned(),
+            format!("partners get {} --output table", acme.id),
+            "partners list --output table".to_owned(),
         ] {
             let shown = database.command(shown).run().await;
             shown.said(&["ended"]);
