@@ -12,7 +12,7 @@ pub(crate) const TIMELINE: &str = "Timeline";
 /// Below the heading of the timeline.
 pub(crate) const ENTRIES: &str = "An entry number is a place in the ledger, whose past nobody can change unnoticed. Without one, it is what the service states \
                                   under its signature.";
-/// Where a moment of the timeline is from that no entry holds.
+/// The source of a moment of the timeline that no entry holds.
 pub(crate) const STATEMENT: &str = "The service’s statement";
 /// Before the digest of a text of the terms.
 pub(crate) const TERMS_DIGEST: &str = "The SHA-256 of this text, by which acceptances name it:";

@@ -49,7 +49,7 @@ pub(super) fn commands() -> CliCommand {
                 "Sign with the partner's secret again, at once",
             );
     });
-    let about = "Enable an endpoint that is disabled, gone or suspended; what waits for it is delivered, each when it is due";
+    let about = "Enable an endpoint that is disabled, gone or suspended; each delivery that waits for it is sent when it is due";
     let enable = operation::<UpdateEndpoint>("enable", about, kept)
         .flags(|flags| flags.sends(r#"{"enabled":true}"#));
     let about = "Disable an endpoint: no new events; what waits for it keeps waiting";

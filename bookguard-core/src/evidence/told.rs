@@ -1,4 +1,4 @@
-//! From which entries of the ledger the paragraphs of a packet's story are, and what was erased of its booking, for people.
+//! The entries of the ledger that each paragraph of a packet's story is from, and what was erased of its booking, for people.
 //!
 //! The story is written again from what the packet shows. Nothing here is checked: [`verify`](super::verify()) does that. A paragraph that
 //! comes out otherwise than the packet has it is shown as the packet has it, as from no entry.

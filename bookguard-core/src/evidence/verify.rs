@@ -3,7 +3,7 @@
 //! Verification needs no server, no network and no clock, and trusts nothing in the packet: the key named in the packet is
 //! compared with the given key. A packet is its RFC 8785 text, so one that was only formatted anew is the same packet.
 //! Invariants: no input causes a panic; every value of a packet is covered by a check, because the signature covers all of
-//! that text; a check that could not be made does not count as passed, but one of what a packet need not show yet does.
+//! that text; a check that could not be made does not count as passed. One of something that a packet need not show yet passes without it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

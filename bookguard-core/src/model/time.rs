@@ -141,7 +141,7 @@ fn unknown_to_the_calendar(text: &str) -> Option<&'static str> {
     (!exists).then_some("names a time of day that does not exist")
 }
 
-/// The rule of RFC 3339 that a text breaks which begins with a day, if it can be told.
+/// The rule of RFC 3339 that a text beginning with a day breaks, if it can be told.
 fn broken_rule(text: &str) -> Option<&'static str> {
     let (day, time) = text.split_at_checked(10)?;
     if time.is_empty() || day.parse::<NaiveDate>().is_err() {

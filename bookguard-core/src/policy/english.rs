@@ -150,7 +150,7 @@ fn deadline(tier: &Tier) -> String {
     }
 }
 
-/// What an outcome of the organizer means, of which a deposit that is not refundable is the least that is kept.
+/// What an outcome of the organizer means. A deposit that is not refundable is the least that is kept.
 fn say_of_organizer(document: &Document, outcome: &Outcome) -> String {
     match (keeps_less_than_deposit(document, outcome), outcome) {
         (Some(false), _) => say(document, outcome),

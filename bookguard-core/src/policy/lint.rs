@@ -9,7 +9,7 @@ use crate::error::FieldError;
 use crate::limits;
 
 const DAY_MINUTES: i64 = 1440;
-/// How much longer or shorter a day is on which the clocks change, as a rule.
+/// By how much a day on which the clocks change is longer or shorter, as a rule.
 const CLOCK_CHANGE_MINUTES: i64 = 60;
 
 /// Whether the deadline of `next` is later than that of `tier` for at least one starting time of the event.
