@@ -137,9 +137,11 @@ fn over(asked: &Asked, why: &str, title: &str, head: &Markup, fields: &[Field<'_
     }
     let main = html! {
         (head)
-        @match refused {
-            Some(_) => (draft.alert(&[])),
-            None => (notice(Tone::Warn, &format!("{why} What you typed was not recorded."))),
+        @match (draft.kept_key(), refused) {
+            // It may be over because this form was received.
+            (Some(_), _) => (notice(Tone::Warn, &format!("{why} The page of the booking shows whether what you typed was recorded."))),
+            (None, Some(_)) => (draft.alert(&[])),
+            (None, None) => (notice(Tone::Warn, &format!("{why} What you typed was not recorded."))),
         }
         @if draft.is_filled_in(fields) {
             section.card.narrow aria-labelledby="typed" {
@@ -442,4 +444,39 @@ fn kept_by_nobody(mut response: Response) -> Answer {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Answer::Response(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::{Fields, Kind};
+
+    #[test]
+    fn of_a_form_that_may_have_been_received_nobody_is_told_that_it_was_not() {
+        let fields = [("/note", "Typed"), (Fields::ONCE, "0a1b")];
+        let fields = fields.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let note = [Field::new("/note", "Note", Kind::Long)];
+        for (refused, expected, other) in [
+            (
+                Some(Error::unavailable("Nobody knows.")),
+                "shows whether what you typed was recorded",
+                "Nobody knows.",
+            ),
+            (None, "What you typed was not recorded", "whether"),
+        ] {
+            let asked = Asked {
+                path: vec!["bkg_1".to_owned()],
+                fields: Fields::new(fields.to_vec()),
+                now: Timestamp::from_ms(0),
+                refused,
+            };
+            let shown = over(&asked, CANCELED, "Cancel a booking", &html! {}, &note);
+            let Answer::Page(_, page) = shown else {
+                panic!("there is no page");
+            };
+            let html = page.main.into_string();
+            assert!(html.contains(expected) && !html.contains(other), "{html}");
+            assert!(html.contains("<dd>Typed</dd>"), "{html}");
+        }
+    }
 }

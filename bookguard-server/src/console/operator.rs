@@ -101,7 +101,7 @@ pub(super) fn partner_parts<'p>(
         .map(|(known, name, path)| (name, user.link(beside_account(path)), part == Some(known)));
     let account = [("Account", user.link(""), part == Some(Part::Partners))];
     html! {
-        p.acting { "You act for " strong { (partner.name) } " " @if partner.status != PartnerStatus::Active { (partner_badge(partner.status)) } }
+        p.acting { "You act for " strong { (partner.name) } " " @if partner.status != PartnerStatus::Active { (partner_badge(partner)) } }
         (links("Partner", account.into_iter().chain(of_partner)))
     }
 }
@@ -127,15 +127,18 @@ async fn names_of(user: &User, partners: impl Iterator<Item = PartnerId>) -> Res
     Ok(names)
 }
 
-/// A partner's status in a word or two.
-fn partner_badge(status: PartnerStatus) -> Markup {
-    let tone = match status {
+/// A partner's status in a word or two. One whose contract has ended is suspended for good.
+fn partner_badge(partner: &Partner) -> Markup {
+    if partner.is_ended() {
+        return badge(Tone::Calm, "Ended");
+    }
+    let tone = match partner.status {
         PartnerStatus::Pending => Tone::Warn,
         PartnerStatus::Approved => Tone::Calm,
         PartnerStatus::Active => Tone::Good,
         PartnerStatus::Suspended => Tone::Bad,
     };
-    badge(tone, &partner_status(status))
+    badge(tone, &partner_status(partner.status))
 }
 
 /// The words of that badge, which the filter of the list has too.
@@ -143,5 +146,24 @@ fn partner_status(status: PartnerStatus) -> String {
     match status {
         PartnerStatus::Pending => "Waits for approval".to_owned(),
         status => words(status.word()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_partner_whose_contract_has_ended_is_not_called_suspended() {
+        let partner = json!({
+            "partnerId": "ptn_01a1ff28456e795c8e976258b781f76d", "name": "Acme", "businessType": "marketplace",
+            "contactEmail": "ops@acme.example", "status": "suspended", "createdAt": "2026-10-05T14:13:20.000Z",
+        });
+        let partner: Partner = serde_json::from_value(partner).unwrap();
+        for (partner, expected) in [(partner.ended(), ">Ended<"), (partner, ">Suspended<")] {
+            let shown = partner_badge(&partner).into_string();
+            assert!(shown.contains(expected), "{shown}");
+        }
     }
 }

@@ -22,6 +22,10 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
 }
 
 pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    // The button that enables an endpoint sends nothing else. Here its refusal would stand above fields that look emptied.
+    if asked.refused.is_some() && !asked.fields.has("/url") {
+        return super::show(user, asked).await;
+    }
     let id = asked.id(0);
     let endpoint = user.read::<GetEndpoint>(&[id], &[]).await?;
     let draft = asked.draft();

@@ -26,18 +26,20 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let defaults = partner.settings.default_policies.iter();
     let main = html! {
         p.back { a href=(user.console.link(super::partners::PATH)) { "← All partners" } }
-        div.title { h1 { (partner.name) } (partner_badge(partner.status)) }
+        div.title { h1 { (partner.name) } (partner_badge(partner)) }
         (alert(asked))
-        div.actions {
-            @match partner.status {
-                PartnerStatus::Pending => a.button.first href=(user.link("/approve")) { "Approve" },
-                PartnerStatus::Suspended => (button(user, "/reinstate", "Reinstate", "first")),
-                PartnerStatus::Approved | PartnerStatus::Active => {}
-            }
-            a.button href=(user.link("/edit")) { "Edit" }
-            a.button href=(user.link("/quota")) { "Change the quota" }
-            @if matches!(partner.status, PartnerStatus::Active | PartnerStatus::Approved) {
-                a.button.danger href=(user.link("/suspend")) { "Suspend" }
+        @if !partner.is_ended() {
+            div.actions {
+                @match partner.status {
+                    PartnerStatus::Pending => a.button.first href=(user.link("/approve")) { "Approve" },
+                    PartnerStatus::Suspended => (button(user, "/reinstate", "Reinstate", "first")),
+                    PartnerStatus::Approved | PartnerStatus::Active => {}
+                }
+                a.button href=(user.link("/edit")) { "Edit" }
+                a.button href=(user.link("/quota")) { "Change the quota" }
+                @if matches!(partner.status, PartnerStatus::Active | PartnerStatus::Approved) {
+                    a.button.danger href=(user.link("/suspend")) { "Suspend" }
+                }
             }
         }
         section.card aria-label="The partner" {

@@ -19,7 +19,10 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let mut partners = Vec::new();
     for status in ["pending", "suspended"] {
         let query = [("status", status), ("limit", NAMED)];
-        partners.push(user.read::<ListPartners>(&[], &query).await?);
+        let mut found = user.read::<ListPartners>(&[], &query).await?;
+        // Nothing can be done for those whose contract has ended.
+        found.data.retain(|partner| !partner.is_ended());
+        partners.push(found);
     }
     let mut endpoints = Vec::new();
     for status in ["suspended", "failing"] {
@@ -56,7 +59,7 @@ fn partner_lines(user: &User, asked: &Asked, found: &Rows<Partner>) -> Markup {
     html! {
         @for partner in &found.data {
             li {
-                (partner_badge(partner.status))
+                (partner_badge(partner))
                 a href=(user.link(&about(&partner.partner_id))) { (partner.name) }
                 span.soft { "registered " (ago(partner.created_at, asked.now)) }
             }

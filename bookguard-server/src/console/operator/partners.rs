@@ -64,7 +64,7 @@ pub(in crate::console) async fn list(user: &User, asked: &Asked) -> Result<Answe
 fn line(user: &User, partner: &Partner) -> Markup {
     html! {
         td { a href=(user.link(&about(&partner.partner_id))) { (partner.name) } }
-        td { (partner_badge(partner.status)) }
+        td { (partner_badge(partner)) }
         td { (partner.business_type) }
         td { (partner.contact_email) @if let Some(site) = &partner.website { small { (site) } } }
         td { (time(partner.created_at)) }

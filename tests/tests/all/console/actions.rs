@@ -1076,6 +1076,12 @@ async fn the_form_of_an_endpoint_undoes_nothing_that_changed_since_it_was_opened
         let seen = browser.page(&page).await;
         seen.says(&["It gets no new events.", "Enable it"]);
         let enabling = seen.form("/change");
+        // Where that is refused, there is no form whose empty fields would be saved.
+        let key = json!({"name": "reads", "scopes": ["webhooks:read"]});
+        let key = acme.new_key(&key).await;
+        let reader = Browser::signed_in(&server, key.text("apiKey")).await;
+        let refused = reader.submit(&enabling).await;
+        refused.is(403).lacks(&["/description"]);
         browser.submit(&enabling).await.leads_to(&page);
         let shown = acme.endpoint_shown(&id).await;
         shown.holds(json!({"enabled": true, "rateLimitPerSecond": 7}));

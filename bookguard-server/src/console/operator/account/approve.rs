@@ -16,13 +16,16 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
 
 pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let partner = &account(user)?.partner;
+    let draft = asked.draft();
+    // Whoever sends it again after it was received sees the key after all.
+    let is_open = partner.status == PartnerStatus::Pending || draft.kept_key().is_some();
     let form = html! {
-        @if partner.status == PartnerStatus::Pending {
+        @if is_open {
             form.card.narrow method="post" action=(user.link("/approve")) {
                 p { "This lets " strong { (partner.name) } " use the service. The next page shows its first API key, which may do everything, and \
                     the signing secret of its webhooks, once. Be ready to hand them over on an encrypted channel." }
                 p { strong { "This cannot be undone." } " You can suspend the partner later, and revoke the key." }
-                (asked.draft().once())
+                (draft.once())
                 button.first { "Approve the partner" }
             }
         } @else {
