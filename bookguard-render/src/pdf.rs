@@ -83,7 +83,7 @@ impl std::error::Error for RenderError {
 pub fn pdf(packet: &str, vkey: &str, form: PdfForm, maker: &Maker) -> Result<Vec<u8>, RenderError> {
     let read = read(packet).map_err(RenderError::Packet)?;
     let faces = maker.fonts.faces()?;
-    let key: VerifierKey = vkey.trim().parse().map_err(|_| RenderError::Key)?;
+    let key: VerifierKey = vkey.parse().map_err(|_| RenderError::Key)?;
     let told = Told::of(read, packet, &key, maker);
     let lay =
         |limits, most_pages| Layout::new(&told.blocks(&key, form, limits), &faces, most_pages);

@@ -397,6 +397,11 @@ fn former_terms_are_left_out_before_what_happened() {
     let mut texts = vec![former; 12];
     texts.push(in_force);
     packet["termsDisclosures"] = json!(texts);
+    packet["formerTerms"] = json!(vec![packet["terms"].clone(); 12]);
+    let mut moved = packet["entries"][0].clone();
+    moved["body"]["kind"] = json!("booking.rescheduled");
+    let entries = packet["entries"].as_array_mut().unwrap();
+    entries.extend(vec![moved; 12]);
     let packet = packet.to_string();
     let pdf = printed(&packet, PdfForm::Bank);
     let (Some(pages), Some(text)) = (pages(&pdf), text(&pdf)) else {

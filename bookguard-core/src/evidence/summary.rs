@@ -68,7 +68,7 @@ const PROVES: &[&str] = &[
     "That it was recorded no later than the signed state of the log, and not changed since.",
     "That nothing before the last entry shown is missing.",
     "That the result of a cancellation follows from the terms that were frozen when the booking was recorded or moved.",
-    "How each notification ended whose end is one of the entries, and the digest of what was sent.",
+    "How a notification ended, if that is one of the entries, and the digest of what was sent.",
 ];
 
 /// What none proves.

@@ -174,7 +174,8 @@ impl Standing {
                 format!("{platform} reported that the talent did not come, {refund}.")
             }
             Self::CanceledAfter => format!(
-                "The booking was canceled only after the event was to start. Whether the event took place is for {platform} to show."
+                "The booking was canceled only after the time at which the event counts as started. Whether the event took place is \
+                 for {platform} to show."
             ),
             Self::Due => format!(
                 "Whether the event took place is for {platform} to show; this record shows what was agreed and whether it was canceled."

@@ -159,6 +159,8 @@ fn whether_the_event_took_place_is_answered_as_far_as_the_record_goes() {
         (past, missed(Actor::Talent), format!("reported that the talent did not come, {moot}"), false),
         (past, missed(Actor::Organizer),
             "reported that the organizer did not come. Whether the talent was there is for".to_owned(), true),
+        // Nobody named a time of that day.
+        ("2026-05-25", by(Actor::Organizer), format!("canceled only after the time at which the event counts as started. {open}"), true),
     ];
     for ((date, canceled, words, is_proof_asked), which) in cases.into_iter().zip(13..) {
         let packet = booked(&mut fixture, which, date, canceled);

@@ -1,6 +1,6 @@
 //! The second wording. Invariant: once it is released it stays as it is, because texts in it are accepted.
 
-use chrono::NaiveDateTime;
+use chrono::{Datelike as _, NaiveDateTime};
 
 use super::Ruled;
 use crate::error::Error;
@@ -235,6 +235,7 @@ fn clocks(terms: &Terms, instant: Timestamp, step: usize) -> String {
     }
     let day = match utc.date() == local.date() {
         true => String::new(),
+        false if utc.year() != local.year() => format!("{}, ", utc.format("%-d %B %Y")),
         false => format!("{}, ", utc.format("%-d %B")),
     };
     format!(

@@ -200,6 +200,9 @@ fn the_second_version_says_what_the_policy_says() {
         let text = disclose(&terms, &[]).unwrap().text;
         assert!(text.contains(words), "{text}");
     }
+    let new_year = disclose(&frozen(None, "2026-12-31T19:30", NEW_YORK), &[]).unwrap();
+    let words = "Thursday 31 December 2026, 19:30 New York time (1 January 2027, 00:30 UTC).";
+    assert!(new_year.text.contains(words), "{}", new_year.text);
     let bare = disclose(&frozen(None, "2026-06-20T19:00", None), &[])
         .unwrap()
         .text;
