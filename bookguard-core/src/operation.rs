@@ -29,6 +29,7 @@ use crate::store::StoreError;
 use crate::store::read::Reader;
 pub(crate) use parameters::{LIMIT, cursor, ids_cursor};
 pub use parameters::{QueryForm, QueryParam};
+pub use query_reader::IN_URL;
 pub(crate) use query_reader::{
     QueryReader, page_from, paging, query_fault, query_value, whole_number,
 };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::engine::change::{Content, DeliveryState, EventRow, Stamping, Sweep};
 use crate::engine::command::{NewOperatorKey, StoredConsoleSession, StoredOperatorSession};
-use crate::error::Error;
+use crate::error::{Error, conflict};
 use crate::evidence::{BookingState, Erasable, FrozenTerms, LoggedEpoch, StoredHold, StoredShare};
 use crate::ledger::Hash;
 use crate::ledger::rollback::{PublishedHead, Rollback};
@@ -337,12 +337,10 @@ impl PartnerState {
     /// Refuses if the partner waits for approval.
     pub(crate) fn refuse_if_pending(&self) -> Result<(), Error> {
         match self.partner.status {
-            PartnerStatus::Pending => Err(Error::conflict(
+            PartnerStatus::Pending => Err(conflict!(
                 "partner_pending",
-                format!(
-                    "Partner {} waits for approval and has no key. Approve it first.",
-                    self.partner.partner_id
-                ),
+                "Partner {} waits for approval and has no key. Approve it first.",
+                self.partner.partner_id
             )),
             _ => Ok(()),
         }
@@ -352,12 +350,10 @@ impl PartnerState {
     pub(crate) fn refuse_if_ended(&self) -> Result<(), Error> {
         match self.partner.is_ended() {
             false => Ok(()),
-            true => Err(Error::conflict(
+            true => Err(conflict!(
                 "partner_ended",
-                format!(
-                    "The contract of partner {} has ended and its record is erased. Register it anew, as another partner.",
-                    self.partner.partner_id
-                ),
+                "The contract of partner {} has ended and its record is erased. Register it anew, as another partner.",
+                self.partner.partner_id
             )),
         }
     }

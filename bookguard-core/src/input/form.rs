@@ -54,8 +54,8 @@ impl<'a, 'f> Form<'a, 'f> {
         if let Some(draft) = &mut self.draft {
             return draft.field(name, true, read);
         }
+        self.known.push(name);
         if !self.has(name) {
-            self.known.push(name);
             self.fault_at(
                 name,
                 "missing_field",
@@ -64,7 +64,6 @@ impl<'a, 'f> Form<'a, 'f> {
             );
             return None;
         }
-        self.known.push(name);
         self.take(name, true, read)
     }
 

@@ -10,6 +10,9 @@ use crate::input;
 use crate::limits;
 use crate::model::{Id, Timestamp, id::Noun};
 
+/// What the fix of an instant says to whoever writes it into a URL; nobody else is shown it.
+pub const IN_URL: &str = "; in a URL, write + as %2B";
+
 /// The query of a request while it is read.
 pub(crate) struct QueryReader<'r> {
     request: &'r Request,
@@ -146,7 +149,7 @@ impl<'r> QueryReader<'r> {
                 name,
                 "invalid_date",
                 format!("\"{}\" {}", input::shorten(text), Timestamp::fault(text)),
-                "Send RFC 3339 with an offset, such as 2031-06-20T19:00:00Z; in a URL, write + as %2B.",
+                format!("Send RFC 3339 with an offset, such as 2031-06-20T19:00:00Z{IN_URL}."),
             );
         }
         found

@@ -58,8 +58,7 @@ impl Secret {
 
     /// Whether nothing of it is secret: it has no text, or none after `whsec_`, as a template makes it of an unset variable.
     pub(crate) fn is_empty(&self) -> bool {
-        let text = self.text.strip_prefix(SECRET_PREFIX);
-        text.unwrap_or(&self.text).trim().is_empty()
+        matches!(self.text.trim(), "" | SECRET_PREFIX)
     }
 
     /// The key of `x-service-signature`: the bytes of the text.

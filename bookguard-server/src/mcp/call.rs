@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use bookguard_core::error::Error;
 use bookguard_core::limits::BODY_BYTES;
-use bookguard_core::operation::{Operation, Request, Route, StepFn, step};
+use bookguard_core::operation::{IN_URL, Operation, Request, Route, StepFn, step};
 use poem::http::StatusCode;
 use poem::http::header::HeaderMap;
 use rmcp::model::Tool as Definition;
@@ -188,15 +188,11 @@ impl Tools {
     }
 }
 
-/// What a fix says of a URL. A tool's caller writes none.
-const OF_URLS: [&str; 2] = ["; in a URL, write + as %2B", " (in a URL, write + as %2B)"];
-
 /// Rewrites pointers to query parameters and the Idempotency-Key header as pointers to arguments.
 fn in_arguments(mut error: Error) -> Error {
     for detail in &mut error.details {
-        for phrase in OF_URLS {
-            detail.fix = detail.fix.replace(phrase, "");
-        }
+        // A tool's caller writes no URL.
+        detail.fix = detail.fix.replace(IN_URL, "");
     }
     let pointers = error.details.iter_mut().map(|detail| &mut detail.pointer);
     for text in pointers.chain([&mut error.message]) {
@@ -225,7 +221,7 @@ mod tests {
             ("/talent/name", "/talent/name"),
             ("/a?b", "/a?b"),
         ] {
-            let fix = "?; in a URL, write + as %2B";
+            let fix = format!("?{IN_URL}");
             let fault = FieldError::new(pointer, "code", "is ?x", fix);
             let told = in_arguments(Error::faults(vec![fault]));
             let detail = &told.details[0];

@@ -3,7 +3,7 @@
 //!
 //! Only people read them so. Programs read what a server answers.
 
-use bookguard_core::operation::Method;
+use bookguard_core::operation::{IN_URL, Method};
 use clap::ArgMatches;
 use serde_json::Value;
 
@@ -12,10 +12,9 @@ use super::flags::Flags;
 use crate::failure::Wording;
 
 /// What the interface says of HTTP and JSON, and what is said here instead.
-const PHRASES: [(&str, &str); 6] = [
+const PHRASES: [(&str, &str); 5] = [
     ("; over HTTP, in the header x-partner-id", ""),
-    ("; in a URL, write + as %2B", ""),
-    (" (in a URL, write + as %2B)", ""),
+    (IN_URL, ""),
     ("; try again after Retry-After seconds", ""),
     ("Look at \"evaluation\"", "Look at it with --dry-run"),
     ("[\"organizer\", \"talent\"]", "organizer,talent"),
@@ -302,7 +301,7 @@ mod tests {
         });
         assert!(write.contains("with the same --idempotency-key"), "{write}");
         let fix = worded(&GetHealth::ROUTE, &[], |words| {
-            words.fix("Send RFC 3339; in a URL, write + as %2B.", "invalid_date")
+            words.fix(&format!("Send RFC 3339{IN_URL}."), "invalid_date")
         });
         assert_eq!(fix, "Send RFC 3339.");
     }

@@ -39,15 +39,20 @@ impl Command for RetryEvent {
                 pruned.at
             ));
         }
+        if event.retries >= limits::MANUAL_RETRIES {
+            return Err(conflict!(
+                "too_many_retries",
+                "Event {event_id} was retried by hand {} times, the most allowed. Read it from the log instead: GET \
+                 /v1/webhook-events/{event_id}, which says whether an automatic attempt follows.",
+                event.retries
+            ));
+        }
         let retry = Retry {
             batch,
             at,
             event_id,
             lease: self.lease,
         };
-        if event.retries >= limits::MANUAL_RETRIES {
-            return Err(retry.too_many(partner, event));
-        }
         let mut changes = retry.pull_forward(partner, event)?;
         if changes.is_none() {
             changes = retry.deliver_anew(partner, event)?;
@@ -114,28 +119,6 @@ impl Retry<'_> {
             "event_already_delivered",
             "Event {} was delivered to every endpoint that still exists; there is nothing to retry.",
             self.event_id
-        )
-    }
-
-    /// Why the event is not retried by hand once more.
-    fn too_many(&self, partner: &PartnerState, event: &EventState) -> Error {
-        let event_id = self.event_id;
-        let takers = event.endpoints.iter().filter(|endpoint_id| {
-            let endpoint = partner.endpoint(endpoint_id);
-            endpoint.is_some_and(|endpoint| endpoint.enabled)
-        });
-        let next = takers
-            .filter_map(|endpoint_id| self.batch.deliveries.get(&(event_id, *endpoint_id))?.due);
-        let next = next.min().map_or_else(String::new, |due| {
-            format!("; the next automatic attempt is due at {due}")
-        });
-        Error::conflict(
-            "too_many_retries",
-            format!(
-                "Event {event_id} was retried by hand {} times, the most allowed{next}. Read it from the log instead: GET \
-                 /v1/webhook-events/{event_id}.",
-                event.retries
-            ),
         )
     }
 

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::input::{amount, amount_fault, shorten};
 use crate::limits;
 use crate::model::{Amount, AmountError, Currency, Timestamp};
-use crate::operation::{QueryForm, QueryParam, QueryReader, Request, query_value};
+use crate::operation::{IN_URL, QueryForm, QueryParam, QueryReader, Request, query_value};
 use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Terms, Zone};
 
 /// The value of an example that has none, in whole units of its currency.
@@ -62,7 +62,9 @@ impl ExampleBooking {
                 "eventDate",
                 "invalid_date",
                 format!("\"{}\" {}", shorten(text), EventDate::fault(text)),
-                "Send RFC 3339 such as 2031-06-20T19:00:00Z (in a URL, write + as %2B), or a local date-time or date from 0001-01-02 to 9999-12-30.",
+                format!(
+                    "Send RFC 3339 such as 2031-06-20T19:00:00Z, or a local date-time or date from 0001-01-02 to 9999-12-30{IN_URL}."
+                ),
             ),
             None if PARAMETERS.iter().any(|other| given(other.name).is_some()) => {
                 params.fault_at(

@@ -140,7 +140,7 @@ fn both_signatures_treat_an_empty_secret_alike() {
     let (good, other) = (ours(1), ours(2));
     let now = NOW.to_string();
     let standard = sign_standard(&good, "evt_1", NOW, BODY).unwrap();
-    for text in ["", " \n", "whsec_", "whsec_ "] {
+    for text in ["", " \n", "whsec_", "whsec_ ", " whsec_\n"] {
         let empty = Secret::new(text);
         let forged = sign_body(&empty, BODY);
         let both = |secrets: &[Secret], header: &str| {
