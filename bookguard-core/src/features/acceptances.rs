@@ -195,7 +195,7 @@ impl AcceptanceRequest {
             "at": "2026-11-21T17:29:52Z",
             "ip": "203.0.113.7",
             "userAgent": "Mozilla/5.0",
-            "disclosureHash": "sha256:fb0a6a412a4572b8e8fdf324e76357e74785c16bc5bbb1d129f5872d3eadf09e"
+            "disclosureHash": "sha256:cd2245de3114b201f7a6755b176abfb175a9a51f4b6fe8e0e2e4890965869ad1"
         }"#,
         reader: |v| v.object(Self::form).map(drop),
     };

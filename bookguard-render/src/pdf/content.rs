@@ -204,11 +204,10 @@ impl Told {
                     (None, _) => blocks.push(Block::Paragraph(line.to_owned())),
                 }
             }
-            blocks.push(Block::Paragraph(format!(
-                "{} {}",
-                words::TERMS_DIGEST,
-                disclosure.disclosure_hash
-            )));
+            // With the name of the algorithm once more, it would not fit on a line.
+            let digest = disclosure.disclosure_hash.trim_start_matches("sha256:");
+            let digest = format!("{} {digest}", words::TERMS_DIGEST);
+            blocks.push(Block::Paragraph(digest));
             blocks
         };
         texts.iter().enumerate().rev().map(blocks).collect()

@@ -15,6 +15,7 @@ use crate::policy::schedule::Segment;
 use crate::policy::settlement::{Settled, Settlement};
 use crate::policy::terms::Terms;
 use crate::policy::words::Assumption;
+use crate::text::grouped;
 
 pub(super) fn lines(terms: &Terms, ruled: Option<&Ruled<'_>>) -> Result<Vec<String>, Error> {
     let mut lines = vec![
@@ -68,8 +69,8 @@ fn event(terms: &Terms) -> String {
 }
 
 fn price(terms: &Terms) -> String {
-    let (value, paid) = (terms.value, terms.paid);
-    match (paid.minor(), value.minor()) {
+    let (value, paid) = (sum(terms.value), sum(terms.paid));
+    match (terms.paid.minor(), terms.value.minor()) {
         (some, all) if some == all => {
             format!("The price is {value}, and all of it counts as paid.")
         }
@@ -98,7 +99,7 @@ fn rules(ruled: &Ruled<'_>, lines: &mut Vec<String>) -> Result<(), Error> {
         0 => "nothing is returned, and nothing is owed".to_owned(),
         _ => format!(
             "what they agree on is returned, at most {}, and nothing more is owed",
-            terms.paid
+            sum(terms.paid)
         ),
     };
     lines.extend([
@@ -206,7 +207,7 @@ fn moves(ruled: &Ruled<'_>, lines: &mut Vec<String>) {
         Some(reached) => format!(
             "The event was moved {times}. Because of that, the organizer's cancellation costs at least {}{but_grace}. The amounts above \
              include this.",
-            ruled.stakes.amount(reached)
+            sum(ruled.stakes.amount(reached))
         ),
     });
     lines.push("No cancellation counts from a time before the last move.".to_owned());
@@ -214,7 +215,7 @@ fn moves(ruled: &Ruled<'_>, lines: &mut Vec<String>) {
 
 /// What a rule comes to: each sum with its verb, `nothing` for a sum of zero.
 fn money(sums: &Settlement<'_>) -> String {
-    let some = |amount: Amount| (amount.minor() != 0).then(|| amount.to_string());
+    let some = |amount: Amount| (amount.minor() != 0).then(|| sum(amount));
     let nothing = || "nothing".to_owned();
     let mut parts = vec![
         format!("{} is returned", some(sums.refund).unwrap_or_else(nothing)),
@@ -224,6 +225,11 @@ fn money(sums: &Settlement<'_>) -> String {
     parts.extend(some(sums.compensation).map(|sum| format!("the organizer is owed {sum} more")));
     let last = parts.pop().unwrap_or_default();
     format!("{}, and {last}.", parts.join(", "))
+}
+
+/// `USD 1,200.50`, as in the evidence.
+fn sum(amount: Amount) -> String {
+    grouped(&amount.to_string())
 }
 
 /// `Saturday 13 June 2026, 19:00 New York time (23:00 UTC)`.

@@ -85,7 +85,7 @@ fn the_words_of_the_second_version_are_these_for_ever() {
          \n\
          The organizer books, the talent is booked, and the platform is where that happens. The service that keeps the record is Bookguard.\n\
          The event starts on Saturday 20 June 2026, 19:00 New York time (23:00 UTC).\n\
-         The price is USD 1200.50, of which USD 400.00 counts as paid.\n\
+         The price is USD 1,200.50, of which USD 400.00 counts as paid.\n\
          The policy is \"Talent standard\" (talent_standard version 1, sha256:c02339898157dc71afce7ae00b5fa44a325c0e20bf1d1e0e854605ff4dd47dce).\n\
          \n\
          If the organizer cancels:\n\
@@ -116,7 +116,7 @@ fn the_words_of_the_second_version_are_these_for_ever() {
     );
     assert_eq!(
         told.disclosure_hash,
-        "sha256:28aa588d3320f13525f05695c759cb38f6a79119011f9a7a51f61b8f84a3cd71"
+        "sha256:6aaebccb35ff679975244b94b95e616d1ff3f00e9498c8e80e2e923b9ad14af3"
     );
 }
 
@@ -157,11 +157,11 @@ fn the_second_version_says_what_the_policy_says() {
     };
     #[rustfmt::skip]
     let cases = [
-        (told(&|_| (), date, yen), "The price is JPY 333333, and all of it counts as paid."),
-        (told(&|_| (), date, yen), "- until Saturday 13 June 2026, 19:00 UTC+05:30 (13:30 UTC): JPY 166667 is returned, and JPY 166666 is kept."),
-        (told(&|_| (), date, yen), "- the talent: JPY 333333 is returned, nothing is kept, and the organizer is owed JPY 33333 more."),
+        (told(&|_| (), date, yen), "The price is JPY 333,333, and all of it counts as paid."),
+        (told(&|_| (), date, yen), "- until Saturday 13 June 2026, 19:00 UTC+05:30 (13:30 UTC): JPY 166,667 is returned, and JPY 166,666 is kept."),
+        (told(&|_| (), date, yen), "- the talent: JPY 333,333 is returned, nothing is kept, and the organizer is owed JPY 33,333 more."),
         (told(&|_| (), date, yen), "- the talent: a person decides."),
-        (told(&|_| (), date, dinar), "at most KWD 1234.567, and nothing more is owed."),
+        (told(&|_| (), date, dinar), "at most KWD 1,234.567, and nothing more is owed."),
         (told(&tolerance("PT12H"), date, dinar), "counts if it is at most 12 hours before the service receives the cancellation, or with"),
         (told(&tolerance("PT0H"), date, dinar), "An earlier time of cancellation counts only with evidence of it."),
         (told(&|_| (), "2026-06-20", dinar),
@@ -170,7 +170,7 @@ fn the_second_version_says_what_the_policy_says() {
         (told(&|_| (), "2026-06-20", dinar), "If another time zone would make a difference, a person decides."),
         (told(&|policy| policy["forceMajeure"] = json!({"outcome": {"manual": true}}), date, dinar), "(force majeure): a person decides."),
         (told(&|policy| policy["forceMajeure"] = json!({"outcome": {"refundBps": 0}, "requiresEvidence": false}), date, dinar),
-            "(force majeure): nothing is returned, and KWD 1234.567 is kept."),
+            "(force majeure): nothing is returned, and KWD 1,234.567 is kept."),
         (told(&|policy| policy["reschedule"] = json!({"floor": "reset"}), date, dinar), "are counted again from that date.\n\nWording"),
         (told(&|_| (), "2025-06-20T19:00:00Z", dinar),
             "Nothing can be claimed under these terms. The time for that ended on Friday 4 July 2025, 19:00 UTC, before the booking was made."),
@@ -182,15 +182,15 @@ fn the_second_version_says_what_the_policy_says() {
     for (paid, words) in [
         (
             "0",
-            "The price is USD 1200.50, and nothing counts as paid yet.",
+            "The price is USD 1,200.50, and nothing counts as paid yet.",
         ),
         (
             "400",
-            "The price is USD 1200.50, of which USD 400.00 counts as paid.",
+            "The price is USD 1,200.50, of which USD 400.00 counts as paid.",
         ),
         (
             "1300",
-            "The price is USD 1200.50, but USD 1300.00 counts as paid.",
+            "The price is USD 1,200.50, but USD 1,300.00 counts as paid.",
         ),
     ] {
         let terms = Terms {

@@ -38,7 +38,7 @@ async fn an_acceptance_is_recorded_once_and_stays_with_its_text() {
         let told = disclosure(&acme, &id).await;
         for words in [
             "Friday 20 June 2031, 19:00 New York time (23:00 UTC)",
-            "USD 1250.50, of which USD 250.50 counts as paid",
+            "USD 1,250.50, of which USD 250.50 counts as paid",
             "Friday 13 June 2031, 19:00 New York time (23:00 UTC): nothing is returned, USD 250.50 is kept, and the organizer still owes USD 374.75.",
         ] {
             assert!(told.text("text").contains(words), "{words}: {told}");
