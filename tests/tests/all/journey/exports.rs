@@ -137,6 +137,13 @@ async fn relay(mut client: TcpStream, acme: &Partner, path: &str) {
     }
 }
 
+/// Relays every connection. A client may open another while one is still open, and then it waits for the other alone.
+async fn relay_all(listener: &TcpListener, acme: &Partner, path: &str) {
+    let (client, _) = listener.accept().await.unwrap();
+    let others = Box::pin(relay_all(listener, acme, path));
+    tokio::join!(relay(client, acme, path), others);
+}
+
 #[tokio::test]
 async fn a_file_that_is_deleted_while_it_is_exported_does_not_end_the_export() {
     with_partner_on_every_engine(async |server, acme| {
@@ -156,16 +163,9 @@ async fn a_file_that_is_deleted_while_it_is_exported_does_not_end_the_export() {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let archive = server.folder().join("acme.tar");
         let export = acme.on(&url).command("partners export --out");
-        let relayed = async {
-            // A client may open another connection when one is closed.
-            loop {
-                let (client, _) = listener.accept().await.unwrap();
-                relay(client, &acme, &path).await;
-            }
-        };
         tokio::select! {
             ran = export.arg(&archive).run() => { ran.ended(0, &[]); }
-            () = relayed => {}
+            () = relay_all(&listener, &acme, &path) => {}
         }
 
         let files = files(&archive);
