@@ -175,7 +175,7 @@ async function pageFromDisk(browser, html) {
   assert.deepEqual(complaints(page, []), []);
   assert.equal(page.requests.length, 1, page.requests.join(" "));
   const text = await page.evaluate("document.body.innerText");
-  for (const said of [HOSTILE, RENOWNED, "USD 1200.50", "Ledger entry"]) assert(text.includes(said), said);
+  for (const said of [HOSTILE, RENOWNED, "USD 1,200.50", "Ledger entry"]) assert(text.includes(said), said);
   assert.equal(await page.evaluate("document.images.length + (window.ran ?? 0)"), 0);
   assert.equal(await page.evaluate(`document.querySelector("h1").textContent`), "Evidence of a booking");
   assert.equal(await page.evaluate(`[...document.querySelectorAll(".headline bdi")].slice(0, 2).map((name) => name.textContent).join()`), `${HOSTILE},${RENOWNED}`);

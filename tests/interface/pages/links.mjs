@@ -45,7 +45,7 @@ async function evidence(browser, { url }) {
   await page.evaluate(`${button("page")}.click()`);
   await page.until(`document.getElementById("verdict")?.dataset.state === "verified"`, "the button opens evidence that verifies");
   const text = await page.evaluate("document.body.innerText");
-  for (const said of [RENOWNED, ORGANIZER, "USD 1200.50"]) assert(text.includes(said), said);
+  for (const said of [RENOWNED, ORGANIZER, "USD 1,200.50"]) assert(text.includes(said), said);
   assert.deepEqual(complaints(page, [BASE]), []);
 }
 
