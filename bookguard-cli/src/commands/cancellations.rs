@@ -161,7 +161,7 @@ async fn dry_run(
     let asked = CancelRequest::read(&request(call, evidence, None)?.body)?;
     let answer = preview(call, args).await?.output;
     let recorded = if is_canceled(call).await? {
-        "before: the booking is canceled already"
+        "before: the booking is already canceled"
     } else {
         asked.expected.require(&answer.evaluation)?;
         match is_possible(&answer.evaluation) {

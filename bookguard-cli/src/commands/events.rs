@@ -5,7 +5,7 @@ use bookguard_core::features::events::log::{EventLog, ListAllEvents, ListEvents}
 use bookguard_core::features::events::{
     EventWithAttempts, GetEvent, RetryEvent, RetryResult, RetryStatus,
 };
-use bookguard_core::model::{Delivery, DeliveryProgress, Event, Timestamp};
+use bookguard_core::model::{Delivery, DeliveryProgress, DeliveryStatus, Event, Timestamp};
 use clap::Args;
 
 use super::declare::{Call, CliCommand, add, carried, group, operation};
@@ -92,7 +92,7 @@ fn log(log: &EventLog, style: Style) -> String {
         "ENDPOINTS" => event.deliveries.len(),
         "RETRIES" => event.retry_count,
         "AT" => event.timestamp,
-        "NEXT ATTEMPT" => or_dash(next(event.next_attempt_at, event.progress())),
+        "NEXT ATTEMPT" => or_dash(next(event.next_attempt_at, event.status, event.progress())),
     };
     let next = match log.next_before {
         Some(before) => format!("--before {before}"),
@@ -110,18 +110,18 @@ page_fn! { fn of_all(event: &Event), "events" =>
     "STATUS" => event.status,
     "RETRIES" => event.retry_count,
     "AT" => event.timestamp,
-    "NEXT ATTEMPT" => or_dash(next(event.next_attempt_at, event.progress())),
+    "NEXT ATTEMPT" => or_dash(next(event.next_attempt_at, event.status, event.progress())),
 }
 
-/// When the next attempt is, or what it waits for; `None` if none follows.
-fn next(at: Option<Timestamp>, progress: Option<DeliveryProgress>) -> Option<String> {
-    match (at, progress) {
-        (Some(at), _) => Some(time(at)),
-        (None, Some(DeliveryProgress::UnderWay)) => Some("under way".to_owned()),
-        (None, Some(DeliveryProgress::WaitingForEndpoint)) => {
-            Some("once its endpoint is enabled".to_owned())
-        }
-        (None, _) => None,
+/// When the next attempt is, or what comes instead; `None` if nothing does.
+fn next(
+    at: Option<Timestamp>,
+    status: DeliveryStatus,
+    progress: Option<DeliveryProgress>,
+) -> Option<String> {
+    match at {
+        Some(at) => Some(time(at)),
+        None => progress?.in_words(status).map(str::to_owned),
     }
 }
 
@@ -155,7 +155,7 @@ fn event(answer: &EventWithAttempts, style: Style) -> String {
         "at" => event.timestamp,
         "status" => event.status,
         "retries" => event.retry_count,
-        "next attempt" => next(event.next_attempt_at, event.progress()),
+        "next attempt" => next(event.next_attempt_at, event.status, event.progress()),
         "signature" => event.signature,
         "payload" => whole.then(|| event.payload.to_string()),
         "pruned" => event.pruned_at,
@@ -170,7 +170,7 @@ fn event(answer: &EventWithAttempts, style: Style) -> String {
             "STATUS" => delivery.status,
             "ATTEMPTS" => delivery.attempts,
             "LAST ANSWER" => last_answer(delivery),
-            "NEXT ATTEMPT" => or_dash(next(delivery.next_attempt_at, delivery.progress)),
+            "NEXT ATTEMPT" => or_dash(next(delivery.next_attempt_at, delivery.status, delivery.progress)),
         });
     }
     if !attempts.is_empty() {

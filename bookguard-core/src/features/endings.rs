@@ -29,6 +29,8 @@ use crate::session::{Access, Session};
 #[derive(Debug)]
 pub struct EndContract {
     pub(crate) partner_id: PartnerId,
+    /// How many bookings the partner had when the page was examined.
+    pub(crate) bookings: u64,
     pub(crate) reply: ContractEnd,
 }
 
@@ -134,13 +136,18 @@ impl Operation for EndContract {
         let known = known.ok_or_else(|| Error::not_found("partner"))?;
         let is_begun = known.status == PartnerStatus::Suspended;
         let Some(after) = asked.after.filter(|_| is_begun) else {
-            let reply = ContractEnd::begun(partner_id);
-            return Ok(write(service.clock().now(), Self { partner_id, reply }));
+            let begun = Self {
+                partner_id,
+                bookings: 0,
+                reply: ContractEnd::begun(partner_id),
+            };
+            return Ok(write(service.clock().now(), begun));
         };
         let rows = limits::BOOKINGS_ENDED;
-        let (page, holds) = query(session, |reader| {
+        let (bookings, page, holds) = query(session, |reader| {
+            let bookings = reader.bookings_of(&partner_id)?;
             let page = reader.bookings_after(&partner_id, after.booking_id, rows + 1)?;
-            Ok((page, reader.active_holds(&partner_id)?))
+            Ok((bookings, page, reader.active_holds(&partner_id)?))
         })?;
         let mut before = Vec::new();
         let more = page.len() > rows as usize;
@@ -175,7 +182,11 @@ impl Operation for EndContract {
             let booking_id = *booking_id;
             PageEnd { booking_id, left }.to_string()
         });
-        let command = service.envelope(Self { partner_id, reply });
+        let command = service.envelope(Self {
+            partner_id,
+            bookings,
+            reply,
+        });
         // The record is written with the first booking that is erased: the rest of the request may change nothing, or never come.
         if let Some(first) = before.first_mut() {
             let audited = audited::<Self>(session, request, &command);

@@ -126,6 +126,18 @@ impl DeliveryStatus {
     }
 }
 
+impl DeliveryProgress {
+    /// What comes next, in English, with a delivery of this status: none if a time says it, or if nothing is missing.
+    pub fn in_words(self, status: DeliveryStatus) -> Option<&'static str> {
+        match self {
+            Self::UnderWay => Some("under way"),
+            Self::WaitingForEndpoint => Some("once its endpoint is enabled"),
+            Self::Ended if status == DeliveryStatus::Failed => Some("given up"),
+            Self::Scheduled | Self::Ended => None,
+        }
+    }
+}
+
 /// The delivery of one event to one endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
@@ -207,7 +219,7 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::DeliveryStatus::{self, *};
-    use super::EventType;
+    use super::{DeliveryProgress, EventType};
 
     #[test]
     fn an_endpoint_receives_what_it_lists_and_one_without_a_list_what_the_specification_names() {
@@ -225,6 +237,29 @@ mod tests {
             assert_eq!(recorded.is_some(), standard, "{word}");
             let spelled = recorded.map(|known| serde_json::to_value(known).unwrap());
             assert!(spelled.is_none_or(|known| known == word), "{word}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_accepted_says_what_comes_next() {
+        use DeliveryProgress::{Ended, Scheduled, UnderWay, WaitingForEndpoint};
+        for (status, progress, expected) in [
+            (Failed, UnderWay, Some("under way")),
+            (Pending, UnderWay, Some("under way")),
+            (Failed, Scheduled, None),
+            (
+                Failed,
+                WaitingForEndpoint,
+                Some("once its endpoint is enabled"),
+            ),
+            (Failed, Ended, Some("given up")),
+            (Delivered, Ended, None),
+        ] {
+            assert_eq!(
+                progress.in_words(status),
+                expected,
+                "{status:?} {progress:?}"
+            );
         }
     }
 

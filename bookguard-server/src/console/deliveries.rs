@@ -196,13 +196,9 @@ fn next(
     progress: Option<DeliveryProgress>,
     at: Option<Timestamp>,
 ) -> Option<Markup> {
-    use DeliveryProgress::{Ended, UnderWay, WaitingForEndpoint};
-    match (at, progress) {
-        (Some(at), _) => Some(html! { "again " (time(at)) }),
-        (None, Some(UnderWay)) => Some(html! { "under way" }),
-        (None, Some(WaitingForEndpoint)) => Some(html! { "once its endpoint is enabled" }),
-        (None, Some(Ended)) if status == DeliveryStatus::Failed => Some(html! { "given up" }),
-        (None, _) => None,
+    match at {
+        Some(at) => Some(html! { "again " (time(at)) }),
+        None => progress?.in_words(status).map(|words| html! { (words) }),
     }
 }
 
@@ -389,31 +385,6 @@ mod tests {
             let event = event(status, &deliveries);
             assert_eq!(last_answer(&event).into_string(), shown, "{event:?}");
         }
-    }
-
-    #[test]
-    fn what_failed_says_what_comes_next() {
-        use DeliveryProgress::{Ended, Scheduled, UnderWay, WaitingForEndpoint};
-        use DeliveryStatus::{Delivered, Failed, Pending};
-        for (status, progress, shown) in [
-            (Failed, Some(UnderWay), "under way"),
-            (Pending, Some(UnderWay), "under way"),
-            (
-                Failed,
-                Some(WaitingForEndpoint),
-                "once its endpoint is enabled",
-            ),
-            (Failed, Some(Ended), "given up"),
-            (Delivered, Some(Ended), ""),
-            (Failed, None, ""),
-        ] {
-            let next = next(status, progress, None);
-            let next = next.map_or_else(String::new, Markup::into_string);
-            assert_eq!(next, shown, "{status:?} {progress:?}");
-        }
-        let at = Timestamp::from_ms(1_790_000_000_000);
-        let next = next(Failed, Some(Scheduled), Some(at)).unwrap();
-        assert!(next.into_string().starts_with("again <time"));
     }
 
     #[test]

@@ -66,12 +66,12 @@ pub(super) fn as_typed(error: &mut Error) {
     let whole = match &*error.code {
         "api_key_ended" => "The key has ended. Create another one.",
         "booking_already_canceled" => {
-            "The booking is canceled already, and nothing was recorded now. Its page shows how it was canceled."
+            "The booking is already canceled, and nothing was recorded now. Its page shows how it was canceled."
         }
         "event_date_unchanged" => "The event has this date and time zone already. Choose another.",
         "partner_not_pending" => "The partner is approved already. Nothing was made now.",
         "quote_changed" if is_canceled => {
-            "The booking is canceled already, and not with the result that was shown. Nothing was recorded now."
+            "The booking is already canceled, and not with the result that was shown. Nothing was recorded now."
         }
         "quote_changed" => {
             "The cancellation comes to something else by now, so nothing was recorded. Look at the new result."

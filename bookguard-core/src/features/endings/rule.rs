@@ -41,7 +41,7 @@ impl Command for EndContract {
         let mut changes = disarmed(batch, state, at);
         let (is_over, reply) = match state.partner.status {
             PartnerStatus::Suspended => {
-                self.refuse_if_changed(batch)?;
+                self.refuse_if_changed(batch, state)?;
                 (self.reply.done, self.reply.clone())
             }
             // Until now its keys could change what was examined.
@@ -69,18 +69,19 @@ impl Command for EndContract {
 }
 
 impl EndContract {
-    /// Refuses if the answer, made before the write turn, is not true of the legal holds any more.
-    fn refuse_if_changed(&self, batch: &BatchState) -> Result<(), Error> {
+    /// Refuses if the answer, made before the write turn, is not true of the bookings and their legal holds any more.
+    fn refuse_if_changed(&self, batch: &BatchState, state: &PartnerState) -> Result<(), Error> {
         let holds = batch.holds.values();
         let active =
             holds.filter(|stored| stored.partner_id == self.partner_id && stored.hold.is_active());
         let active: Vec<HoldId> = active.map(|stored| stored.hold.hold_id).collect();
-        let is_placed = self.reply.done && !active.is_empty();
+        // The operator can still record a booking for a partner that is suspended.
+        let is_left = !active.is_empty() || state.usage.bookings != self.bookings;
         let mut named = self.reply.held.iter();
-        if is_placed || named.any(|hold| !active.contains(&hold.hold_id)) {
+        if (self.reply.done && is_left) || named.any(|hold| !active.contains(&hold.hold_id)) {
             return Err(conflict!(
                 "booking_changed",
-                "A legal hold on a booking of partner {} was placed or released at the same moment. Send the request again.",
+                "A booking of partner {} was recorded, or a legal hold on one placed or released, at the same moment. Send the request again.",
                 self.partner_id
             ));
         }

@@ -62,7 +62,7 @@ async fn a_cancellation_is_looked_at_guarded_made_and_proven() {
         let words = ["full_refund", "USD 1,250.50", "record_only", "illness"];
         let table = target.table(&get, &words).await;
         assert!(table.contains(resolution_id), "{table}");
-        // No confirmation is asked for when the booking is canceled already.
+        // No confirmation is asked for when the booking is already canceled.
         for yes in ["--yes", ""] {
             let other = format!("bookings cancel {id} --canceled-by talent {yes}");
             let error = target.refused(other, 5, "booking_already_canceled").await;
@@ -70,7 +70,7 @@ async fn a_cancellation_is_looked_at_guarded_made_and_proven() {
         }
         assert_eq!(target.json(&evaluate).await, resolution["evaluation"]);
         let dry_run = format!("{cancel} --dry-run");
-        let words = ["the booking is canceled already"];
+        let words = ["the booking is already canceled"];
         target.table(dry_run, &words).await;
         verified(&target, &id, folder).await;
         decided(&target).await;

@@ -514,7 +514,7 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
         is_sound(&seen);
         let other = [("/canceledBy", "talent"), shown[2]];
         let seen = world.browser.post(&cancel, &other).await;
-        seen.is(409).says(&["The booking is canceled already"]);
+        seen.is(409).says(&["The booking is already canceled"]);
         seen.lacks(&["canceledBy talent", "effectiveAt and"]);
         let typed = [
             ("/refund", "1"),

@@ -20,6 +20,7 @@ fn keys_endpoints_and_the_record_end_once() {
         };
         command(EndContract {
             partner_id: id(1),
+            bookings: 0,
             reply,
         })
     };
@@ -52,6 +53,7 @@ fn a_registration_that_waits_for_approval_ends_at_once_and_stays_ended() {
     let end = || {
         command(EndContract {
             partner_id: id(1),
+            bookings: 0,
             reply: ContractEnd::begun(id(1)),
         })
     };
@@ -106,9 +108,34 @@ fn an_answer_that_a_hold_contradicts_by_now_is_refused() {
         };
         let end = command(EndContract {
             partner_id: id(1),
+            bookings: 0,
             reply,
         });
         let refused = decide(&work, &end).err().map(|error| error.code);
         assert_eq!(refused.as_deref(), expected, "{said}");
+    }
+}
+
+#[test]
+fn an_answer_that_passed_over_a_new_booking_is_refused() {
+    for (done, examined, expected) in [
+        (true, 3, Some("booking_changed")),
+        (true, 4, None),
+        // A later page has the new booking.
+        (false, 3, None),
+    ] {
+        let mut work = work(PartnerStatus::Suspended, vec![]);
+        work.partners.get_mut(&id(1)).unwrap().usage.bookings = 4;
+        let end = command(EndContract {
+            partner_id: id(1),
+            bookings: examined,
+            reply: ContractEnd {
+                next: None,
+                done,
+                ..ContractEnd::begun(id(1))
+            },
+        });
+        let refused = decide(&work, &end).err().map(|error| error.code);
+        assert_eq!(refused.as_deref(), expected, "{done} {examined}");
     }
 }

@@ -131,6 +131,8 @@ const FACTS: &[(&str, &str, &str, &str, Change)] = &[
         |drafts| *drafts[1].member("disclosureHash") = json!(format!("sha256:{}", "1".repeat(64)))),
     ("acceptance-of-unknown-wording", "accepted", "what the organizer accepted is worded in a version that is not known",
         "acceptances", |drafts| *drafts[1].member("disclosureVersion") = json!("bookguard-disclosure-0")),
+    ("acceptance-of-no-wording", "items", "what the organizer accepted is worded in a version without a name", "acceptances",
+        |drafts| *drafts[1].member("disclosureVersion") = json!("")),
     ("acceptance-of-another-booking", "accepted", "an acceptance names another booking", "booking",
         |drafts| *drafts[1].member("bookingId") = other_id("bkg")),
     ("accepted-after-cancellation", "items", "terms were accepted after the cancellation", "booking", |drafts| {
