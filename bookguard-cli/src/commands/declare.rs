@@ -341,7 +341,12 @@ impl<'a> Call<'a> {
     /// As [`Self::args`].
     pub(super) fn asks(&self) -> Result<bool, Failure> {
         let ConsentArgs { yes } = self.args()?;
-        Ok(!yes && !self.place.curl)
+        Ok(!yes && !self.prints())
+    }
+
+    /// Whether requests are printed instead of sent (`--curl`).
+    pub(super) fn prints(&self) -> bool {
+        self.place.curl
     }
 
     /// Asks before the command goes on, if it [asks](Self::asks).

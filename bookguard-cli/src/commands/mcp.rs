@@ -4,12 +4,13 @@
 //! Each line is a message for the same endpoint that a server has: in this process on a database, over HTTP on a server. So
 //! there is only one set of tools. Invariants: standard output holds nothing but answers, one per line, each to its own
 //! request. No line ends the command: it ends only when the input ends or nobody reads the answers. Calls with `wait` hold
-//! up no other message.
+//! up no other message, and end when they are canceled. Nothing else is canceled: a write that was begun is carried out, and
+//! its answer says what it did.
 
 mod peek;
 
 use std::io::{self, BufRead, Read as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,12 +21,11 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet, block_in_place};
 
 use self::peek::MessagePeek;
 use super::declare::{Call, CliCommand, special};
-use crate::args::Format;
 use crate::failure::Failure;
 use crate::output::{print, say};
 use crate::target::remote::Remote;
@@ -57,8 +57,12 @@ pub(super) fn command() -> CliCommand {
 /// Answers until the input ends.
 ///
 /// # Errors
-/// [`Failure::Unexpected`] if threads cannot be started; [`Failure::Closed`] if nobody reads the answers any more.
+/// [`Failure::Usage`] on the operator interface or with `--curl`; [`Failure::Unexpected`] if threads cannot be started; [`Failure::Closed`] if nobody reads the answers any more.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
+    if call.prints() {
+        let why = "mcp answers messages, and --curl prints a single request: use it with a command such as \"bookings get\"";
+        return Err(Failure::Usage(why.to_owned()));
+    }
     let target = call.target();
     let peer = match target {
         Target::Local(local) => {
@@ -74,7 +78,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     let bridge = Arc::new(Bridge {
         peer,
         revision: Mutex::default(),
-        waiting: Semaphore::new(WAITING),
+        waiting: Mutex::default(),
     });
     let (to, mut lines) = mpsc::channel(1);
     // On its own thread, because a read from a terminal or a pipe cannot be canceled and must not delay the end.
@@ -86,11 +90,26 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             Some(answered) = answering.join_next() => ended(answered)?,
             line = lines.recv() => {
                 let Some(line) = line else { break };
+                // A line that cannot be parsed is passed on all the same: the server says what is wrong with it.
+                let peek = line.as_deref().map(MessagePeek::at).unwrap_or_default();
+                if let Some(id) = peek.canceled() {
+                    bridge.cancel(id);
+                    continue;
+                }
                 let place = Arc::clone(&room).acquire_owned().await;
+                let waits = peek.waits().then(|| WaitingCall::begin(&bridge, &peek));
                 let bridge = Arc::clone(&bridge);
                 answering.spawn(async move {
                     let _place = place;
-                    match bridge.answer(line).await {
+                    let answer = match waits {
+                        None => bridge.answer(line, &peek).await,
+                        Some(None) => Some(too_many_wait(&peek)),
+                        Some(Some(mut call)) => tokio::select! {
+                            answer = bridge.answer(line, &peek) => answer,
+                            _ = &mut call.canceled => None,
+                        },
+                    };
+                    match answer {
                         Some(answer) => block_in_place(|| print(&answer)),
                         None => Ok(()),
                     }
@@ -147,12 +166,60 @@ struct Bridge {
     peer: Peer,
     /// The negotiated protocol revision, which a server wants to see in each request.
     revision: Mutex<Option<HeaderValue>>,
-    waiting: Semaphore,
+    waiting: Mutex<Waiting>,
+}
+
+/// The calls with `wait` that are not answered yet: the number of each, the id of its request, and what cancels it once it is
+/// dropped.
+#[derive(Default)]
+struct Waiting {
+    begun: u64,
+    calls: Vec<(u64, Value, oneshot::Sender<()>)>,
+}
+
+/// One of them, which has its place there as long as it is kept.
+struct WaitingCall {
+    bridge: Arc<Bridge>,
+    number: u64,
+    canceled: oneshot::Receiver<()>,
+}
+
+impl WaitingCall {
+    /// `None` if there are as many as there may be.
+    fn begin(bridge: &Arc<Bridge>, peek: &MessagePeek) -> Option<Self> {
+        let mut waiting = bridge.waiting();
+        if waiting.calls.len() >= WAITING {
+            return None;
+        }
+        waiting.begun += 1;
+        let (cancel, canceled) = oneshot::channel();
+        let number = waiting.begun;
+        waiting.calls.push((number, peek.id_value(), cancel));
+        Some(Self {
+            bridge: Arc::clone(bridge),
+            number,
+            canceled,
+        })
+    }
+}
+
+impl Drop for WaitingCall {
+    fn drop(&mut self) {
+        let calls = &mut self.bridge.waiting().calls;
+        calls.retain(|(number, ..)| *number != self.number);
+    }
+}
+
+fn too_many_wait(peek: &MessagePeek) -> String {
+    let message = format!(
+        "{WAITING} calls are already waiting. Call again when one of them is answered, or call without wait."
+    );
+    fault(peek.id.as_deref(), INTERNAL_ERROR, &message, None)
 }
 
 impl Bridge {
     /// The answer to a line; `None` if the line needs no answer.
-    async fn answer(&self, line: Line) -> Option<String> {
+    async fn answer(&self, line: Line, peek: &MessagePeek) -> Option<String> {
         let Some(line) = line else {
             let message = format!("The line is longer than {LINE_BYTES} bytes.");
             return Some(fault(None, INVALID_REQUEST, &message, None));
@@ -160,22 +227,11 @@ impl Bridge {
         if line.iter().all(u8::is_ascii_whitespace) {
             return None;
         }
-        // A line that cannot be parsed is passed on all the same: the server says what is wrong with it.
-        let peek = MessagePeek::at(&line);
         if peek.is_answer {
             return None;
         }
         let id = peek.id.as_deref();
-        let _waiting = match peek.waits().then(|| self.waiting.try_acquire()) {
-            Some(Err(_)) => {
-                let message = format!(
-                    "{WAITING} calls are already waiting. Call again when one of them is answered, or call without wait."
-                );
-                return Some(fault(id, INTERNAL_ERROR, &message, None));
-            }
-            waiting => waiting,
-        };
-        let headers = self.headers(&peek);
+        let headers = self.headers(peek);
         let answered = match &self.peer {
             Peer::Here(mcp) => Ok(mcp.answer(headers, line).await),
             Peer::There(remote) => remote.message(headers, line).await,
@@ -186,7 +242,7 @@ impl Bridge {
             }
             Ok((status, body)) => match message(&body) {
                 Some((text, to)) if answers(&to, id) => {
-                    self.note(&peek, &text);
+                    self.note(peek, &text);
                     text
                 }
                 Some(_) => {
@@ -195,10 +251,7 @@ impl Bridge {
                 }
                 None => foreign(id, status, &body),
             },
-            Err(failure) => {
-                let why = failure.text(Format::Table).unwrap_or_default();
-                fault(id, INTERNAL_ERROR, &why, None)
-            }
+            Err(failure) => fault(id, INTERNAL_ERROR, &failure.reason(), None),
         };
         if !peek.wants_nothing() {
             return Some(text);
@@ -243,7 +296,16 @@ impl Bridge {
         }
     }
 
-    fn agreed(&self) -> std::sync::MutexGuard<'_, Option<HeaderValue>> {
+    /// Ends the calls with `wait` of this request. Canceling what was answered meanwhile does nothing.
+    fn cancel(&self, id: &Value) {
+        self.waiting().calls.retain(|(_, other, _)| other != id);
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn agreed(&self) -> MutexGuard<'_, Option<HeaderValue>> {
         self.revision.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -35,17 +35,23 @@ const INSTRUCTIONS: &str = "Bookguard records bookings between a talent and an o
     numbers in the booking's currency, or minor units where the name says so; times are RFC 3339. A refusal is an answer with isError: \
     its `code` says which, `message` and `details` say what to change. Repeat a call that writes only with the same idempotencyKey, and \
     with the same arguments in the same order and spelling, byte for byte: any other spelling is refused as another call.";
-/// The supported methods. The crate passes a request for one of these to [`Answers::on_custom_request`] only if it could not
-/// parse it.
-const METHODS: [&str; 8] = [
-    "initialize",
-    "server/discover",
-    "ping",
-    "tools/list",
-    "tools/call",
-    "resources/list",
-    "resources/read",
-    "resources/templates/list",
+/// The supported methods, and what each takes. The crate passes a request for one of these to [`Answers::on_custom_request`]
+/// only if it could not parse its parameters.
+const METHODS: [(&str, &str); 8] = [
+    (
+        "initialize",
+        "protocolVersion (a string), capabilities (an object) and clientInfo (an object with name and version)",
+    ),
+    ("server/discover", "_meta, as revision 2026-07-28 says"),
+    ("ping", "nothing"),
+    ("tools/list", "cursor (a string), or nothing"),
+    (
+        "tools/call",
+        "name (a string), and arguments (an object) if the tool needs any",
+    ),
+    ("resources/list", "cursor (a string), or nothing"),
+    ("resources/read", "uri (a string)"),
+    ("resources/templates/list", "cursor (a string), or nothing"),
 ];
 
 type Context = RequestContext<RoleServer>;
@@ -237,11 +243,10 @@ impl ServerHandler for Answers {
         request: CustomRequest,
         _: Context,
     ) -> Answered<CustomResult> {
-        if METHODS.contains(&request.method.as_str()) {
-            let message = "The parameters do not fit this method.";
-            return Err(ErrorData::invalid_params(message, None));
-        }
-        Err(no_such_method())
+        let known = METHODS.iter().find(|(method, _)| *method == request.method);
+        let (method, takes) = known.ok_or_else(no_such_method)?;
+        let message = format!("The parameters do not fit: {method} takes {takes}.");
+        Err(ErrorData::invalid_params(message, None))
     }
 }
 

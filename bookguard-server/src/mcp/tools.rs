@@ -1,7 +1,9 @@
 //! The table of tools: the operation behind each, and how it is described to a model.
 //!
 //! A tool's schemas come from the interface document: the operation's parameters and body become one flat object, its answer
-//! the output. Invariant: a schema refers to nothing outside itself.
+//! the output. A model's host reads the whole list before the first call, so what a model has no use for is left out: it sees
+//! the answer itself, and the server says what is wrong with an argument. Invariants: a schema refers to nothing outside itself,
+//! and whatever the interface document allows fits it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -28,7 +30,29 @@ pub(super) struct Tool {
     title: &'static str,
     /// The description for a model: when to use the tool, and what to do next.
     pub(super) description: &'static str,
+    /// Whether a model passes the answer on as it is, and only its first level is described.
+    #[serde(default)]
+    is_passed_on: bool,
 }
+
+/// The longest pattern that tells a model something. Longer ones list forbidden characters, or every form of a date.
+const PATTERN_CHARS: usize = 60;
+/// What the schema of an answer leaves out.
+const DETAILS: [&str; 11] = [
+    "pattern",
+    "format",
+    "examples",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minimum",
+    "maximum",
+    "minProperties",
+    "maxProperties",
+];
+/// The level of what describes the members of an answer, and the schemas that it refers to. Members within are not described.
+const DESCRIBED: usize = 2;
 
 /// What calling a tool changes.
 #[derive(Deserialize)]
@@ -74,9 +98,17 @@ impl Tool {
                 // The only tool that is not in the document.
                 None => (verification::input_schema(), verification::output_schema()),
             };
-        Definition::new(self.name, self.description, whole(input, document))
+        let output = match self.is_passed_on {
+            true => first_level(output),
+            false => output,
+        };
+        let mut input = whole(input, document);
+        let mut output = whole(output, document);
+        input.values_mut().for_each(brief);
+        outline(&mut output, 0);
+        Definition::new(self.name, self.description, Arc::new(input))
             .with_title(self.title)
-            .with_raw_output_schema(whole(output, document))
+            .with_raw_output_schema(Arc::new(output))
             .with_annotations(self.effect.annotations())
     }
 }
@@ -129,7 +161,7 @@ fn words(list: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Completes a schema with everything it refers to in its own `$defs`.
-fn whole(mut schema: Value, document: &Value) -> Arc<JsonObject> {
+fn whole(mut schema: Value, document: &Value) -> JsonObject {
     let mut wanted = Vec::new();
     inward(&mut schema, &mut wanted);
     let mut definitions = Map::new();
@@ -145,8 +177,56 @@ fn whole(mut schema: Value, document: &Value) -> Arc<JsonObject> {
         schema["$defs"] = definitions.into();
     }
     match schema {
-        Value::Object(schema) => Arc::new(schema),
-        _ => Arc::default(),
+        Value::Object(schema) => schema,
+        _ => JsonObject::new(),
+    }
+}
+
+/// Reduces the members of an object's schema to what they mean.
+fn first_level(mut schema: Value) -> Value {
+    let members = schema["properties"].as_object_mut();
+    for member in members.into_iter().flat_map(Map::values_mut) {
+        let about = member["description"].take();
+        *member = match about {
+            Value::Null => json!({}),
+            about => json!({"description": about}),
+        };
+    }
+    schema
+}
+
+/// Removes long patterns.
+fn brief(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            let pattern = members.get("pattern").and_then(Value::as_str);
+            if pattern.is_some_and(|pattern| pattern.len() > PATTERN_CHARS) {
+                members.remove("pattern");
+            }
+            members.values_mut().for_each(brief);
+        }
+        Value::Array(items) => items.iter_mut().for_each(brief),
+        _ => {}
+    }
+}
+
+/// Leaves of an answer's schema the names and types of its members, and what the first ones mean.
+fn outline(members: &mut JsonObject, level: usize) {
+    // A member of an answer may have the name of a keyword, and its schema is an object.
+    members.retain(|key, value| {
+        let is_left_out =
+            DETAILS.contains(&key.as_str()) || key == "description" && level > DESCRIBED;
+        value.is_object() || !is_left_out
+    });
+    for value in members.values_mut() {
+        match value {
+            Value::Object(within) => outline(within, level + 1),
+            Value::Array(items) => {
+                let within = items.iter_mut().filter_map(Value::as_object_mut);
+                within.for_each(|within| outline(within, level + 1));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -187,6 +267,36 @@ mod tests {
     #[test]
     fn the_table_is_sorted_and_has_no_name_twice() {
         assert!(TABLE.windows(2).all(|pair| pair[0].name < pair[1].name));
+    }
+
+    #[test]
+    fn the_list_is_short_enough_for_a_model_to_read() {
+        let list = serde_json::to_string(&defined()).unwrap();
+        assert!(list.len() < 80_000, "{} bytes", list.len());
+        assert!(!list.contains("\\u200b"), "lists forbidden characters");
+    }
+
+    #[test]
+    fn a_schema_keeps_members_that_have_the_names_of_keywords() {
+        let member = |about: &str| json!({"type": "string", "maxLength": 3, "description": about});
+        let schema = json!({
+            "type": "object", "description": "An answer.",
+            "properties": {"format": member("How."), "in": {"properties": {"description": member("What.")}}},
+            "$defs": {"Deep": {"description": "A thing.", "properties": {"x": member("Gone.")}}},
+        });
+        let Value::Object(mut outlined) = schema else {
+            unreachable!("it is an object");
+        };
+        outline(&mut outlined, 0);
+        let expected = json!({
+            "type": "object", "description": "An answer.",
+            "properties": {
+                "format": {"type": "string", "description": "How."},
+                "in": {"properties": {"description": {"type": "string"}}},
+            },
+            "$defs": {"Deep": {"description": "A thing.", "properties": {"x": {"type": "string"}}}},
+        });
+        assert_eq!(Value::Object(outlined), expected);
     }
 
     #[test]

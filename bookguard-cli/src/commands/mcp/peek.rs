@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The members of a message that this bridge needs, each read on its own. The server reads the rest.
@@ -52,6 +53,20 @@ impl MessagePeek {
         self.is_answer || self.id.is_none() && self.method.is_some()
     }
 
+    /// Its id; null if it has none.
+    pub(super) fn id_value(&self) -> Value {
+        let id = self.id.as_deref();
+        id.and_then(|id| serde_json::from_str(id.get()).ok())
+            .unwrap_or_default()
+    }
+
+    /// The id of the request that it cancels.
+    pub(super) fn canceled(&self) -> Option<&Value> {
+        let is_notification = self.method.as_deref() == Some("notifications/cancelled");
+        let id = self.params.request_id.as_ref();
+        id.filter(|_| is_notification && self.id.is_none())
+    }
+
     pub(super) fn waits(&self) -> bool {
         let arguments = self.params.arguments.as_ref();
         self.method.as_deref() == Some("tools/call")
@@ -74,6 +89,8 @@ pub(super) struct Params {
     pub(super) meta: Option<Meta>,
     #[serde(default)]
     pub(super) arguments: Option<Arguments>,
+    #[serde(default, rename = "requestId")]
+    request_id: Option<Value>,
 }
 
 #[derive(Deserialize)]

@@ -5,6 +5,7 @@ use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::raw::{Raw, exchange};
+use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer, with_partner_on_every_engine};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
@@ -287,6 +288,53 @@ async fn calls_that_wait_do_not_make_a_bridge_deaf() {
                 let answer: Value = serde_json::from_str(&bridge.line().await.unwrap()).unwrap();
                 assert!(answer["result"].is_object(), "{answer}");
             }
+            let ended = bridge.end().await;
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_waits_ends_once_it_is_canceled() {
+    with_partner_on_every_engine(async |server, acme| {
+        for line in [remote(&server, &acme), local(&server, &acme)] {
+            let mut bridge = line.talk();
+            let waiting = |seconds: u8| json!({"name": "list_webhook_events", "arguments": {"after": "latest", "wait": seconds}});
+            let canceled = |id: Value| {
+                let params = json!({"requestId": id, "reason": "enough"});
+                json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+            };
+            for id in 1..=8 {
+                let call = request(id, "tools/call", waiting(30));
+                bridge.tell(call.to_string()).await;
+            }
+            // Another request's, and one that nobody made.
+            for id in [json!(9), json!("1")] {
+                bridge.tell(canceled(id).to_string()).await;
+            }
+            for id in 1..=8 {
+                bridge.tell(canceled(json!(id)).to_string()).await;
+            }
+            // Their places are free, and none of them is answered.
+            for id in 11..=18 {
+                let call = request(id, "tools/call", waiting(1));
+                bridge.tell(call.to_string()).await;
+            }
+            for _ in 11..=18 {
+                let answer: Value = serde_json::from_str(&bridge.line().await.unwrap()).unwrap();
+                assert!(answer["id"].as_u64() > Some(10), "{answer}");
+                assert!(answer["result"].is_object(), "{answer}");
+            }
+            // A write is not canceled.
+            let booking = samples::booking();
+            let create = json!({"name": "create_booking", "arguments": booking});
+            let create = request(20, "tools/call", create).to_string();
+            bridge.tell(create).await;
+            bridge.tell(canceled(json!(20)).to_string()).await;
+            let answer: Value = serde_json::from_str(&bridge.line().await.unwrap()).unwrap();
+            answer.holds(json!({"id": 20}));
+            assert!(answer["result"]["structuredContent"]["bookingId"].is_string());
             let ended = bridge.end().await;
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
         }
