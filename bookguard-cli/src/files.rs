@@ -33,6 +33,21 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// Reads the JSON of a request as [`bytes`] does. Whether it is JSON, and the right one, others see.
+///
+/// # Errors
+/// [`Failure::Usage`] that names the file, also if it is empty.
+pub fn json(path: &Path) -> Result<Vec<u8>, Failure> {
+    let bytes = bytes(path, REQUEST_BYTES)?;
+    match bytes.iter().all(u8::is_ascii_whitespace) {
+        false => Ok(bytes),
+        true => Err(Failure::Usage(format!(
+            "{} is empty, and JSON belongs there",
+            name(path)
+        ))),
+    }
+}
+
 /// Reads a file or standard input as [`bytes`] does, and one byte beyond the maximum if it is larger.
 ///
 /// # Errors

@@ -20,8 +20,16 @@ use crate::text::plain;
 #[derive(Debug, Args)]
 struct DoctorArgs {
     /// A host and port that webhooks must reach, such as example.com:443: resolve it and connect to it
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     egress: Option<String>,
+}
+
+fn host_and_port(text: &str) -> Result<String, String> {
+    let parts = text.rsplit_once(':');
+    let is_whole =
+        parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    let fault = || "give a host and a port, such as example.com:443".to_owned();
+    is_whole.then(|| text.to_owned()).ok_or_else(fault)
 }
 
 /// How bad a finding is.

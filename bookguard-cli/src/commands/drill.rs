@@ -39,7 +39,7 @@ struct DrillArgs {
     /// Tamper with a small database that is made for it, not with copies of yours
     #[arg(long)]
     demo: bool,
-    /// Tamper only in this way, named as in the JSON output; may be repeated
+    /// Tamper only in this way, named as in the JSON output; may be given several times
     #[arg(long)]
     way: Vec<String>,
 }

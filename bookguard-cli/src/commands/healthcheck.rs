@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::declare::{Call, CliCommand, alone};
@@ -35,8 +35,15 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             "{url} did not answer within {seconds} s"
         )))
     });
-    asked.map_err(|why| Failure::NotReady(Box::new(why)))?;
+    // A proxy's page, or another program at this address, may answer 200 too.
     let ready = json!({"status": "ready"});
+    let asked = asked.and_then(|said| match serde_json::from_str::<Value>(&said) {
+        Ok(said) if ready == said => Ok(()),
+        _ => Err(Failure::BadAnswer(format!(
+            "{url} answered, but not as Bookguard does. Is the address right, or a proxy in between?"
+        ))),
+    });
+    asked.map_err(|why| Failure::NotReady(Box::new(why)))?;
     call.screen.said(&ready, |_| format!("{url} is ready"))
 }
 

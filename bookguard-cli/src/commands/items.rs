@@ -23,7 +23,7 @@ use crate::args::ConsentArgs;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::say;
-use crate::output::table::{Style, fields, joined, leaf, record, rows};
+use crate::output::table::{Style, fields, joined, leaf, or_dash, record, rows};
 use crate::target::sending;
 use crate::text::plain;
 
@@ -215,11 +215,11 @@ fn listed(list: &BookingItems, style: Style) -> String {
     rows! { style, "items", list.items, listed =>
         "ITEM" => listed.item.item_id,
         "KIND" => listed.item.kind.word(),
-        "TITLE" => listed.item.title,
-        "AT" => listed.item.at,
-        "AMOUNT" => listed.item.amount.map(|amount| amount.to_string()),
-        "SHA256" => listed.item.sha256,
-        "FILE" => listed.file.as_ref().map(|file| format!("{} bytes", file.bytes)),
+        "TITLE" => or_dash(&listed.item.title),
+        "AT" => or_dash(listed.item.at),
+        "AMOUNT" => or_dash(listed.item.amount.map(|amount| amount.to_string())),
+        "SHA256" => or_dash(&listed.item.sha256),
+        "FILE" => or_dash(listed.file.as_ref().map(|file| format!("{} bytes", file.bytes))),
         "RECORDED" => listed.item.added_at,
     }
 }

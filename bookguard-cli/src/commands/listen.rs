@@ -37,7 +37,7 @@ use crate::text::plain;
 const ATTEMPT: Duration = Duration::from_millis(bookguard_core::limits::ATTEMPT_MS);
 
 pub(super) fn command() -> CliCommand {
-    let about = "Post events to an address of this machine as they happen, signed, for development; until it is stopped";
+    let about = "Post events to an address, such as one of this machine, as they happen, signed, for development; until it is stopped";
     special("listen", about, run).with::<ListenArgs>()
 }
 

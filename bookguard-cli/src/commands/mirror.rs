@@ -235,8 +235,12 @@ struct FollowedLog {
 impl FollowedLog {
     fn open(folder: PathBuf, given: Option<VerifierKey>, keeps: bool) -> Result<Self, Failure> {
         let shown = folder.display().to_string();
-        let fail =
-            |e: io::Error| Failure::Unexpected(format!("the folder {shown} cannot be used: {e}"));
+        let fail = |e: io::Error| match e.kind() {
+            io::ErrorKind::NotADirectory => {
+                Failure::Usage(format!("{shown} is a file: name a folder, or a new one"))
+            }
+            _ => Failure::Unexpected(format!("the folder {shown} cannot be used: {e}")),
+        };
         let known = match fs::read_to_string(folder.join(KEY)) {
             Ok(text) => Some(text.parse::<VerifierKey>().map_err(|why| {
                 Failure::Usage(format!(

@@ -25,7 +25,7 @@ struct InitArgs {
     /// The witness's name: an address without scheme that its operator controls, such as witness.example.com/one
     #[arg(long, value_name = "WITNESS_NAME")]
     name: String,
-    /// The verifier key of a log to witness, or @ and a file that holds it; may be repeated
+    /// The verifier key of a log to witness, or @ and a file that holds it; may be given several times
     #[arg(long = "log", value_name = "VKEY|@FILE")]
     logs: Vec<String>,
     /// Read a log here before it is cosigned, and check its maps; once for each --log, in their order. It makes an auditing

@@ -85,10 +85,21 @@ pub fn of_rows(style: Style, rows: &AnswerRows) -> String {
     }
 }
 
-/// A row as a record.
+/// A row as a record. The mark of a row, in a column without a name, stands before its first value.
 fn named(style: Style, header: &[&str], row: Vec<String>) -> String {
-    let fields = header.iter().copied().zip(row.into_iter().map(Some));
-    record(style, &fields.collect::<Vec<_>>())
+    let (mut mark, mut fields) = (String::new(), Vec::new());
+    for (name, value) in header.iter().copied().zip(row) {
+        if name.is_empty() {
+            mark = value;
+            continue;
+        }
+        let value = match std::mem::take(&mut mark) {
+            none if none.is_empty() => value,
+            mark => format!("{mark} {value}"),
+        };
+        fields.push((name, Some(value)));
+    }
+    record(style, &fields)
 }
 
 fn lines(style: Style, header: &[&str], rows: Vec<Vec<String>>) -> String {
@@ -376,6 +387,19 @@ mod tests {
         ] {
             assert_eq!(size(bytes), said);
         }
+    }
+
+    #[test]
+    fn where_a_table_has_no_room_the_mark_of_a_row_stands_before_its_first_value() {
+        let header = ["", "RULE", "REFUND"];
+        let row = |mark: &str| [mark, "full", "USD 1.00"].map(str::to_owned);
+        let style = Style {
+            width: Some(10),
+            ..Style::default()
+        };
+        let shown = list(style, "steps", header, vec![row(""), row("->")]);
+        let expected = "RULE    full\nREFUND  USD 1.00\n\nRULE    -> full\nREFUND  USD 1.00";
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -175,7 +175,7 @@ fn evaluation(
     if question.mode == Mode::Cancel && recorded.is_none() {
         return Ok(PolicyEvaluation {
             evaluation: rule::preview(state, question)
-                .map_err(|refusal| refused(refusal, "effectiveAt"))?,
+                .map_err(|refusal| refused(refusal, question))?,
             matrix: None,
         });
     }
@@ -184,7 +184,7 @@ fn evaluation(
         mode: Mode::Evaluate,
         ..*question
     };
-    let at_fault = |refusal| refused(refusal, "asOf");
+    let at_fault = |refusal| refused(refusal, question);
     let subject = state.subject(&state.terms, recorded.as_ref());
     Ok(PolicyEvaluation {
         evaluation: policy::evaluate_now(&subject, question).map_err(at_fault)?,
@@ -195,9 +195,18 @@ fn evaluation(
     })
 }
 
-/// Adds the parameter to the policy's refusal; `at` is the one that named the instant.
-fn refused(refusal: Error, at: &str) -> Error {
-    let from_the_start = format!("Send another reason, or an {at} from the start of the event on.");
+/// Adds the parameter to the policy's refusal.
+fn refused(refusal: Error, question: &Question) -> Error {
+    let at = match question.mode {
+        Mode::Cancel => "effectiveAt",
+        Mode::Evaluate => "asOf",
+    };
+    let from_the_start = match (question.mode, question.at) {
+        (Mode::Evaluate, Some(_)) => {
+            "Send another reason, or an \"asOf\" from the start of the event on."
+        }
+        _ => "Send another reason, or wait for the event to start.",
+    };
     let (name, fix) = match &*refusal.code {
         "effective_at_in_future" => (
             at,
@@ -211,7 +220,7 @@ fn refused(refusal: Error, at: &str) -> Error {
             at,
             "Send an instant from the last move on, or leave it out to ask about now.",
         ),
-        "no_show_before_event" => ("reason", from_the_start.as_str()),
+        "no_show_before_event" => ("reason", from_the_start),
         "agreed_refund_required" => ("agreedRefund", "Add the refund both sides agreed on."),
         "agreed_refund_exceeds_paid" => ("agreedRefund", "Send at most what was paid."),
         _ => return refusal,

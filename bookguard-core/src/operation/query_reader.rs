@@ -165,7 +165,7 @@ impl<'r> QueryReader<'r> {
                 from,
                 "invalid_range",
                 format!("is not before {end}, the end of the time to look at"),
-                format!("Send an instant before {to}, or leave one of the two out."),
+                format!("Send an instant before \"{to}\", or leave one of the two out."),
             );
         }
         range

@@ -90,7 +90,7 @@ impl Caller<'_> {
             Err(error) if error.is_outdated() && input.from_memory => {
                 let mut anew = Request::clone(&input);
                 anew.from_memory = false;
-                self.attempt(class, step, Arc::new(anew)).await
+                Box::pin(self.attempt(class, step, Arc::new(anew))).await
             }
             attempted => attempted,
         };
@@ -109,6 +109,8 @@ impl Caller<'_> {
     }
 
     /// Performs the request. From memory, it stays on this task until the writer is needed.
+    ///
+    /// Every request has a future of this size, moved once, so what only some need is in boxes.
     async fn attempt(
         &self,
         class: ReadClass,
@@ -129,7 +131,7 @@ impl Caller<'_> {
                 self.app.read(self.cost, ReadClass::Long, read).await
             }
             Left::Watch(session, watch) => {
-                let found = self.watch(session, watch).await?;
+                let found = Box::pin(self.watch(session, watch)).await?;
                 // The key may have been revoked during the wait.
                 if let Some(headers) = self.headers {
                     let payer = Payer::of(&self.session.authority);
@@ -137,7 +139,7 @@ impl Caller<'_> {
                 }
                 Ok(found)
             }
-            Left::Write(session, write) => self.write(&session, write).await,
+            Left::Write(session, write) => Box::pin(self.write(&session, write)).await,
         }
     }
 

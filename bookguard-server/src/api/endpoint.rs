@@ -89,9 +89,9 @@ impl OperationEndpoint {
             let booking_id = incoming::parameters(&self.entry.route, request);
             let booking_id = booking_id.first().map_or("", String::as_str);
             response.headers_mut().extend((form.headers)(booking_id));
-            response = self
-                .render(form, &cost, download, booking_id, response)
-                .await?;
+            // In a box, because every request has a future of this size.
+            let rendered = self.render(form, &cost, download, booking_id, response);
+            response = Box::pin(rendered).await?;
         }
         if !self.entry.forms.is_empty() {
             let vary = HeaderValue::from(ACCEPT);

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use self::field::{Field, FlagForm, ReadFlag, RequestPart};
 use crate::failure::Failure;
-use crate::files::{self, REQUEST_BYTES};
+use crate::files;
 
 const ONCE: &str = "idempotency-key";
 const JSON: &str = "json";
@@ -237,7 +237,7 @@ impl Flags {
         let file = matches.try_get_one::<PathBuf>(JSON).ok().flatten();
         request.body = match (self.body, file) {
             (Some(body), _) => body.as_bytes().to_vec(),
-            (None, Some(file)) => files::bytes(file, REQUEST_BYTES)?,
+            (None, Some(file)) => files::json(file)?,
             (None, None) if self.takes_body => self.members(matches)?.to_string().into_bytes(),
             (None, None) => Vec::new(),
         };
@@ -251,13 +251,14 @@ impl Flags {
         if pointer.eq_ignore_ascii_case(ONCE) {
             return Some(format!("--{ONCE}"));
         }
+        let file = matches.try_get_one::<PathBuf>(JSON).ok().flatten();
         if let Some(name) = pointer.strip_prefix('?') {
             // A preview asks with parameters that are called as the members of the body are.
             let query = self.fields.iter().filter(|f| f.place == RequestPart::Query);
-            let mut fields = query.chain(self.of_body());
+            let body = self.of_body().filter(|_| file.is_none());
+            let mut fields = query.chain(body);
             return fields.find(|field| field.name == name).map(Field::shown);
         }
-        let file = matches.try_get_one::<PathBuf>(JSON).ok().flatten();
         let path = pointer.strip_prefix('/').filter(|_| file.is_none())?;
         let path = path.replace('/', ".");
         self.of_body().find_map(|field| {

@@ -30,7 +30,7 @@ use super::{Diagnosis, Finding, ok, problem, skipped, warning};
 use crate::commands::backup::check_of;
 use crate::commands::healthcheck::listening;
 use crate::failure::Failure;
-use crate::output::table::joined;
+use crate::output::table::{joined, size};
 use crate::target::remote::Remote;
 
 /// How long to wait for a name, a connection or an answer.
@@ -367,10 +367,9 @@ fn disk(config: &Config, sound: Sound<'_>) -> Found {
     }
     let free = sound.and_then(|(store, _)| store.free_bytes());
     let free = free.ok_or_else(|| skipped("the free space is not known"))?;
-    let mib = |bytes: u64| bytes / (1024 * 1024);
-    let found = format!("{} MiB of the database's disk are free", mib(free));
+    let found = format!("{} of the database's disk are free", size(free));
     let least = config.min_free_disk;
-    let limit = format!("min_free_disk is {} MiB", mib(least));
+    let limit = format!("min_free_disk is {}", size(least));
     Ok(if free < least {
         problem(
             format!("{found}, and {limit}: nothing new is accepted"),

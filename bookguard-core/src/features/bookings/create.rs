@@ -408,7 +408,7 @@ pub(crate) fn about_the_date(refusal: Error, time_zone: Option<&str>) -> Error {
     let fix = match &*refusal.code {
         "time_zone_unknown" => Zone::fix(time_zone.unwrap_or_default()),
         "time_zone_required" => {
-            "Send an IANA name such as \"America/New_York\", or add an offset to eventDate, such as -04:00.".to_owned()
+            "Send an IANA name such as \"America/New_York\", or add an offset to \"eventDate\", such as -04:00.".to_owned()
         }
         _ => return refusal,
     };

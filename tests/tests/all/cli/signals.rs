@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bookguard_tests::engine::{Engine, TestDatabase};
 use bookguard_tests::program::{Ran, Serving, bookguard};
 use bookguard_tests::raw::Raw;
+use bookguard_tests::receiver::Receiver;
 use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
 use tokio::net::unix::pipe;
@@ -238,6 +239,12 @@ async fn a_health_check_asks_the_server_of_the_settings_and_waits_three_seconds(
     let silent_address = silent.local_addr().unwrap().to_string();
     let line = bookguard("healthcheck").env("BOOKGUARD_LISTEN", silent_address);
     line.run().await.refused(1, &["did not answer within 3 s"]);
+    // Something else at that address may answer 200 too.
+    let other = Receiver::start().await;
+    let foreign = other.url().replace("/hook", "");
+    let line = bookguard(["healthcheck", "--url", &foreign]);
+    let foreign = line.run().await;
+    foreign.refused(1, &["not as Bookguard does", "(bad_answer)"]);
     let line = bookguard("healthcheck").env("BOOKGUARD_LISTEN", "127.0.0.1:0");
     line.run().await.refused(2, &["--url"]);
 }

@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
-use crate::files::{self, REQUEST_BYTES};
+use crate::files;
 use crate::text::plain;
 
 /// One value of a request.
@@ -247,9 +247,8 @@ fn whole(typed: &str) -> Result<String, String> {
 
 /// JSON from a file, unchanged.
 fn json(file: &Path) -> Result<String, Failure> {
-    let text = files::text(file, REQUEST_BYTES)?;
-    let json = RawValue::from_string(text)
-        .map_err(|e| Failure::Usage(format!("{} is not JSON: {e}", file.display())))?;
+    let json = serde_json::from_slice::<Box<RawValue>>(&files::json(file)?)
+        .map_err(|e| Failure::Usage(format!("{} is not JSON: {e}", files::name(file))))?;
     Ok(json.get().to_owned())
 }
 
