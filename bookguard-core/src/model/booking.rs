@@ -42,7 +42,8 @@ pub struct PolicySummary {
     pub version: u32,
     /// `sha256:` + hex of its canonical text.
     pub policy_hash: String,
-    /// Where it came from.
+    /// Where it came from: `booking` (written on it), `named` (by its `policyId`), `partner_default_for_event_type`, `partner_default` or
+    /// `library`.
     pub policy_source: String,
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use chrono::{DateTime, Datelike, NaiveDate, Timelike, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Timelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ParseError;
@@ -144,13 +144,18 @@ fn unknown_to_the_calendar(text: &str) -> Option<&'static str> {
 /// The rule of RFC 3339 that a text beginning with a day breaks, if it can be told.
 fn broken_rule(text: &str) -> Option<&'static str> {
     let (day, time) = text.split_at_checked(10)?;
-    if time.is_empty() || day.parse::<NaiveDate>().is_err() {
-        return None;
+    day.parse::<NaiveDate>().ok()?;
+    if time.is_empty() {
+        return Some("has no time of day");
     }
     let Some(time) = time.strip_prefix(['T', 't']) else {
         return Some("has no T between the date and the time");
     };
-    let (clock, offset) = time.split_at(time.find(['Z', 'z', '+', '-'])?);
+    let Some(end) = time.find(['Z', 'z', '+', '-']) else {
+        let is_whole = time.parse::<NaiveTime>().is_ok();
+        return is_whole.then_some("has no offset from UTC");
+    };
+    let (clock, offset) = time.split_at(end);
     match offset.as_bytes() {
         b"Z" | b"z" | [b'+' | b'-', _, _, b':', _, _] => {
             (clock.len() == 5).then_some("has no seconds")
@@ -276,7 +281,7 @@ mod tests {
                 "2031-03-01T12:00:60Z",
                 "has second 60, which UTC may have only at the end of a month",
             ),
-            ("2031-03-01", "is not a valid date-time"),
+            ("2031-03-01", "has no time of day"),
             (
                 "2031-03-01 12:00:00Z",
                 "has no T between the date and the time",
@@ -286,7 +291,8 @@ mod tests {
                 "has an offset that is neither Z nor in the form of +02:00",
             ),
             ("2031-03-01T12:00Z", "has no seconds"),
-            ("2031-03-01T12:00:00", "is not a valid date-time"),
+            ("2031-03-01T12:00:00", "has no offset from UTC"),
+            ("2031-03-01T12:00", "has no offset from UTC"),
             ("2031-03-01T12:00:00+25:00", "is not a valid date-time"),
             ("2031-3-1T12:00:00Z", "is not a valid date-time"),
             ("+031-02-29T00:00:00Z", "is not a valid date-time"),

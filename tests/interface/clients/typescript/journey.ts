@@ -132,4 +132,23 @@ const nowhere = refused(
 assert.ok("code" in nowhere, "a 404 has a code");
 assert.equal(nowhere.code satisfies string, "not_found");
 
+// What has a default may be left out, and what is empty is.
+answered(
+  "putPolicy",
+  200,
+  await api.PUT("/v1/policies/{policyId}", {
+    params: { path: { policyId: "house" } },
+    body: { organizer: { tiers: [{ before: "P7D", outcome: { refundBps: 10_000 } }], late: { refundBps: 0 } } },
+  }),
+);
+const { metadata: _, ...rest } = booking;
+const bare: Schemas["BookingCreated"] = answered("createBooking", 201, await api.POST("/v1/bookings", { body: rest }));
+const plain: Schemas["Booking"] = answered(
+  "getBooking",
+  200,
+  await api.GET("/v1/bookings/{bookingId}", { params: { path: { bookingId: bare.bookingId } } }),
+);
+// @ts-expect-error: a program that takes references for granted does not compile.
+assert.throws(() => plain.metadata.order, TypeError);
+
 console.log(`clients: TypeScript went the whole way with ${created.bookingId}`);
