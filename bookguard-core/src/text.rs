@@ -131,15 +131,36 @@ pub fn counted(number: u64, thing: &str) -> String {
     format!("{} {plural}", grouped(&number.to_string()))
 }
 
+/// As [`quoted`] of 0.1.0, whose sentences stay as they are: two letters that look like an apostrophe could end a quotation.
+pub(crate) fn quoted_at_first(text: &str) -> String {
+    format!(
+        "\u{201c}{}\u{201d}",
+        without_pairs(text, single_mark, |_| false)
+    )
+}
+
 /// The text as it stands between quotation marks: a double mark in it becomes a single one, as nested quotations are
 /// written, so that no text can end its own quotation and go on as a sentence of whoever quotes it. Of single marks side by
-/// side, which together look like a double one, the first stays. Straight marks stay: they do not end a quotation.
+/// side, which together look like a double one, the first stays, also if a narrow space parts them. Straight marks stay: they
+/// do not end a quotation.
 pub fn quotable(text: &str) -> String {
-    let mut before = None;
+    let mark = |c| single_mark(c).or_else(|| looks_like_mark(c).then_some(c));
+    without_pairs(text, mark, |c| {
+        matches!(c, '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}')
+    })
+}
+
+/// The text with these marks, each alone. Marks between which only such spaces stand are side by side.
+fn without_pairs(
+    text: &str,
+    mark: impl Fn(char) -> Option<char>,
+    is_narrow: impl Fn(char) -> bool,
+) -> String {
+    let mut before = false;
     let shown = text.chars().filter_map(|c| {
-        let mark = single_mark(c);
-        let is_repeated = mark.is_some() && before.is_some();
-        before = mark;
+        let mark = mark(c);
+        let is_repeated = mark.is_some() && before;
+        before = mark.is_some() || before && is_narrow(c);
         (!is_repeated).then_some(mark.unwrap_or(c))
     });
     shown.collect()
@@ -163,6 +184,22 @@ fn single_mark(c: char) -> Option<char> {
         | '\u{301e}' | '\u{301f}' | '\u{ff02}' | '\u{1f677}' | '\u{1f678}' => Some('\u{2019}'),
         _ => None,
     }
+}
+
+/// Whether it is a letter, a sign or an accent that looks like a single mark (UTS 39). Alone, it belongs to a word.
+fn looks_like_mark(c: char) -> bool {
+    matches!(
+        c,
+        '\u{b4}' | '\u{2b9}' | '\u{2bb}'
+            ..='\u{2bd}'
+                | '\u{2c8}'
+                | '\u{2ca}'
+                | '\u{55a}'
+                | '\u{7f4}'
+                | '\u{a78b}'
+                | '\u{a78c}'
+                | '\u{ff07}'
+    )
 }
 
 /// Whether any of the text is written from right to left, so that text after it on the line could change sides.
@@ -274,6 +311,11 @@ mod tests {
             ("Acme\u{2019}\u{2019} won", "Acme\u{2019} won"),
             ("Acme\u{2032}\u{2032}\u{2032} won", "Acme\u{2032} won"),
             ("the \u{2018}90s\u{2019}\u{201d}", "the \u{2018}90s\u{2019}"),
+            ("Owls\u{2bc}\u{2bc} won, \u{2bb}\u{2bb}none", "Owls\u{2bc} won, \u{2bb}none"),
+            ("Owls\u{2019}\u{2bc} and \u{2bc}\u{201d}", "Owls\u{2019} and \u{2bc}"),
+            ("Owls\u{b4}\u{b4} \u{ff07}\u{ff07} \u{7f4}\u{7f4}", "Owls\u{b4} \u{ff07} \u{7f4}"),
+            ("Owls\u{2019}\u{200a}\u{2019} won", "Owls\u{2019}\u{200a} won"),
+            ("Hawai\u{2bb}i, \u{2019}a\u{2019} \u{2018}b", "Hawai\u{2bb}i, \u{2019}a\u{2019} \u{2018}b"),
             ("צה\u{5f4}ל", "צה\u{5f4}ל"),
             ("\u{300e}東京\u{300f}", "\u{300e}東京\u{300f}"),
         ];
@@ -281,6 +323,16 @@ mod tests {
             assert_eq!(quotable(text), shown, "{text:?}");
             assert_eq!(quoted(text), format!("\u{201c}{shown}\u{201d}"));
             assert_eq!(outside_quotations(&quoted(text)), "");
+        }
+    }
+
+    #[test]
+    fn what_0_1_0_quoted_is_quoted_the_same() {
+        for (text, shown) in [
+            ("\u{201d}\u{201d}\u{2bc}\u{2bc}", "\u{2019}\u{2bc}\u{2bc}"),
+            ("\u{2019}\u{200a}\u{2019}", "\u{2019}\u{200a}\u{2019}"),
+        ] {
+            assert_eq!(quoted_at_first(text), format!("\u{201c}{shown}\u{201d}"));
         }
     }
 

@@ -8,7 +8,6 @@ use crate::evidence::facts::{Fact, Logged, facts_of};
 use crate::evidence::packet::PacketDelivery;
 use crate::evidence::{EvidenceItem, ItemKind, LegalBasis};
 use crate::policy::{Actor, Cancellation, Resolution};
-use crate::text::quoted;
 
 impl Writer<'_> {
     pub(super) fn timeline(&mut self) -> Vec<Moment> {
@@ -69,10 +68,10 @@ impl Writer<'_> {
                 let told = self.acceptance(entry, fact, "the terms exactly as they were disclosed");
                 let from = match (&fact.ip, &fact.user_agent) {
                     (Some(ip), Some(program)) => {
-                        format!(" It came from {ip}, with {}.", quoted(program))
+                        format!(" It came from {ip}, with {}.", self.quoted(program))
                     }
                     (Some(ip), None) => format!(" It came from {ip}."),
-                    (None, Some(program)) => format!(" It came with {}.", quoted(program)),
+                    (None, Some(program)) => format!(" It came with {}.", self.quoted(program)),
                     (None, None) => String::new(),
                 };
                 told + &from
@@ -80,7 +79,7 @@ impl Writer<'_> {
             Fact::BookingCanceled(fact) => {
                 let told = self.cancellation(fact, "");
                 match &fact.note {
-                    Some(note) => format!("{told} {partner} noted: {}", quoted(note)),
+                    Some(note) => format!("{told} {partner} noted: {}", self.quoted(note)),
                     None => told,
                 }
             }
@@ -117,10 +116,10 @@ impl Writer<'_> {
             text += &format!(" According to {partner}, it {}.", origin.join(" and "));
         }
         if let Some(reference) = &item.reference {
-            text += &format!(" Its reference is {}.", quoted(reference));
+            text += &format!(" Its reference is {}.", self.quoted(reference));
         }
         if let Some(note) = &item.note {
-            text += &format!(" {partner} noted: {}", quoted(note));
+            text += &format!(" {partner} noted: {}", self.quoted(note));
         }
         if let Some(digest) = &item.sha256 {
             let hex = digest.strip_prefix("sha256:").unwrap_or(digest);
@@ -143,7 +142,7 @@ impl Writer<'_> {
 
     fn erasure(&self, erasure: &Erasure) -> String {
         let asked = match &erasure.request_ref {
-            Some(request) => format!(" Its request has the reference {}.", quoted(request)),
+            Some(request) => format!(" Its request has the reference {}.", self.quoted(request)),
             None => String::new(),
         };
         let why = match (self.m.wording, erasure.legal_basis) {

@@ -9,7 +9,6 @@ use crate::policy::{
     Cancellation, Evaluation, EvaluationStatus, Resolution, ResolutionDecision, ResolutionStatus,
     ReviewReason, Rule, Segment, distance, why_a_person,
 };
-use crate::text::quoted;
 
 impl Writer<'_> {
     /// What the terms gave for a cancellation, and how it ended if they did not settle it.
@@ -205,11 +204,11 @@ impl Writer<'_> {
         let erased: Vec<&Erasable> = values.flat_map(|one| &one.names).collect();
         let by = match erased.contains(&&Erasable::DecidedBy) {
             true => "somebody (name erased)".to_owned(),
-            false => quoted(&decision.decided_by),
+            false => self.quoted(&decision.decided_by),
         };
         let why = match erased.contains(&&Erasable::Rationale) {
             true => "The reason given was erased.".to_owned(),
-            false => format!("The reason given: {}", quoted(&decision.rationale)),
+            false => format!("The reason given: {}", self.quoted(&decision.rationale)),
         };
         format!(
             "{} reported that {by} decided on {at}: {sums} {why}",

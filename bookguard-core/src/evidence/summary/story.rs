@@ -9,7 +9,7 @@ use crate::model::{Amount, Timestamp};
 use crate::policy::{
     Actor, Assumption, Cancellation, EventDate, PolicySource, Reason, TimeOfDay, clock,
 };
-use crate::text::quoted;
+use crate::text;
 
 /// Evidence items that the story names; the timeline names all.
 const ITEMS_TOLD: usize = 5;
@@ -115,7 +115,15 @@ impl Writer<'_> {
         }
         match self.is_erased(0, |name| name.word() == withheld.word()) {
             true => format!("the {side} (name erased)"),
-            false => quoted(&party.name),
+            false => self.quoted(&party.name),
+        }
+    }
+
+    /// What the platform wrote, in quotation marks.
+    pub(super) fn quoted(&self, text: &str) -> String {
+        match self.m.wording {
+            Wording::First => text::quoted_at_first(text),
+            Wording::Second => text::quoted(text),
         }
     }
 
@@ -130,7 +138,7 @@ impl Writer<'_> {
     pub(super) fn written(&self, entry: u64, name: Erasable, text: &str, instead: &str) -> String {
         match self.m.wording >= Wording::Second && self.is_erased(entry, |one| *one == name) {
             true => instead.to_owned(),
-            false => quoted(text),
+            false => self.quoted(text),
         }
     }
 
@@ -168,7 +176,7 @@ impl Writer<'_> {
     }
 
     pub(super) fn partner(&self) -> String {
-        quoted(self.m.partner_name)
+        self.quoted(self.m.partner_name)
     }
 
     /// How often the event was moved, from which date the last time, and who agreed to that.
@@ -247,7 +255,7 @@ impl Writer<'_> {
                 let name = match &document.name {
                     Some(name) => format!(
                         "{} ({} version {})",
-                        quoted(name),
+                        self.quoted(name),
                         document.policy_id,
                         document.version
                     ),
