@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::erasures::{EraseValues, erase_all};
 use crate::engine::command::{Audited, Envelope};
-use crate::error::Error;
+use crate::error::{Error, FieldError};
 use crate::evidence::Hold;
 use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
@@ -53,6 +53,9 @@ struct PageEnd {
 }
 
 const PAGE_END_PATTERN: &str = r"^bkg_[0-9a-f]{32}\.(0|[1-9][0-9]*)$";
+
+const WHERE_TO_GO_ON: &str =
+    "Send the `next` of the previous answer, unchanged, or leave it out to start again.";
 
 impl PageEnd {
     /// Before every booking.
@@ -144,11 +147,18 @@ impl Operation for EndContract {
             return Ok(write(service.clock().now(), begun));
         };
         let rows = limits::BOOKINGS_ENDED;
-        let (bookings, page, holds) = query(session, |reader| {
+        let (owner, bookings, page, holds) = query(session, |reader| {
+            let owner = reader.booking_owner(&after.booking_id)?;
             let bookings = reader.bookings_of(&partner_id)?;
             let page = reader.bookings_after(&partner_id, after.booking_id, rows + 1)?;
-            Ok((bookings, page, reader.active_holds(&partner_id)?))
+            Ok((owner, bookings, page, reader.active_holds(&partner_id)?))
         })?;
+        // A place from elsewhere would pass over bookings, and end the contract without them.
+        if after != PageEnd::start() && owner != Some(partner_id) {
+            let message = "names no booking of this partner";
+            let fault = FieldError::new("/after", "cursor_invalid", message, WHERE_TO_GO_ON);
+            return Err(Error::faults(vec![fault]));
+        }
         let mut before = Vec::new();
         let more = page.len() > rows as usize;
         let page = &page[..page.len().min(rows as usize)];
@@ -242,7 +252,7 @@ fn page_end(v: &mut Value<'_, '_>) -> Option<PageEnd> {
         v.fault(
             "cursor_invalid",
             "does not say where a page ended",
-            "Send the `next` of the previous answer, unchanged, or leave it out to start again.",
+            WHERE_TO_GO_ON,
         )
     })
 }

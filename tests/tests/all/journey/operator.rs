@@ -428,10 +428,17 @@ async fn the_keys_of_a_partner_whose_contract_ended_open_nothing_from_that_momen
         ended.holds(json!({"erased": 0}));
         // The server knew the key a moment ago.
         assert_eq!(acme.get("/v1/bookings").await.status, 401);
+        // The place of a newer booking of somebody else, and of none, would pass over it.
+        let other = operated.server.partner("Other").await.book().await;
+        for after in [&*other, "bkg_ffffffffffffffffffffffffffffffff"] {
+            let page = json!({"after": format!("{after}.0")});
+            let refused = operated.caller().post(&path, &page).await;
+            refused.faulty(&[("/after", "cursor_invalid")]);
+        }
         let page = json!({"after": ended["next"]});
         let ended = operated.caller().post(&path, &page).await.ok(200);
         ended.holds(json!({"erased": 1, "done": true}));
-        operated.server.close().await.verify(1).await;
+        operated.server.close().await.verify(2).await;
     })
     .await;
 }
