@@ -149,14 +149,16 @@ fn account(account: &PartnerAccount, style: Style) -> String {
         "endpoints" => used(quota.endpoints),
         "bytes of files" => shown(quota.file_bytes, table::size),
         "since" => partner.created_at,
+        "contract ended" => partner.contract_ended_at,
     };
     record(style, &fields)
 }
 
-/// A partner's status. One whose contract has ended is suspended for good.
+/// A partner's status. One whose contract has ended is suspended; for good, once its record is erased.
 fn status(partner: &Partner) -> &'static str {
     match partner.is_ended() {
-        true => "ended",
+        true if partner.is_erased() => "ended",
+        true => "ending",
         false => partner.status.word(),
     }
 }

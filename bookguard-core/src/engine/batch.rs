@@ -346,9 +346,22 @@ impl PartnerState {
         }
     }
 
-    /// Refuses if the partner's contract has ended and its record is erased.
+    /// Refuses if the partner's contract has ended.
     pub(crate) fn refuse_if_ended(&self) -> Result<(), Error> {
-        match self.partner.is_ended() {
+        self.refuse_if_erased()?;
+        match self.partner.contract_ended_at {
+            None => Ok(()),
+            Some(at) => Err(conflict!(
+                "partner_ended",
+                "The contract of partner {} ended at {at}, and its personal data is being erased. Reinstate the partner first if the contract is to go on.",
+                self.partner.partner_id
+            )),
+        }
+    }
+
+    /// Refuses if the partner's contract has ended and its record is erased.
+    pub(crate) fn refuse_if_erased(&self) -> Result<(), Error> {
+        match self.partner.is_erased() {
             false => Ok(()),
             true => Err(conflict!(
                 "partner_ended",

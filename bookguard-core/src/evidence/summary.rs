@@ -36,7 +36,7 @@ pub enum Wording {
     /// `bookguard-summary-1`, of 0.1.0.
     First,
     /// `bookguard-summary-2`. It shows no erased words as the platform's own. Of notifications, it tells apart those accepted, given up,
-    /// still tried, not sent yet and never to be sent, and says what a server answered and why that was not enough. What the platform
+    /// still tried, not sent yet and no longer sent, and says what a server answered and why that was not enough. What the platform
     /// claims of a time is told as its claim; if that decides, so are the rule by which it counts, and what receipt would have given. An
     /// event of which only the day was named has no time of day, and every date is on its own clock and has its year. It says who did not
     /// come instead of that they canceled, that a canceled booking was not protected, who agreed to the last move, which side accepted

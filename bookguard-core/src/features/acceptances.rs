@@ -63,6 +63,14 @@ pub struct DisclosedTerms {
     pub until: Option<Timestamp>,
     /// When the event starts, or would have started.
     pub event_date: Timestamp,
+    /// The event's date in the form in which it was given: with an offset, as a local time on the clocks of `timeZone`, or as a date alone,
+    /// of an event whose time of day is not known. Absent only in answers of versions before this member existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_event_date: Option<String>,
+    /// The zone whose clocks these terms go by: an IANA time zone, of the booking, its policy or the partner, or an offset from UTC. Absent
+    /// only in answers of versions before this member existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
     /// The organizer's schedule, including the step reached before a change of date.
     pub schedule: Vec<Segment>,
     /// The acceptances of these terms, oldest first. Each names the text that was accepted, which is another one only if it was shown in
@@ -318,6 +326,8 @@ impl TermsHistory {
                 since: self.versions[moves].since,
                 until: self.versions.get(moves + 1).map(|next| next.since),
                 event_date: terms.anchor,
+                given_event_date: Some(terms.event_date.to_string()),
+                time_zone: Some(terms.time_zone.to_string()),
                 schedule: effective_schedule(terms, former)?,
                 acceptances: accepted.into_iter().cloned().collect(),
             });

@@ -1,8 +1,8 @@
 //! The end of a partner's contract: it can do nothing more, and its personal data is erased, a page of bookings at a time.
 //!
-//! The first request suspends the partner and examines no booking yet. From then on its keys record nothing, so no page changes after it was
-//! examined. Each further request takes one page. Only the database records what is done: keys are revoked, endpoints
-//! deleted, values erased. So a caller that is killed asks again from the beginning, and what was done is passed over. Where a page ends, its answer says how
+//! The first request ends the contract and examines no booking yet. From then on nothing is recorded for the partner, by itself or by the
+//! operator, so no page changes after it was examined, except for legal holds. Each further request takes one page. Only the database
+//! records what is done: keys are revoked, endpoints deleted, values erased. So a caller that is killed asks again from the beginning, and what was done is passed over. Where a page ends, its answer says how
 //! much was left so far, and the next request brings that back. Invariant: a booking under a legal hold stays as it is, and is named; the
 //! partner's own record is erased last, when nothing is left.
 
@@ -19,7 +19,7 @@ use crate::error::{Error, FieldError};
 use crate::evidence::Hold;
 use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
-use crate::model::{BookingId, PartnerId, PartnerStatus};
+use crate::model::{BookingId, PartnerId};
 use crate::operation::{
     Action, Body, Operation, Request, Route, Writing, audited, path_id, query, query_one, write,
 };
@@ -29,9 +29,8 @@ use crate::session::{Access, Session};
 #[derive(Debug)]
 pub struct EndContract {
     pub(crate) partner_id: PartnerId,
-    /// How many bookings the partner had when the page was examined.
-    pub(crate) bookings: u64,
-    pub(crate) reply: ContractEnd,
+    /// What was found on a page of its bookings; `None` for the request that begins.
+    pub(crate) page: Option<ContractEnd>,
 }
 
 /// Erases everything of a booking, on behalf of the page that it is in.
@@ -124,8 +123,9 @@ impl Operation for EndContract {
         refusals: &[404, 409],
         tag: "Partners",
         summary: "End a partner's contract: erase its personal data for good",
-        description: "Export everything first. The first request revokes the partner's keys, deletes its endpoints and suspends it; each further \
-                      one erases the personal data of a page of its bookings. Repeat it with `after` until `next` is absent. Bookings under a legal hold stay as they are \
+        description: "Export everything first. The first request revokes the partner's keys, deletes its endpoints and suspends it, and from then on nothing \
+                      more is recorded for it (`partner_ended`). Each further request erases the personal data of a page of its bookings: repeat it with `after` \
+                      until `next` is absent. Until the last page, `reinstate` takes the end back; what is erased stays erased. Bookings under a legal hold stay as they are \
                       and are named. The ledger, terms and amounts stay. It can be repeated at any time, and after any failure.",
         ..Route::POST
     };
@@ -137,27 +137,31 @@ impl Operation for EndContract {
         let service = &session.service;
         let known = query_one(session, |reader| reader.partner(&partner_id))?;
         let known = known.ok_or_else(|| Error::not_found("partner"))?;
-        let is_begun = known.status == PartnerStatus::Suspended;
-        let Some(after) = asked.after.filter(|_| is_begun) else {
-            let begun = Self {
+        let Some(after) = asked.after else {
+            let begins = Self {
                 partner_id,
-                bookings: 0,
-                reply: ContractEnd::begun(partner_id),
+                page: None,
             };
-            return Ok(write(service.clock().now(), begun));
+            return Ok(write(service.clock().now(), begins));
         };
+        let misplaced = |message, fix| {
+            let fault = FieldError::new("/after", "cursor_invalid", message, fix);
+            Err(Error::faults(vec![fault]))
+        };
+        // Otherwise the caller of one page after the other would end again what somebody else took back.
+        if !known.is_ended() {
+            let message = "is a page of an end that has not begun, or that was taken back by reinstating the partner";
+            return misplaced(message, "Leave it out to end the contract.");
+        }
         let rows = limits::BOOKINGS_ENDED;
-        let (owner, bookings, page, holds) = query(session, |reader| {
+        let (owner, page, holds) = query(session, |reader| {
             let owner = reader.booking_owner(&after.booking_id)?;
-            let bookings = reader.bookings_of(&partner_id)?;
             let page = reader.bookings_after(&partner_id, after.booking_id, rows + 1)?;
-            Ok((owner, bookings, page, reader.active_holds(&partner_id)?))
+            Ok((owner, page, reader.active_holds(&partner_id)?))
         })?;
         // A place from elsewhere would pass over bookings, and end the contract without them.
         if after != PageEnd::start() && owner != Some(partner_id) {
-            let message = "names no booking of this partner";
-            let fault = FieldError::new("/after", "cursor_invalid", message, WHERE_TO_GO_ON);
-            return Err(Error::faults(vec![fault]));
+            return misplaced("names no booking of this partner", WHERE_TO_GO_ON);
         }
         let mut before = Vec::new();
         let more = page.len() > rows as usize;
@@ -192,11 +196,8 @@ impl Operation for EndContract {
             let booking_id = *booking_id;
             PageEnd { booking_id, left }.to_string()
         });
-        let command = service.envelope(Self {
-            partner_id,
-            bookings,
-            reply,
-        });
+        let page = Some(reply);
+        let command = service.envelope(Self { partner_id, page });
         // The record is written with the first booking that is erased: the rest of the request may change nothing, or never come.
         if let Some(first) = before.first_mut() {
             let audited = audited::<Self>(session, request, &command);

@@ -89,6 +89,7 @@ pub(crate) fn partner(status: PartnerStatus, endpoints: Vec<Endpoint>) -> Partne
         website: None,
         status,
         created_at: NOW,
+        contract_ended_at: None,
         settings: PartnerSettings::default(),
     };
     PartnerState {

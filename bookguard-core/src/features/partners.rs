@@ -114,6 +114,7 @@ impl Operation for RegisterPartner {
             website: new.website,
             status,
             created_at: at,
+            contract_ended_at: None,
             settings: PartnerSettings::default(),
         };
         let register = Self {

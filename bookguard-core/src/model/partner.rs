@@ -52,15 +52,19 @@ pub struct Partner {
     pub status: PartnerStatus,
     /// When it registered.
     pub created_at: Timestamp,
+    /// When the end of its contract began: since then, nothing more is recorded for it. Absent while the contract goes on, and if
+    /// version 0.1.0 ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract_ended_at: Option<Timestamp>,
     /// The partner's settings for its bookings.
     #[serde(flatten)]
     pub settings: PartnerSettings,
 }
 
 impl Partner {
-    /// What is left of the record when the contract has ended. No other record has such a contact, because it is not an address.
+    /// What is left of the record when all personal data is erased. No other record has such a contact, because it is not an address.
     #[must_use]
-    pub fn ended(&self) -> Self {
+    pub fn erased(&self) -> Self {
         Self {
             name: "erased".to_owned(),
             business_type: "erased".to_owned(),
@@ -70,9 +74,14 @@ impl Partner {
         }
     }
 
-    /// Whether its contract has ended and its record is erased.
+    /// Whether its record is erased, which is the last step of the end of its contract.
+    pub fn is_erased(&self) -> bool {
+        *self == self.erased()
+    }
+
+    /// Whether its contract has ended. Its personal data may still be there.
     pub fn is_ended(&self) -> bool {
-        *self == self.ended()
+        self.contract_ended_at.is_some() || self.is_erased()
     }
 }
 

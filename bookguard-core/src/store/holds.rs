@@ -123,13 +123,6 @@ impl Reader<'_> {
         page.iter().map(|row| Ok(read(row, seal)?.hold)).collect()
     }
 
-    /// How many bookings a partner has.
-    pub fn bookings_of(&mut self, partner_id: &PartnerId) -> Read<u64> {
-        let sql = "SELECT bookings FROM partner WHERE id = $1";
-        let row = self.first(sql, args![partner_id])?;
-        row.map_or(Ok(0), |row| row.size(0))
-    }
-
     /// A partner's bookings, oldest first, after `after`.
     pub fn bookings_after(
         &mut self,

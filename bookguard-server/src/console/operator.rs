@@ -127,10 +127,13 @@ async fn names_of(user: &User, partners: impl Iterator<Item = PartnerId>) -> Res
     Ok(names)
 }
 
-/// A partner's status in a word or two. One whose contract has ended is suspended for good.
+/// A partner's status in a word or two. One whose contract has ended is suspended; for good, once its record is erased.
 fn partner_badge(partner: &Partner) -> Markup {
-    if partner.is_ended() {
+    if partner.is_erased() {
         return badge(Tone::Calm, "Ended");
+    }
+    if partner.is_ended() {
+        return badge(Tone::Warn, "Ending");
     }
     let tone = match partner.status {
         PartnerStatus::Pending => Tone::Warn,
@@ -161,7 +164,15 @@ mod tests {
             "contactEmail": "ops@acme.example", "status": "suspended", "createdAt": "2026-10-05T14:13:20.000Z",
         });
         let partner: Partner = serde_json::from_value(partner).unwrap();
-        for (partner, expected) in [(partner.ended(), ">Ended<"), (partner, ">Suspended<")] {
+        let ending = Partner {
+            contract_ended_at: Some(partner.created_at),
+            ..partner.clone()
+        };
+        for (partner, expected) in [
+            (partner.erased(), ">Ended<"),
+            (ending, ">Ending<"),
+            (partner, ">Suspended<"),
+        ] {
             let shown = partner_badge(&partner).into_string();
             assert!(shown.contains(expected), "{shown}");
         }

@@ -210,6 +210,7 @@ fn register(n: u8) -> Envelope<Registration> {
         website: None,
         status: PartnerStatus::Active,
         created_at: Timestamp::EPOCH,
+        contract_ended_at: None,
         settings: PartnerSettings::default(),
     };
     let remember = crate::engine::command::Remember {

@@ -36,7 +36,10 @@ impl Writer<'_> {
         }
         for (fate, which) in [
             (Fate::Waiting, "that it has not sent"),
-            (Fate::Dropped, "that it will not send"),
+            (
+                Fate::Dropped,
+                "that it no longer sends, with no attempt recorded",
+            ),
         ] {
             match (count(fate), sentences.is_empty()) {
                 (0, _) => {}
@@ -82,7 +85,8 @@ enum Fate {
     Open,
     /// It was not sent yet.
     Waiting,
-    /// It was not sent, and cannot be any more: its endpoint was deleted, or its content was erased.
+    /// It cannot be sent any more, because its endpoint was deleted or its content was erased, and no attempt is recorded. One that was
+    /// under way at that moment may have arrived.
     Dropped,
 }
 

@@ -39,49 +39,58 @@ impl Command for EndContract {
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<ContractEnd> {
         let state = batch.partner(&self.partner_id)?;
         let mut changes = disarmed(batch, state, at);
-        let (is_over, reply) = match state.partner.status {
-            PartnerStatus::Suspended => {
-                self.refuse_if_changed(batch, state)?;
-                (self.reply.done, self.reply.clone())
+        let begun = ContractEnd::begun(self.partner_id);
+        if let Some(page) = &self.page {
+            self.refuse_if_changed(page, batch, state)?;
+            if page.done && !state.partner.is_erased() {
+                changes.push(Change::PartnerEdited(Box::new(state.partner.erased())));
             }
-            // Until now its keys could change what was examined.
-            PartnerStatus::Active => (false, ContractEnd::begun(self.partner_id)),
-            // It never had a key, so nothing else is stored of it. At once, because nobody is suspended without a key otherwise.
-            PartnerStatus::Pending | PartnerStatus::Approved => {
-                (true, ContractEnd::begun(self.partner_id))
-            }
-        };
-        if is_over && !state.partner.is_ended() {
-            let ended = Partner {
-                status: PartnerStatus::Suspended,
-                ..state.partner.ended()
-            };
-            changes.push(Change::PartnerEdited(Box::new(ended)));
+            return Ok((changes, page.clone()));
         }
-        Ok((changes, reply))
+        if state.partner.is_ended() {
+            return Ok((changes, begun));
+        }
+        let ended = Partner {
+            status: PartnerStatus::Suspended,
+            contract_ended_at: Some(at),
+            ..state.partner.clone()
+        };
+        let ended = match state.partner.status {
+            PartnerStatus::Active | PartnerStatus::Suspended => ended,
+            // It never had a key, so nothing else is stored of it. At once, because nobody is suspended without a key otherwise.
+            PartnerStatus::Pending | PartnerStatus::Approved => ended.erased(),
+        };
+        changes.push(Change::PartnerEdited(Box::new(ended)));
+        Ok((changes, begun))
     }
 
     fn remembered_with(&self) -> Option<BookingId> {
         // Texts of holds, which may be of many bookings.
-        let holds = &self.reply.held;
-        (!holds.is_empty()).then(|| any_booking(self.partner_id))
+        let page = self.page.as_ref();
+        let has_holds = page.is_some_and(|page| !page.held.is_empty());
+        has_holds.then(|| any_booking(self.partner_id))
     }
 }
 
 impl EndContract {
-    /// Refuses if the answer, made before the write turn, is not true of the bookings and their legal holds any more.
-    fn refuse_if_changed(&self, batch: &BatchState, state: &PartnerState) -> Result<(), Error> {
+    /// Refuses if the page, examined before the write turn, is not true any more.
+    fn refuse_if_changed(
+        &self,
+        page: &ContractEnd,
+        batch: &BatchState,
+        state: &PartnerState,
+    ) -> Result<(), Error> {
         let holds = batch.holds.values();
         let active =
             holds.filter(|stored| stored.partner_id == self.partner_id && stored.hold.is_active());
         let active: Vec<HoldId> = active.map(|stored| stored.hold.hold_id).collect();
-        // The operator can still record a booking for a partner that is suspended.
-        let is_left = !active.is_empty() || state.usage.bookings != self.bookings;
-        let mut named = self.reply.held.iter();
-        if (self.reply.done && is_left) || named.any(|hold| !active.contains(&hold.hold_id)) {
+        let is_held = page.done && !active.is_empty();
+        let mut named = page.held.iter();
+        let is_back = !state.partner.is_ended();
+        if is_held || is_back || named.any(|hold| !active.contains(&hold.hold_id)) {
             return Err(conflict!(
                 "booking_changed",
-                "A booking of partner {} was recorded, or a legal hold on one placed or released, at the same moment. Send the request again.",
+                "A legal hold on a booking of partner {} was placed or released, or the partner was reinstated, at the same moment. Send the request again.",
                 self.partner_id
             ));
         }

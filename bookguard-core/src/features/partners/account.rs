@@ -137,7 +137,7 @@ impl Operation for ReinstatePartner {
         tag: "Partners",
         summary: "Reinstate a suspended partner",
         description: "For the operator. Its keys work again within five seconds on every node. Those that were revoked stay revoked, as all are \
-                      once the end of its contract has begun.",
+                      once its contract has ended. Its contract goes on, unless its record is erased already (`partner_ended`).",
         ..Route::POST
     };
     type Output = PartnerAccount;

@@ -156,7 +156,7 @@ impl Check<'_> {
             PartnerStatus::Pending | PartnerStatus::Approved => keys == 0,
             PartnerStatus::Active => keys > 0,
             // The contract of a partner that waits for approval can end.
-            PartnerStatus::Suspended => keys > 0 || partner.is_ended(),
+            PartnerStatus::Suspended => keys > 0 || partner.is_erased(),
         };
         if !fits {
             let detail = format!("{:?} with {keys} keys", partner.status);

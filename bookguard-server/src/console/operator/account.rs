@@ -28,7 +28,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
         p.back { a href=(user.console.link(super::partners::PATH)) { "← All partners" } }
         div.title { h1 { (partner.name) } (partner_badge(partner)) }
         (alert(asked))
-        @if !partner.is_ended() {
+        @if !partner.is_erased() {
             div.actions {
                 @match partner.status {
                     PartnerStatus::Pending => a.button.first href=(user.link("/approve")) { "Approve" },
@@ -50,6 +50,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
                 @if let Some(zone) = &partner.settings.time_zone { (fact("Time zone", zone)) }
                 @for (event_type, policy) in defaults { (fact(&format!("Default policy of {event_type}"), policy)) }
                 (fact("Registered", time(partner.created_at)))
+                @if let Some(at) = partner.contract_ended_at { (fact("Contract ended", time(at))) }
                 (fact("Id", copyable(&partner.partner_id.to_string())))
             }
         }

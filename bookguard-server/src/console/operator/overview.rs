@@ -20,8 +20,8 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     for status in ["pending", "suspended"] {
         let query = [("status", status), ("limit", NAMED)];
         let mut found = user.read::<ListPartners>(&[], &query).await?;
-        // Nothing can be done for those whose contract has ended.
-        found.data.retain(|partner| !partner.is_ended());
+        // Nothing can be done for those whose contract has ended for good.
+        found.data.retain(|partner| !partner.is_erased());
         partners.push(found);
     }
     let mut endpoints = Vec::new();

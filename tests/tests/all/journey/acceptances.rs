@@ -45,7 +45,8 @@ async fn an_acceptance_is_recorded_once_and_stays_with_its_text() {
         }
         let evaluated = acme.evaluation(&id, "").await;
         assert_eq!(told["schedule"], evaluated["schedule"]);
-        told.holds(json!({"acceptances": [], "former": []}));
+        told.holds(json!({"acceptances": [], "former": [], "timeZone": "America/New_York"}));
+        assert_eq!(told["givenEventDate"], samples::booking()["eventDate"]);
 
         let accepted = accept(&acme, &id, "organizer", &told["disclosureHash"]).await;
         let expected = json!({
@@ -91,6 +92,30 @@ async fn an_acceptance_is_recorded_once_and_stays_with_its_text() {
         assert_eq!(shown.list("acceptances").len(), 2);
         assert_eq!(shown["acceptances"][0], later["acceptances"][0]);
         forged(&shown, &vkey);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_disclosure_says_on_which_clocks_the_terms_go_and_whether_a_time_of_day_is_known() {
+    with_partner_on_every_engine(async |server, acme| {
+        let day = json!({"eventDate": "2031-06-20", "timeZone": "Asia/Tokyo", "policyId": "firm"});
+        let id = acme.book_with(day).await;
+        let told = disclosure(&acme, &id).await;
+        told.holds(json!({"givenEventDate": "2031-06-20", "timeZone": "Asia/Tokyo"}));
+        // In UTC, it begins on the day before.
+        assert_eq!(told["eventDate"], "2031-06-19T15:00:00.000Z");
+        let moved =
+            json!({"eventDate": "2031-07-20T19:00:00", "agreedBy": ["organizer", "talent"]});
+        acme.reschedule(&id, &moved).await.ok(200);
+        let told = disclosure(&acme, &id).await;
+        told.holds(json!({"givenEventDate": "2031-07-20T19:00:00", "timeZone": "Asia/Tokyo"}));
+        told["former"][0].holds(json!({"givenEventDate": "2031-06-20"}));
+        let offset = json!({"eventDate": "2031-06-20T19:00:00+02:00", "policyId": "firm"});
+        let id = acme.book_with(offset).await;
+        let told = disclosure(&acme, &id).await;
+        told.holds(json!({"givenEventDate": "2031-06-20T19:00:00+02:00", "timeZone": "+02:00"}));
+        server.close().await.verify(2).await;
     })
     .await;
 }

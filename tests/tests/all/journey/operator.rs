@@ -422,9 +422,11 @@ async fn the_keys_of_a_partner_whose_contract_ended_open_nothing_from_that_momen
         let booking = acme.book().await;
         assert_eq!(acme.booking(&booking).await["status"], "created");
         let path = format!("/v1/partners/{}/end", acme.id);
-        // With whichever page it begins.
         let page = json!({"after": format!("{booking}.0")});
-        let ended = operated.caller().post(&path, &page).await.ok(200);
+        let refused = operated.caller().post(&path, &page).await;
+        refused.faulty(&[("/after", "cursor_invalid")]);
+        assert_eq!(acme.booking(&booking).await["status"], "created");
+        let ended = operated.caller().post_nothing(&path).await.ok(200);
         ended.holds(json!({"erased": 0}));
         // The server knew the key a moment ago.
         assert_eq!(acme.get("/v1/bookings").await.status, 401);
@@ -671,6 +673,40 @@ impl Ending {
         let records = "SELECT COUNT(*) FROM audit WHERE action = 'endContract'";
         self.operated.server.database().count(records)
     }
+}
+
+#[tokio::test]
+async fn nothing_is_added_to_what_the_end_of_a_contract_examined() {
+    on_every_engine(async |engine| {
+        let ending = Ending::begin(engine).await;
+        let Ending { operated, acme, .. } = &ending;
+        let operator = operated.caller();
+        let item = async || {
+            let path = format!("/v1/bookings/{}/evidence/items", ending.held);
+            let request = operator.request("POST", &path);
+            let request = request.header("content-type", "application/json");
+            let request = request.header("x-partner-id", &*acme.id);
+            operator
+                .send(request.body(samples::item().to_string()))
+                .await
+        };
+        item().await.refused(409, "partner_ended");
+        let account = format!("/v1/partners/{}", acme.id);
+        let shown = operator.get(&account).await.ok(200);
+        assert_eq!(shown["contractEndedAt"], shown["createdAt"]);
+        let reinstate = format!("{account}/reinstate");
+        let reinstated = operator.post_nothing(&reinstate).await.ok(200);
+        assert_eq!(reinstated.get("contractEndedAt"), None);
+        item().await.ok(201);
+        let page = operator.post(&ending.path, &ending.start).await;
+        page.faulty(&[("/after", "cursor_invalid")]);
+        operator.post_nothing(&ending.path).await.ok(200);
+        item().await.refused(409, "partner_ended");
+        let page = operator.post(&ending.path, &ending.start).await.ok(200);
+        page.holds(json!({"erased": 1, "done": false}));
+        ending.operated.server.close().await.verify(2).await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -45,12 +45,12 @@ fn only_what_the_ledger_records_as_given_up_is_told_as_that() {
             Wording::Second,
             &not_sent[..],
             "The service sent 1 notification about the booking to “Acme”: 1 accepted. It has 1 more that it has not sent. \
-             It has 1 more that it will not send.",
+             It has 1 more that it no longer sends, with no attempt recorded.",
         ),
         (
             Wording::Second,
             &[dropped][..],
-            "The service has 1 notification about the booking for “Acme” that it will not send.",
+            "The service has 1 notification about the booking for “Acme” that it no longer sends, with no attempt recorded.",
         ),
     ] {
         let story = sentences(&packet, wording, &[], deliveries).story;

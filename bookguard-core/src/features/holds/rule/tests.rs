@@ -76,6 +76,6 @@ fn only_the_operator_releases_what_the_operator_placed() {
 fn holds_go_on_after_their_partners_contract_has_ended() {
     let mut work = work_with(state(None, BookingStatus::Created));
     let there = work.partners.get_mut(&partner_id()).unwrap();
-    there.partner = there.partner.ended();
+    there.partner = there.partner.erased();
     assert_eq!(caused(&work, &place(0)).len(), 1);
 }

@@ -65,7 +65,8 @@ impl Command for ReinstatePartner {
     }
 }
 
-/// Gives a partner this status, unless it has it already or waits for approval. A partner whose contract ended stays suspended.
+/// Gives a partner this status, unless it has it already or waits for approval. A partner that is reinstated has its contract again, if
+/// its record is not erased yet.
 fn stand(
     batch: &BatchState,
     at: Timestamp,
@@ -74,18 +75,20 @@ fn stand(
 ) -> Decided<PartnerAccount> {
     let state = batch.partner(&partner_id)?;
     state.refuse_if_pending()?;
-    if status == PartnerStatus::Active {
-        state.refuse_if_ended()?;
-    }
     let mut partner = state.partner.clone();
-    let change =
-        (partner.status != status).then_some(Change::PartnerStatusChanged(partner_id, status));
-    partner.status = status;
+    let mut changes = Vec::new();
+    if partner.status != status {
+        changes.push(Change::PartnerStatusChanged(partner_id, status));
+        partner.status = status;
+    }
+    if status == PartnerStatus::Active {
+        state.refuse_if_erased()?;
+        if partner.contract_ended_at.take().is_some() {
+            changes.push(Change::PartnerEdited(Box::new(partner.clone())));
+        }
+    }
     let quota = batch.quota_of(state, at);
-    Ok((
-        change.into_iter().collect(),
-        PartnerAccount { partner, quota },
-    ))
+    Ok((changes, PartnerAccount { partner, quota }))
 }
 
 #[cfg(test)]

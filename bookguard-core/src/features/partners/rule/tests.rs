@@ -57,16 +57,20 @@ fn only_a_pending_partner_is_approved() {
 #[test]
 fn nothing_is_recorded_for_a_partner_that_waits_for_approval_or_whose_contract_has_ended() {
     let when = at("2026-06-01T12:00:00Z");
-    for (status, is_ended, expected) in [
-        (PartnerStatus::Pending, false, "partner_pending"),
-        (PartnerStatus::Suspended, true, "partner_ended"),
-        (PartnerStatus::Suspended, false, ""),
+    for (status, ended_at, is_erased, expected) in [
+        (PartnerStatus::Pending, None, false, "partner_pending"),
+        (PartnerStatus::Suspended, Some(when), false, "partner_ended"),
+        (PartnerStatus::Suspended, Some(when), true, "partner_ended"),
+        // By version 0.1.0.
+        (PartnerStatus::Suspended, None, true, "partner_ended"),
+        (PartnerStatus::Suspended, None, false, ""),
     ] {
         let mut work = work_with(state(None, BookingStatus::Created));
         let there = work.partners.get_mut(&partner_id()).unwrap();
         there.partner.status = status;
-        if is_ended {
-            there.partner = there.partner.ended();
+        there.partner.contract_ended_at = ended_at;
+        if is_erased {
+            there.partner = there.partner.erased();
         }
         assert_eq!(code_of(&work, &booking(when)), expected);
         let protect = Envelope::new(when, protecting());
