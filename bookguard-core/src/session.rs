@@ -121,8 +121,13 @@ impl Session {
                 Kind::Forbidden,
                 "insufficient_scope",
                 format!(
-                    "This needs the scope {}, which you do not have. Use a key that has it.",
-                    scope.word()
+                    "This needs the scope {}, which you do not have. {}",
+                    scope.word(),
+                    match self.signed_in().map(|by| &by.person) {
+                        None => "Use a key that has it.",
+                        Some(None) => "Sign in with a key that has it.",
+                        Some(Some(_)) => "Ask whoever invited you for a link that gives it.",
+                    }
                 ),
             )),
             (_, Authority::Anonymous { .. }) => Err(Error::unauthorized()),
