@@ -253,7 +253,6 @@ pub(crate) fn audited<O: Operation>(
         record,
         ids_of: ids_in,
         status: Some(O::ROUTE.status),
-        counts: O::ROUTE.audited,
     }
 }
 

@@ -19,8 +19,8 @@ use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
 use crate::limits::CHANGES_PER_DAY;
 use crate::model::{
-    ApiKey, AuditActorKind, AuditRecord, Booking, BookingId, ConsoleSession, EndpointId, EventId,
-    EventType, OperatorKey, OperatorSession, PartnerId, Timestamp,
+    ApiKey, AuditRecord, Booking, BookingId, ConsoleSession, EndpointId, EventId, EventType,
+    OperatorKey, OperatorSession, PartnerId, Timestamp,
 };
 use crate::policy::{Policy, PolicySet, Terms};
 
@@ -104,8 +104,6 @@ pub struct Audited<R> {
     pub ids_of: fn(&R) -> BTreeMap<String, String>,
     /// The status of its answer, if it is an operation.
     pub status: Option<u16>,
-    /// Whether it counts among the changes that a partner may make in a day.
-    pub counts: bool,
 }
 
 impl<R> Audited<R> {
@@ -141,7 +139,6 @@ impl<R> Envelope<R> {
             record,
             ids_of: |_| BTreeMap::new(),
             status: None,
-            counts: true,
         };
         Self {
             audit: Some(Box::new(audited)),
@@ -149,13 +146,10 @@ impl<R> Envelope<R> {
         }
     }
 
-    /// The partner whose daily limit of changes this command counts against: the calling partner, if the operation is audited for every
-    /// caller. The operator is not limited.
+    /// The partner whose daily limit of changes this command counts against: the calling partner. The operator is not limited.
     pub(crate) fn changing(&self) -> Option<PartnerId> {
-        let audited = self.audit.as_ref()?;
-        let record = &audited.record;
-        let is_own = record.actor.kind == AuditActorKind::ApiKey;
-        record.partner_id.filter(|_| is_own && audited.counts)
+        let record = &self.audit.as_ref()?.record;
+        record.partner_id.filter(|_| record.is_counted())
     }
 }
 

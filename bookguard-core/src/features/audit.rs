@@ -103,8 +103,8 @@ impl Operation for ListAudit {
         ],
         tag: "Audit",
         summary: "Who changed what",
-        description: "Newest first: every change of your keys, secrets, endpoints and policies, and what the service's operator did \
-                      for you or to your account. A request that was refused, or changed nothing, has no record.",
+        description: "Newest first: every change of your keys, secrets, endpoints and policies, every legal hold, erasure and link to \
+                      evidence, and what the service's operator did for you or to your account. A request that was refused, or changed nothing, has no record.",
         ..Route::GET
     };
     type Output = Page<AuditRecord>;

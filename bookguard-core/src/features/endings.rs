@@ -205,7 +205,6 @@ impl Operation for EndContract {
                 record: audited.record,
                 ids_of: |()| BTreeMap::new(),
                 status: audited.status,
-                counts: audited.counts,
             }));
         }
         Ok(Action::Write(Writing {

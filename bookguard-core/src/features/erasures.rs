@@ -155,6 +155,7 @@ impl Operation for EraseValues {
         id: "eraseValues",
         path: "/v1/bookings/{bookingId}/erasures",
         access: Access::Scope(Scope::EvidenceErase),
+        audited: true,
         body: Body::Required(&ErasureRequest::BODY),
         refusals: &[404, 409],
         tag: "Evidence",
@@ -183,7 +184,9 @@ impl Operation for EraseValues {
             if let Some(hold) = holds.iter().find(|hold| hold.booking_id == booking_id) {
                 return Err(rule::held(hold));
             }
-            let report = plan.report(booking_id, true);
+            let files: Vec<FileId> = plan.files.iter().map(|(_, file_id)| *file_id).collect();
+            let stored = query(session, |reader| reader.files(&files))?;
+            let report = plan.report(booking_id, true, |file_id| stored.contains_key(file_id));
             return Ok(read::<Self>(move |_| Ok(report)));
         }
         let erase = Self {

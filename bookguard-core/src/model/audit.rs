@@ -61,8 +61,8 @@ pub enum AuditActorKind {
     Anonymous,
 }
 
-/// The operations that count among the changes that a partner may make in a day. What else is recorded of it, such as signing in, has
-/// limits of its own: otherwise a key that may do nothing but that would use up the changes of keys and secrets.
+/// The operations that count among the changes that a partner may make in a day. What else is recorded of it, such as signing in or
+/// sharing evidence, has limits of its own: otherwise a key that may do nothing but that would use up the changes of keys and secrets.
 pub const COUNTED: [&str; 14] = [
     "createApiKey",
     "createConsoleLink",

@@ -95,8 +95,8 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let found = find(user, asked).await?;
     let main = html! {
         div.title { h1 { "Audit" } }
-        p.lead { "Every change of " (user.told("your", "the partner's")) " keys, secrets, endpoints and policies, everything that people did \
-            here, and what the service's operator did for " (user.told("you", "it")) "." }
+        p.lead { "Every change of " (user.told("your", "the partner's")) " keys, secrets, endpoints and policies, every legal hold, erasure and link to \
+            evidence, everything that people did here, and what the service's operator did for " (user.told("you", "it")) "." }
         (found.shown(user, found.records.data.iter().map(|record| line(user, record))))
     };
     Ok(found.page(main))

@@ -246,14 +246,20 @@ impl HeldElsewhere {
 }
 
 impl Plan {
-    /// The report of the erasure.
-    pub(super) fn report(&self, booking_id: BookingId, dry_run: bool) -> ErasureReport {
+    /// The report of the erasure. An item may name a file that was never sent.
+    pub(super) fn report(
+        &self,
+        booking_id: BookingId,
+        dry_run: bool,
+        is_stored: impl Fn(&FileId) -> bool,
+    ) -> ErasureReport {
+        let files = self.files.iter().filter(|(_, file_id)| is_stored(file_id));
         let mut report = ErasureReport {
             booking_id,
             dry_run,
             values: self.values.clone(),
             events: self.events.clone(),
-            files: self.files.iter().map(|(item_id, _)| *item_id).collect(),
+            files: files.map(|(item_id, _)| *item_id).collect(),
             shares: self.shares.clone(),
             holds: self.holds.clone(),
             plan_hash: None,
@@ -332,7 +338,8 @@ impl Command for EraseValues {
                 self.booking_id
             ));
         }
-        let mut report = self.plan.report(self.booking_id, false);
+        let is_stored = |file_id: &FileId| batch.files.contains_key(file_id);
+        let mut report = self.plan.report(self.booking_id, false, is_stored);
         let beside = self.beside(batch, &mut report);
         self.refuse_if_other(&report)?;
         if self.plan.values.is_empty() {

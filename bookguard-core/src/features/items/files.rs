@@ -195,6 +195,7 @@ impl Operation for DeleteItemFile {
         id: "deleteEvidenceItemFile",
         path: "/v1/bookings/{bookingId}/evidence/items/{itemId}/file",
         access: Access::Scope(Scope::BookingsWrite),
+        audited: true,
         refusals: &[404, 409],
         tag: "Evidence",
         summary: "Delete the stored file of an evidence item",

@@ -72,6 +72,34 @@ async fn known_everywhere(acme: &Partner) -> String {
     booking
 }
 
+#[tokio::test]
+async fn a_report_names_only_files_that_are_there() {
+    with_partner_on_every_engine(async |server, acme| {
+        let booking = acme.book().await;
+        let path = |end: &str| format!("/v1/bookings/{booking}/{end}");
+        let mut sent = String::new();
+        for file in ["sent", "never sent"] {
+            let item = samples::item_with_file(file);
+            let item = acme.post(&path("evidence/items"), &item).await.ok(201);
+            if file == "sent" {
+                item.text("itemId").clone_into(&mut sent);
+                let to = path(&format!("evidence/items/{sent}/file"));
+                acme.send(acme.request("PUT", &to).body(file)).await.ok(200);
+            }
+        }
+        let mut body =
+            json!({"party": "everybody", "legalBasis": "consent_withdrawn", "dryRun": true});
+        let would = acme.post(&path("erasures"), &body).await.ok(200);
+        assert_eq!(would["files"], json!([sent]));
+        body["dryRun"] = json!(false);
+        body["expected"] = would["planHash"].clone();
+        let done = acme.post(&path("erasures"), &body).await.ok(200);
+        assert_eq!(done["files"], json!([sent]));
+        server.close().await.verify(1).await;
+    })
+    .await;
+}
+
 /// How often the canary is in the files of a folder.
 fn in_files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();

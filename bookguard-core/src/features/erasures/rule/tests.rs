@@ -255,11 +255,13 @@ fn a_hold_a_newer_entry_and_another_owner_refuse_it() {
         ..erase
     };
     let shown = |mut erase: EraseValues| {
-        erase.expected = erase.plan.report(booking_id(), true).plan_hash;
+        erase.expected = erase.plan.report(booking_id(), true, |_| true).plan_hash;
         erase
     };
     let shown_less = |mut erase: EraseValues| {
-        erase.expected = Plan::default().report(booking_id(), true).plan_hash;
+        erase.expected = Plan::default()
+            .report(booking_id(), true, |_| true)
+            .plan_hash;
         erase
     };
     let as_it_is = |erase| erase;
