@@ -121,13 +121,8 @@ impl Session {
                 Kind::Forbidden,
                 "insufficient_scope",
                 format!(
-                    "This needs the scope {}, which you do not have. {}",
-                    scope.word(),
-                    match self.signed_in().map(|by| &by.person) {
-                        None => "Use a key that has it.",
-                        Some(None) => "Sign in with a key that has it.",
-                        Some(Some(_)) => "Ask whoever invited you for a link that gives it.",
-                    }
+                    "This needs the scope {}, which you do not have. Use a key that has it.",
+                    scope.word()
                 ),
             )),
             (_, Authority::Anonymous { .. }) => Err(Error::unauthorized()),

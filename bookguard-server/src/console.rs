@@ -17,14 +17,13 @@
 
 macro_rules! place {
     // A form: its module's `page` shows it, also after `send` refused it.
-    ($path:literal $(for $scope:ident)?, form $($form:ident)::+) => {
-        place!($path $(for $scope)?, get $($form)::+::page, post $($form)::+::send, again $($form)::+::page)
+    ($path:literal, form $($form:ident)::+) => {
+        place!($path, get $($form)::+::page, post $($form)::+::send, again $($form)::+::page)
     };
-    ($path:literal $(for $scope:ident)? $(, get $get:path)? $(, post $post:path)? $(, again $again:path)?) => {
+    ($path:literal $(, get $get:path)? $(, post $post:path)? $(, again $again:path)?) => {
         #[allow(unused_mut, unused_assignments)]
         {
-            let mut place = $crate::console::PageRoute { path: $path, scope: None, get: None, post: None, again: None };
-            $(place.scope = Some($crate::console::Scope::$scope);)?
+            let mut place = $crate::console::PageRoute { path: $path, get: None, post: None, again: None };
             $(place.get = Some(|user, asked| Box::pin($get(user, asked)));)?
             $(place.post = Some(|user, asked| Box::pin($post(user, asked)));)?
             $(place.again = Some(|user, asked| Box::pin($again(user, asked)));)?
@@ -59,8 +58,7 @@ use std::sync::Arc;
 
 use bookguard_core::error::{self, Error};
 use bookguard_core::limits;
-use bookguard_core::model::{Scope, Timestamp};
-use bookguard_core::session::Access;
+use bookguard_core::model::Timestamp;
 use maud::{Markup, html};
 use poem::endpoint::{BoxEndpoint, make, make_sync};
 use poem::http::header::{
@@ -229,7 +227,6 @@ type Handler = for<'a> fn(&'a User, &'a Asked) -> Answering<'a>;
 /// What answers one method at a path, and what shows a refused form again.
 struct Served {
     path: String,
-    scope: Option<Scope>,
     handler: Handler,
     again: Option<Handler>,
 }
@@ -237,8 +234,6 @@ struct Served {
 /// A path below [`PATH`], and what answers it.
 struct PageRoute {
     path: &'static str,
-    /// What the form does that is there. Nobody fills in a form that is then refused.
-    scope: Option<Scope>,
     get: Option<Handler>,
     post: Option<Handler>,
     /// The page that shows what was sent again, if it was refused and [can be corrected](form::is_correctable).
@@ -250,41 +245,41 @@ fn places() -> Vec<PageRoute> {
         place!("", get overview::show),
         place!("/bookings", get bookings::list),
         place!("/bookings/:bookingId", get booking::show),
-        place!("/bookings/:bookingId/protect" for BookingsWrite, get booking::confirm, post booking::protect, again booking::show),
-        place!("/bookings/:bookingId/cancel" for BookingsWrite, get booking::cancel::ask, post booking::cancel::send),
-        place!("/bookings/:bookingId/reschedule" for BookingsWrite, get booking::reschedule::ask, post booking::reschedule::send, again booking::reschedule::ask),
-        place!("/bookings/:bookingId/decide" for BookingsWrite, form booking::decide),
-        place!("/bookings/:bookingId/share" for EvidenceShare, form booking::share),
-        place!("/bookings/:bookingId/shares/:shareId/revoke" for EvidenceShare, get booking::share::confirm, post booking::share::revoke),
-        place!("/bookings/:bookingId/hold" for EvidenceErase, form booking::hold),
-        place!("/bookings/:bookingId/holds/:holdId/release" for EvidenceErase, get booking::hold::confirm, post booking::hold::release, again booking::hold::confirm),
-        place!("/bookings/:bookingId/erase" for EvidenceErase, get booking::erase::ask, post booking::erase::send, again booking::erase::ask),
+        place!("/bookings/:bookingId/protect", get booking::confirm, post booking::protect, again booking::show),
+        place!("/bookings/:bookingId/cancel", get booking::cancel::ask, post booking::cancel::send),
+        place!("/bookings/:bookingId/reschedule", get booking::reschedule::ask, post booking::reschedule::send, again booking::reschedule::ask),
+        place!("/bookings/:bookingId/decide", form booking::decide),
+        place!("/bookings/:bookingId/share", form booking::share),
+        place!("/bookings/:bookingId/shares/:shareId/revoke", get booking::share::confirm, post booking::share::revoke),
+        place!("/bookings/:bookingId/hold", form booking::hold),
+        place!("/bookings/:bookingId/holds/:holdId/release", get booking::hold::confirm, post booking::hold::release, again booking::hold::confirm),
+        place!("/bookings/:bookingId/erase", get booking::erase::ask, post booking::erase::send, again booking::erase::ask),
         place!("/bookings/:bookingId/evidence/:form", get booking::evidence),
         place!("/bookings/:bookingId/evidence/items/:itemId/file", get booking::file),
         place!("/reviews", get reviews::list),
         place!("/deliveries", get deliveries::list),
-        place!("/deliveries/recover" for WebhooksWrite, get deliveries::recover::ask, post deliveries::recover::send, again deliveries::recover::ask),
+        place!("/deliveries/recover", get deliveries::recover::ask, post deliveries::recover::send, again deliveries::recover::ask),
         place!("/deliveries/:eventId", get deliveries::show),
-        place!("/deliveries/:eventId/retry" for WebhooksWrite, post deliveries::retry, again deliveries::show),
+        place!("/deliveries/:eventId/retry", post deliveries::retry, again deliveries::show),
         place!("/endpoints", get endpoints::list),
-        place!("/endpoints/new" for WebhooksWrite, form endpoints::create),
+        place!("/endpoints/new", form endpoints::create),
         place!("/endpoints/:endpointId", get endpoints::show),
-        place!("/endpoints/:endpointId/change" for WebhooksWrite, form endpoints::change),
-        place!("/endpoints/:endpointId/test" for WebhooksWrite, post endpoints::test, again endpoints::show),
-        place!("/endpoints/:endpointId/rotate-secret" for WebhooksWrite, form endpoints::rotate),
-        place!("/endpoints/:endpointId/remove" for WebhooksWrite, get endpoints::remove::ask, post endpoints::remove::send),
+        place!("/endpoints/:endpointId/change", form endpoints::change),
+        place!("/endpoints/:endpointId/test", post endpoints::test, again endpoints::show),
+        place!("/endpoints/:endpointId/rotate-secret", form endpoints::rotate),
+        place!("/endpoints/:endpointId/remove", get endpoints::remove::ask, post endpoints::remove::send),
         // No policy's id can be the name of a page, so none of these is below `/policies`.
-        place!("/new-policy" for PoliciesWrite, get policies::editor::ask, post policies::editor::send),
+        place!("/new-policy", get policies::editor::ask, post policies::editor::send),
         place!("/policies", get policies::list),
         place!("/policies/:policyId", get policies::show::show),
-        place!("/policies/:policyId/change" for PoliciesWrite, get policies::editor::ask, post policies::editor::send),
-        place!("/policies/:policyId/default" for PoliciesWrite, post policies::defaults::send, again policies::show::show),
+        place!("/policies/:policyId/change", get policies::editor::ask, post policies::editor::send),
+        place!("/policies/:policyId/default", post policies::defaults::send, again policies::show::show),
         place!("/keys", get keys::list),
-        place!("/keys/new" for ApiKeysWrite, form keys::create),
-        place!("/keys/:apiKeyId/rotate" for ApiKeysWrite, form keys::rotate),
-        place!("/keys/:apiKeyId/revoke" for ApiKeysWrite, form keys::revoke),
-        place!("/people/new" for ApiKeysWrite, form keys::invite),
-        place!("/people/:consoleSessionId/end" for ApiKeysWrite, post keys::end),
+        place!("/keys/new", form keys::create),
+        place!("/keys/:apiKeyId/rotate", form keys::rotate),
+        place!("/keys/:apiKeyId/revoke", form keys::revoke),
+        place!("/people/new", form keys::invite),
+        place!("/people/:consoleSessionId/end", post keys::end),
         place!("/audit", get audit::list),
     ]
 }
@@ -326,7 +321,6 @@ fn add(
             if let Some(handler) = handler {
                 let served = Served {
                     path: below.clone(),
-                    scope: place.scope,
                     handler,
                     again,
                 };
@@ -460,16 +454,6 @@ impl Console {
         if operator::is_about_partner(&served.path) && self.whose == Whose::Operator {
             let acted = user.act_for(&parameters.remove(0)).await;
             if let Err(error) = acted {
-                return self.refuse(Some(&user), error.into());
-            }
-        }
-        if let Some(scope) = served.scope {
-            // A form that was open when the partner was suspended is refused beside what was typed.
-            let allowed = match arrival.is_form {
-                true => user.session.require(Access::Scope(scope)),
-                false => user.require(scope),
-            };
-            if let Err(error) = allowed {
                 return self.refuse(Some(&user), error.into());
             }
         }

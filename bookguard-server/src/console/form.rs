@@ -122,14 +122,10 @@ pub(super) fn as_typed(error: &mut Error) {
                 "is before the event was last moved",
                 "Choose a later time, or leave it empty. If both sides agreed on another result, choose “Mutual” as who cancels.",
             ),
-            ("invalid_date", _) => match fault.pointer.trim_start_matches('/') {
-                "eventFrom" | "eventTo" => ("", "Write a date such as 2027-06-20."),
-                "eventDate" => (
-                    "",
-                    "Write a date such as 2027-06-20, with the time if it is known: 2027-06-20T19:00.",
-                ),
-                _ => ("", "Write a date and a time, such as 2027-06-20T19:00."),
-            },
+            ("invalid_date", _) => (
+                "",
+                "Write a date such as 2027-06-20, with a time where one is asked for: 2027-06-20T19:00.",
+            ),
             ("invalid_range", _) => match &*fault.pointer {
                 "eventFrom" => (
                     "is not before the day under “Event before”",

@@ -239,19 +239,14 @@ fn key_page(user: &User, key: &str, what: Markup) -> Answer {
     shown_once((Part::Keys, "New key"), "The key", what, key, next)
 }
 
-/// The name of the key that a page is about; `None` if it is revoked, so that nothing is left to do with it.
-async fn named(user: &User, asked: &Asked) -> Result<Option<String>, Error> {
-    let unknown = || Error::not_found("API key");
+/// The key that a page is about; a name for the page if it is not among the newest.
+async fn named(user: &User, asked: &Asked) -> Result<String, Error> {
     // The page's form leads where the id says, so it must be one.
-    let id = ApiKeyId::parse(asked.id(0)).ok_or_else(unknown)?;
+    ApiKeyId::parse(asked.id(0)).ok_or_else(|| Error::not_found("API key"))?;
     let keys = user.read::<ListApiKeys>(&[], &[("limit", "100")]).await?;
-    match keys.data.iter().find(|key| key.api_key_id == id) {
-        Some(key) if key.revoked_at.is_some() => Ok(None),
-        Some(key) => Ok(Some(told_apart(key))),
-        // It may be an older one.
-        None if keys.has_more => Ok(Some(id.to_string())),
-        None => Err(unknown()),
-    }
+    let mut keys = keys.data.iter();
+    let found = keys.find(|key| key.api_key_id.to_string() == asked.id(0));
+    Ok(found.map_or_else(|| asked.id(0).to_owned(), told_apart))
 }
 
 /// A key's name, and what tells it from others of the same name.

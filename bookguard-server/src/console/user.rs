@@ -117,21 +117,9 @@ impl User {
         self.session.require(Access::Scope(scope)).is_ok()
     }
 
-    /// Whether the session may use this scope now.
+    /// Whether the session may use this scope now: somebody whose partner is suspended only reads.
     pub(super) fn may(&self, scope: Scope) -> bool {
-        self.require(scope).is_ok()
-    }
-
-    /// Fails unless the session may use this scope now: somebody whose partner is suspended only reads.
-    ///
-    /// # Errors
-    /// `insufficient_scope`, `partner_suspended`.
-    pub(super) fn require(&self, scope: Scope) -> Result<(), Error> {
-        self.session.require(Access::Scope(scope))?;
-        match scope.word().ends_with(":read") {
-            true => Ok(()),
-            false => self.session.require_standing(),
-        }
+        self.has(scope) && (scope.word().ends_with(":read") || !self.is_suspended())
     }
 
     /// The address of a page of the console, or of the pages about the partner for which the operator acts.

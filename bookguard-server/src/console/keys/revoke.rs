@@ -13,9 +13,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
 }
 
 pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let Some(name) = named(user, asked).await? else {
-        return Ok(Answer::Go("/keys".to_owned(), None));
-    };
+    let name = named(user, asked).await?;
     let form = html! {
         form.card.narrow method="post" action=(user.link(&format!("/keys/{}/revoke", asked.id(0)))) {
             p { strong { (name) } }

@@ -16,9 +16,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
 
 pub(in crate::console) async fn page(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let draft = asked.draft();
-    let Some(name) = named(user, asked).await? else {
-        return Ok(Answer::Go("/keys".to_owned(), None));
-    };
+    let name = named(user, asked).await?;
     let form = html! {
         form.card.narrow method="post" action=(user.link(&format!("/keys/{}/rotate", asked.id(0)))) {
             p { "The new key has the name and the scopes of " strong { (name) } ". Whoever signed in with the old key is signed out when it ends." }

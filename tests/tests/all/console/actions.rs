@@ -1116,13 +1116,6 @@ async fn keys_are_made_replaced_and_revoked_and_people_invited() {
         let revoke = format!("/keys/{}/revoke", newest.text("apiKeyId"));
         browser.fill(&revoke, "/revoke", &[]).await.leads_to("/keys");
         assert_eq!(works(&next).await, 401);
-        for action in ["revoke", "rotate"] {
-            // There is nothing left to do with it, and nothing with one that was never there.
-            let again = format!("/keys/{}/{action}", newest.text("apiKeyId"));
-            browser.get(&again).await.leads_to("/keys");
-            let unknown = format!("/keys/key_{}/{action}", "0".repeat(32));
-            browser.get(&unknown).await.is(404);
-        }
 
         let typed = [("/person", "Ada"), ("/scopes", "bookings:read")];
         let link = twice(&browser, "/people/new", "/people/new", &typed).await.copied();
@@ -1130,8 +1123,6 @@ async fn keys_are_made_replaced_and_revoked_and_people_invited() {
         let ada = Browser::new(&server);
         ada.post(link, &[]).await.leads_to("");
         ada.page("/bookings").await;
-        let refused = ada.get("/people/new").await;
-        refused.is(403).says(&["Ask whoever invited you for a link that gives it."]);
         let sessions = acme.rows("/v1/console-sessions?limit=9").await;
         assert_eq!(sessions.len(), 2, "one link, and the session of this browser");
         let hers = sessions.iter().find(|session| session["person"] == "Ada").unwrap();
