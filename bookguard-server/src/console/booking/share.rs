@@ -14,18 +14,10 @@ use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
 const NAMES: [&str; 3] = ["/note", "/expiresIn", "/withhold"];
 
-/// All links to a booking's evidence, newest first: there are a few hundred at most.
+/// The links to a booking's evidence, newest first.
 pub(super) async fn of(user: &User, id: &str) -> Result<Vec<Share>, Error> {
-    let (mut shares, mut cursor) = (Vec::new(), String::new());
-    loop {
-        let page = [("limit", "100"), ("cursor", &cursor)];
-        let page = user.read::<ListShares>(&[id], &page).await?;
-        shares.extend(page.data);
-        match page.next_cursor {
-            Some(next) => cursor = next,
-            None => return Ok(shares),
-        }
-    }
+    let shares = user.read::<ListShares>(&[id], &[("limit", "100")]).await?;
+    Ok(shares.data)
 }
 
 /// Whether a link still shows the evidence.
