@@ -77,8 +77,6 @@ fn result_now(refused: &Error) -> Option<Evaluation> {
 
 /// What was typed, and below it what that comes to.
 async fn preview(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    // The result needs less, but only those who may cancel ask for it here.
-    user.session.require(CancelBooking::ROUTE.access)?;
     match evaluated(user, asked).await {
         Ok(result) => page(user, asked, Some(&result)).await,
         Err(error) if is_correctable(&error) => page(user, &asked.with_refusal(error), None).await,
