@@ -368,7 +368,10 @@ async fn a_page_with_a_form_opens_only_for_whoever_may_send_it() {
         for (pattern, ..) in forms {
             let refused = reader.get(&world.acme.address(pattern)).await;
             is_sound(refused.is(403));
-            refused.says(&["<h1>That is not allowed</h1>", "This needs the scope "]);
+            refused.says(&[
+                "<h1>That is not allowed</h1>",
+                "which your key does not have.",
+            ]);
         }
     })
     .await;
