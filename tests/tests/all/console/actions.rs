@@ -1090,6 +1090,27 @@ async fn the_form_of_an_endpoint_undoes_nothing_that_changed_since_it_was_opened
 }
 
 #[tokio::test]
+async fn whoever_may_not_see_keys_revokes_one_by_its_id() {
+    with_partner_on_every_engine(async |server, acme| {
+        let key = |name: &str| json!({"name": name, "scopes": ["api-keys:write"]});
+        let (own, old) = (
+            acme.new_key(&key("own")).await,
+            acme.new_key(&key("old")).await,
+        );
+        let browser = Browser::signed_in(&server, own.text("apiKey")).await;
+        let id = old.text("apiKeyId");
+        let page = format!("/keys/{id}/revoke");
+        let asked = browser.page(&page).await;
+        is_sound(asked.says(&[&format!("<strong>{id}</strong>")]));
+        browser.submit(&asked.form("/revoke")).await.leads_to("");
+        let keys = acme.rows("/v1/api-keys?limit=9").await;
+        let revoked = keys.iter().find(|key| key["apiKeyId"] == id).unwrap();
+        assert!(!revoked["revokedAt"].is_null(), "{revoked}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn keys_are_made_replaced_and_revoked_and_people_invited() {
     with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
@@ -1114,8 +1135,21 @@ async fn keys_are_made_replaced_and_revoked_and_people_invited() {
         let all = keys().await;
         let newest = all.iter().find(|key| next.ends_with(key.text("hint"))).unwrap();
         let revoke = format!("/keys/{}/revoke", newest.text("apiKeyId"));
-        browser.fill(&revoke, "/revoke", &[]).await.leads_to("/keys");
+        let asked = browser.page(&revoke).await;
+        asked.says(&[&format!("<strong>Shop (…{})</strong>", newest.text("hint"))]);
+        let asked = asked.form("/revoke");
+        browser.submit(&asked).await.leads_to("/keys");
         assert_eq!(works(&next).await, 401);
+        // What is over has no form.
+        for (id, end) in [(newest, "revoke"), (newest, "rotate"), (shop, "rotate")] {
+            let page = format!("/keys/{}/{end}", id.text("apiKeyId"));
+            let seen = browser.page(&page).await;
+            is_sound(seen.says(&["<strong>Shop (…", "The key ended on "]));
+            let mut forms = seen.forms().into_iter();
+            assert!(forms.all(|form| !form.action.ends_with(end)), "{}", seen.html);
+        }
+        let unknown = "/keys/key_00000000000000000000000000000000/revoke";
+        browser.get(unknown).await.is(404).says(&["No such API key"]);
 
         let typed = [("/person", "Ada"), ("/scopes", "bookings:read")];
         let link = twice(&browser, "/people/new", "/people/new", &typed).await.copied();
