@@ -644,6 +644,63 @@ async fn evidence_is_shared_and_the_link_revoked() {
     .await;
 }
 
+/// On one engine, because the other lists in the same way and is much slower at so many small writes.
+#[tokio::test]
+async fn every_link_to_the_evidence_is_listed_however_many_came_after_it() {
+    let (server, acme) = TestServer::with_partner(Engine::Sqlite).await;
+    let booking = acme.book().await;
+    let shares = format!("/v1/bookings/{booking}/shares");
+    let oldest = json!({"note": "court in Kiel", "expiresIn": "P1D"});
+    acme.post(&shares, &oldest).await.ok(201);
+    for number in 0..100 {
+        // Only so many may work at a time.
+        server.advance(10_000);
+        let later = json!({"note": format!("later {number}"), "expiresIn": "PT1M"});
+        acme.post(&shares, &later).await.ok(201);
+    }
+    let browser = Browser::signed_in(&server, &acme.key).await;
+    let page = format!("/bookings/{booking}");
+    let newest = browser.page(&page).await;
+    newest
+        .says(&["later 99", "later 0<"])
+        .lacks(&["court in Kiel"]);
+    let tags = newest.tags();
+    let next = tags.iter().find(|tag| tag.get("rel") == Some("next"));
+    let older = browser.page(next.unwrap().get("href").unwrap()).await;
+    is_sound(&older);
+    older.says(&["aria-label=\"Revoke: court in Kiel\"", "Newest links"]);
+    older.lacks(&["later 0<"]);
+}
+
+#[tokio::test]
+async fn whoever_may_see_no_evidence_still_does_what_they_may_with_it() {
+    with_partner_on_every_engine(async |server, acme| {
+        let booking = acme.book().await;
+        let share = format!("/v1/bookings/{booking}/shares");
+        let share = acme.post(&share, &json!({})).await.string("shareId");
+        let hold = format!("/v1/bookings/{booking}/holds");
+        let hold = acme.post(&hold, &json!({"reason": "Case 7 of Kiel"})).await;
+        let hold = hold.string("holdId");
+        let scopes = ["bookings:read", "evidence:share", "evidence:erase"];
+        let key = json!({"name": "acts", "scopes": scopes});
+        let key = acme.new_key(&key).await;
+        let browser = Browser::signed_in(&server, key.text("apiKey")).await;
+        let page = format!("/bookings/{booking}");
+        let seen = browser.page(&page).await;
+        seen.lacks(&["Case 7 of Kiel"]);
+        seen.says(&["Share by a link", "Place a hold", "Erase personal data"]);
+        for (address, id) in [
+            (format!("{page}/shares/{share}/revoke"), &share),
+            (format!("{page}/holds/{hold}/release"), &hold),
+        ] {
+            let asked = browser.page(&address).await;
+            is_sound(asked.says(&[id]));
+            browser.submit(&asked.form(&address)).await.leads_to(&page);
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() {
     with_partner_on_every_engine(async |server, acme| {
