@@ -176,6 +176,29 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
 }
 
 #[tokio::test]
+async fn a_suspended_partner_is_named_however_many_contracts_have_ended_since() {
+    on_every_engine(async |engine| {
+        let (server, desk) = Desk::open(engine).await;
+        let kept = server.partner("Kept").await;
+        let suspend = format!("/partners/{}/suspend", kept.id);
+        desk.browser.fill(&suspend, "/suspend", &[]).await.is(303);
+        let operator = desk.caller();
+        for number in 0..11 {
+            server.advance(1);
+            let over = server.partner(&format!("Over {number}")).await;
+            let end = format!("/v1/partners/{}/end", over.id);
+            let begun = operator.post_nothing(&end).await.ok(200);
+            let page = json!({"after": begun["next"]});
+            let ended = operator.post(&end, &page).await.ok(200);
+            ended.holds(json!({"done": true}));
+        }
+        let overview = desk.browser.page("").await;
+        overview.says(&[">Kept</a>"]).lacks(&[">Ended<"]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
     on_every_engine(async |engine| {
         let (server, desk) = Desk::with(engine, |config| Config {
