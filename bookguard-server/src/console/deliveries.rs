@@ -133,7 +133,8 @@ pub(super) fn others_of(
 ) -> Markup {
     html! {
         section.card {
-            @if have_failed { h2 { "Other events" } (records("Other events, newest first", heads, rows)) }
+            // The newest few that failed stand above. Older ones are here, in their place.
+            @if have_failed { h2 { "Other events, in any state" } (records("Other events in any state, newest first", heads, rows)) }
             @else { (records(&format!("{things}, newest first"), heads, rows)) }
         }
     }
@@ -147,7 +148,7 @@ pub(super) fn failed_first(has_more: bool, heads: &[&str], all: &str, rows: Vec<
     }
     html! {
         section.card aria-labelledby="failed" {
-            h2 #failed { "Failed" }
+            h2 #failed { "Newest failed events" }
             @if rows.is_empty() { p { "None among the newest " (grouped(&EVENTS_EXAMINED.to_string())) " events." } }
             @else { (records("Failed events, newest first", heads, rows)) }
             p { a href=(all) { "All failed events" } }

@@ -961,6 +961,19 @@ async fn events_that_failed_come_first_and_once() {
         );
         // Older pages are of all.
         assert_eq!(listed("/deliveries?before=2").await, [failed]);
+        // Of many that failed, the older ones are among the others, which says that they may be.
+        receiver.answer(Answer::Status(413));
+        for _ in 0..5 {
+            let booking = acme.book().await;
+            settled(&acme, &booking).await;
+        }
+        let seen = browser.page("/deliveries").await;
+        let (newest, others) = seen
+            .html
+            .split_once("Other events, in any state</h2>")
+            .unwrap();
+        assert!(newest.contains("Newest failed events</h2>") && !newest.contains(failed));
+        assert!(others.contains(failed), "{others}");
     })
     .await;
 }

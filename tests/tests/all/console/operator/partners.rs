@@ -148,7 +148,10 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
 
         // An event that failed is found in all deliveries, before the others and once, and sent again from there.
         let all = browser.page("/deliveries").await;
-        all.says(&["<h2 id=\"failed\">Failed</h2>", "Other events</h2>"]);
+        all.says(&[
+            "<h2 id=\"failed\">Newest failed events</h2>",
+            "Other events, in any state</h2>",
+        ]);
         let shown = operated.acme(&format!("/deliveries/{}", operated.world.acme.event));
         assert_eq!(all.html.matches(&shown).count(), 1, "{}", all.html);
         let failed = browser.page("/deliveries?status=failed").await;
