@@ -28,7 +28,7 @@ use poem::http::header::{CACHE_CONTROL, HeaderValue};
 
 use super::parts::{
     Tone, alert, booking_badge, copyable, delivery_badge, event_time, fact, grouped, notice, once,
-    price, records, time, words, zone_of,
+    price, records, time, with_amounts, words, zone_of,
 };
 use super::schedule::{OPEN, compensation, on_top, schedule, sum, sum_of};
 use super::{Answer, Asked, Field, Page, Part, User};
@@ -231,7 +231,7 @@ fn resolved(resolution: &Resolution) -> Markup {
     html! {
         section.card aria-labelledby="resolution" {
             h2 #resolution { "How it was canceled" }
-            p { (evaluation.explanation.text) }
+            p { (with_amounts(&evaluation.explanation.text)) }
             dl {
                 (fact("Canceled by", words(resolution.canceled_by.word())))
                 @if let Some(reason) = resolution.reason { (fact("Why", words(reason.word()))) }
@@ -283,7 +283,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
     html! {
         section.card aria-labelledby="meaning" {
             h2 #meaning { "What a cancellation would mean" }
-            p { (explanation.text) @if is_closed { " " (CLOSED) } }
+            p { (with_amounts(&explanation.text)) @if is_closed { " " (CLOSED) } }
             @if !segments.is_empty() {
                 h3 { "If the organizer cancels" }
                 (schedule(segments, value, zone_of(booking.time_zone.as_deref()), now, *compensation))

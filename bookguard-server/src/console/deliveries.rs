@@ -290,7 +290,7 @@ fn tried(event: &Event, attempt: &AttemptRecord) -> Markup {
     let of_delivery = delivery.map(|delivery| &delivery.url);
     let url = attempt.url.as_ref().or(of_delivery);
     html! {
-        td { (time(attempt.started_at)) small { (attempt.duration_ms) " ms" @if let Some(url) = url { ", " (url) } } }
+        td { (time(attempt.started_at)) small { (grouped(&attempt.duration_ms.to_string())) " ms" @if let Some(url) = url { ", " (url) } } }
         td { (outcome(attempt)) }
         td data-head="answer:" { (answer(attempt)) }
     }
@@ -313,7 +313,7 @@ pub(super) fn outcome(attempt: &AttemptRecord) -> Markup {
 pub(super) fn answer(attempt: &AttemptRecord) -> Markup {
     html! {
         @if attempt.response_head.is_empty() { span.soft { "nothing" } }
-        @else { details { summary { (attempt.response_len) " bytes" } pre { (attempt.response_head) } } }
+        @else { details { summary { (grouped(&attempt.response_len.to_string())) " bytes" } pre { (attempt.response_head) } } }
     }
 }
 

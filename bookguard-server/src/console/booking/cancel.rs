@@ -11,7 +11,7 @@ use maud::html;
 
 use super::{CANCELED, compensation, done, head, over, sum};
 use crate::console::form::{Act, Outcome, Preview, choices, in_fields, is_correctable};
-use crate::console::parts::{Tone, fact, hidden, words};
+use crate::console::parts::{Tone, fact, hidden, with_amounts, words};
 use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
 /// The fields of the form.
@@ -148,7 +148,7 @@ fn outcome(result: &Evaluation) -> Outcome<'static> {
     let heading = "2. What it comes to";
     if result.evaluation_status == EvaluationStatus::Closed {
         // The service would refuse it.
-        let shown = html! { p { (result.explanation.text) " " (super::CLOSED) } };
+        let shown = html! { p { (with_amounts(&result.explanation.text)) " " (super::CLOSED) } };
         return Outcome {
             heading,
             shown,
@@ -161,7 +161,7 @@ fn outcome(result: &Evaluation) -> Outcome<'static> {
         ("/expected/compensationMinorUnits", result.compensation),
     ];
     let shown = html! {
-        p { (result.explanation.text) }
+        p { (with_amounts(&result.explanation.text)) }
         dl {
             (fact("Goes back", sum(result.refund)))
             (fact("Is kept, or owed", sum(result.penalty)))

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::{done, head};
 use crate::console::form::labelled;
-use crate::console::parts::{next_page, records, shown_once, time, words};
+use crate::console::parts::{grouped, next_page, records, shown_once, time, words};
 use crate::console::{Answer, Asked, Field, Fields, Kind, Page, Part, User};
 
 const NAMES: [&str; 3] = ["/note", "/expiresIn", "/withhold"];
@@ -33,7 +33,7 @@ pub(super) fn list(user: &User, asked: &Asked, found: &Rows<Share>) -> Markup {
         html! {
             td { @match &share.note { Some(note) => (note), None => span.soft { "without a note" } } small { (share.share_id) } }
             td { @if is_live { "until " (time(share.expires_at)) } @else if share.revoked_at.is_some() { "revoked" } @else { "expired" } }
-            td { (share.views) @if let Some(at) = share.last_viewed_at { small { "last " (time(at)) } } }
+            td { (grouped(&share.views.to_string())) @if let Some(at) = share.last_viewed_at { small { "last " (time(at)) } } }
             td { @if is_live && user.may(Scope::EvidenceShare) {
                 a href=(revoke) aria-label={ "Revoke: " (name(share)) } { "Revoke" }
             } }

@@ -53,7 +53,10 @@ async fn a_cancellation_that_happened_earlier_comes_to_what_it_came_to_then() {
             .await;
         shown
             .is(200)
-            .says(&["<dt>When was it canceled? (UTC)</dt><dd>21 Sep 2026, 14:20</dd>"]);
+            .says(&["<dt>When was it canceled? (UTC)</dt><dd>21 Sep 2026, 14:20</dd>"])
+            // The sentence has the amount in the form of the figures below it.
+            .says(&["USD 1,250.50 is returned", "<dd>USD 1,250.50</dd>"])
+            .lacks(&["USD 1250"]);
         let shown = shown.form("/cancel");
         assert_eq!(shown.value("/expected/refundMinorUnits"), "125050");
         browser.submit(&shown).await.leads_to(&page);
