@@ -117,14 +117,9 @@ impl Session {
             (Access::Scope(scope), Authority::Partner { scopes, .. }) if scopes.allow(scope) => {
                 Ok(())
             }
-            (Access::Scope(scope), Authority::Partner { .. }) => Err(Error::new(
-                Kind::Forbidden,
-                "insufficient_scope",
-                format!(
-                    "This needs the scope {}, which you do not have. Use a key that has it.",
-                    scope.word()
-                ),
-            )),
+            (Access::Scope(scope), Authority::Partner { signed_in, .. }) => {
+                Err(insufficient_scope(scope, signed_in.as_ref()))
+            }
             (_, Authority::Anonymous { .. }) => Err(Error::unauthorized()),
             (Access::Administrator | Access::Database, Authority::Partner { .. }) => {
                 Err(administrator_only())
@@ -256,6 +251,21 @@ impl Session {
             }
         }
     }
+}
+
+/// Whoever was signed in by a link has no key to change, so the way out depends on how the caller came in.
+fn insufficient_scope(scope: Scope, signed_in: Option<&SignedIn>) -> Error {
+    let way = match signed_in.map(|by| by.person.is_some()) {
+        None => "which you do not have. Use a key that has it.",
+        Some(false) => {
+            "which your key does not have. Sign in with a key that has it, or ask whoever gave you yours."
+        }
+        Some(true) => {
+            "which your link does not give you. Ask whoever sent you the link for one that does."
+        }
+    };
+    let message = format!("This needs the scope {}, {way}", scope.word());
+    Error::new(Kind::Forbidden, "insufficient_scope", message)
 }
 
 fn administrator_only() -> Error {

@@ -17,13 +17,20 @@
 
 macro_rules! place {
     // A form: its module's `page` shows it, also after `send` refused it.
-    ($path:literal, form $($form:ident)::+) => {
-        place!($path, get $($form)::+::page, post $($form)::+::send, again $($form)::+::page)
+    ($path:literal, form $($form:ident)::+ $(, needs $scope:ident)?) => {
+        place!($path, get $($form)::+::page, post $($form)::+::send, again $($form)::+::page $(, needs $scope)?)
     };
-    ($path:literal $(, get $get:path)? $(, post $post:path)? $(, again $again:path)?) => {
+    ($path:literal $(, get $get:path)? $(, post $post:path)? $(, again $again:path)? $(, needs $scope:ident)?) => {
         #[allow(unused_mut, unused_assignments)]
         {
-            let mut place = $crate::console::PageRoute { path: $path, get: None, post: None, again: None };
+            let mut place = $crate::console::PageRoute {
+                path: $path,
+                needs: ::bookguard_core::session::Access::AnyKey,
+                get: None,
+                post: None,
+                again: None,
+            };
+            $(place.needs = ::bookguard_core::session::Access::Scope(::bookguard_core::model::Scope::$scope);)?
             $(place.get = Some(|user, asked| Box::pin($get(user, asked)));)?
             $(place.post = Some(|user, asked| Box::pin($post(user, asked)));)?
             $(place.again = Some(|user, asked| Box::pin($again(user, asked)));)?
@@ -59,6 +66,7 @@ use std::sync::Arc;
 use bookguard_core::error::{self, Error};
 use bookguard_core::limits;
 use bookguard_core::model::Timestamp;
+use bookguard_core::session::Access;
 use maud::{Markup, html};
 use poem::endpoint::{BoxEndpoint, make, make_sync};
 use poem::http::header::{
@@ -227,6 +235,7 @@ type Handler = for<'a> fn(&'a User, &'a Asked) -> Answering<'a>;
 /// What answers one method at a path, and what shows a refused form again.
 struct Served {
     path: String,
+    needs: Access,
     handler: Handler,
     again: Option<Handler>,
 }
@@ -234,6 +243,8 @@ struct Served {
 /// A path below [`PATH`], and what answers it.
 struct PageRoute {
     path: &'static str,
+    /// What somebody must be allowed to open its page or send its form: nobody fills in a form that they may not send.
+    needs: Access,
     get: Option<Handler>,
     post: Option<Handler>,
     /// The page that shows what was sent again, if it was refused and [can be corrected](form::is_correctable).
@@ -245,40 +256,40 @@ fn places() -> Vec<PageRoute> {
         place!("", get overview::show),
         place!("/bookings", get bookings::list),
         place!("/bookings/:bookingId", get booking::show),
-        place!("/bookings/:bookingId/protect", get booking::confirm, post booking::protect, again booking::show),
-        place!("/bookings/:bookingId/cancel", get booking::cancel::ask, post booking::cancel::send),
-        place!("/bookings/:bookingId/reschedule", get booking::reschedule::ask, post booking::reschedule::send, again booking::reschedule::ask),
-        place!("/bookings/:bookingId/decide", form booking::decide),
-        place!("/bookings/:bookingId/share", form booking::share),
-        place!("/bookings/:bookingId/shares/:shareId/revoke", get booking::share::confirm, post booking::share::revoke),
-        place!("/bookings/:bookingId/hold", form booking::hold),
-        place!("/bookings/:bookingId/holds/:holdId/release", get booking::hold::confirm, post booking::hold::release, again booking::hold::confirm),
-        place!("/bookings/:bookingId/erase", get booking::erase::ask, post booking::erase::send, again booking::erase::ask),
+        place!("/bookings/:bookingId/protect", get booking::confirm, post booking::protect, again booking::show, needs BookingsWrite),
+        place!("/bookings/:bookingId/cancel", get booking::cancel::ask, post booking::cancel::send, needs BookingsWrite),
+        place!("/bookings/:bookingId/reschedule", get booking::reschedule::ask, post booking::reschedule::send, again booking::reschedule::ask, needs BookingsWrite),
+        place!("/bookings/:bookingId/decide", form booking::decide, needs BookingsWrite),
+        place!("/bookings/:bookingId/share", form booking::share, needs EvidenceShare),
+        place!("/bookings/:bookingId/shares/:shareId/revoke", get booking::share::confirm, post booking::share::revoke, needs EvidenceShare),
+        place!("/bookings/:bookingId/hold", form booking::hold, needs EvidenceErase),
+        place!("/bookings/:bookingId/holds/:holdId/release", get booking::hold::confirm, post booking::hold::release, again booking::hold::confirm, needs EvidenceErase),
+        place!("/bookings/:bookingId/erase", get booking::erase::ask, post booking::erase::send, again booking::erase::ask, needs EvidenceErase),
         place!("/bookings/:bookingId/evidence/:form", get booking::evidence),
         place!("/bookings/:bookingId/evidence/items/:itemId/file", get booking::file),
         place!("/reviews", get reviews::list),
         place!("/deliveries", get deliveries::list),
-        place!("/deliveries/recover", get deliveries::recover::ask, post deliveries::recover::send, again deliveries::recover::ask),
+        place!("/deliveries/recover", get deliveries::recover::ask, post deliveries::recover::send, again deliveries::recover::ask, needs WebhooksWrite),
         place!("/deliveries/:eventId", get deliveries::show),
         place!("/deliveries/:eventId/retry", post deliveries::retry, again deliveries::show),
         place!("/endpoints", get endpoints::list),
-        place!("/endpoints/new", form endpoints::create),
+        place!("/endpoints/new", form endpoints::create, needs WebhooksWrite),
         place!("/endpoints/:endpointId", get endpoints::show),
-        place!("/endpoints/:endpointId/change", form endpoints::change),
+        place!("/endpoints/:endpointId/change", form endpoints::change, needs WebhooksWrite),
         place!("/endpoints/:endpointId/test", post endpoints::test, again endpoints::show),
-        place!("/endpoints/:endpointId/rotate-secret", form endpoints::rotate),
-        place!("/endpoints/:endpointId/remove", get endpoints::remove::ask, post endpoints::remove::send),
+        place!("/endpoints/:endpointId/rotate-secret", form endpoints::rotate, needs WebhooksWrite),
+        place!("/endpoints/:endpointId/remove", get endpoints::remove::ask, post endpoints::remove::send, needs WebhooksWrite),
         // No policy's id can be the name of a page, so none of these is below `/policies`.
-        place!("/new-policy", get policies::editor::ask, post policies::editor::send),
+        place!("/new-policy", get policies::editor::ask, post policies::editor::send, needs PoliciesWrite),
         place!("/policies", get policies::list),
         place!("/policies/:policyId", get policies::show::show),
-        place!("/policies/:policyId/change", get policies::editor::ask, post policies::editor::send),
+        place!("/policies/:policyId/change", get policies::editor::ask, post policies::editor::send, needs PoliciesWrite),
         place!("/policies/:policyId/default", post policies::defaults::send, again policies::show::show),
         place!("/keys", get keys::list),
-        place!("/keys/new", form keys::create),
-        place!("/keys/:apiKeyId/rotate", form keys::rotate),
-        place!("/keys/:apiKeyId/revoke", form keys::revoke),
-        place!("/people/new", form keys::invite),
+        place!("/keys/new", form keys::create, needs ApiKeysWrite),
+        place!("/keys/:apiKeyId/rotate", form keys::rotate, needs ApiKeysWrite),
+        place!("/keys/:apiKeyId/revoke", form keys::revoke, needs ApiKeysWrite),
+        place!("/people/new", form keys::invite, needs ApiKeysWrite),
         place!("/people/:consoleSessionId/end", post keys::end),
         place!("/audit", get audit::list),
     ]
@@ -321,6 +332,7 @@ fn add(
             if let Some(handler) = handler {
                 let served = Served {
                     path: below.clone(),
+                    needs: place.needs,
                     handler,
                     again,
                 };
@@ -456,6 +468,9 @@ impl Console {
             if let Err(error) = acted {
                 return self.refuse(Some(&user), error.into());
             }
+        }
+        if let Err(error) = user.session.require(served.needs) {
+            return self.refuse(Some(&user), error.into());
         }
         let asked = Asked {
             path: parameters,

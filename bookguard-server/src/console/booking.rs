@@ -18,7 +18,9 @@ use bookguard_core::features::events::ListBookingEvents;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::items::files::GetItemFile;
 use bookguard_core::features::items::{ItemWithFile, ListEvidenceItems};
-use bookguard_core::model::{Amount, Booking, BookingId, BookingStatus, Event, Scope, Timestamp};
+use bookguard_core::model::{
+    Amount, Booking, BookingId, BookingStatus, Event, Page as Rows, Scope, Timestamp,
+};
 use bookguard_core::policy::{Actor, Evaluation, EvaluationStatus, Resolution};
 use maud::{Markup, html};
 use poem::Response;
@@ -26,7 +28,7 @@ use poem::http::header::{CACHE_CONTROL, HeaderValue};
 
 use super::parts::{
     Tone, alert, booking_badge, copyable, delivery_badge, event_time, fact, grouped, notice, once,
-    price, records, time, words, zone_of,
+    price, records, time, with_amounts, words, zone_of,
 };
 use super::schedule::{OPEN, compensation, on_top, schedule, sum, sum_of};
 use super::{Answer, Asked, Field, Page, Part, User};
@@ -45,12 +47,13 @@ struct BookingPage {
     resolution: Option<Resolution>,
     events: Vec<Event>,
     items: Vec<ItemWithFile>,
-    shares: Vec<Share>,
+    shares: Option<Rows<Share>>,
     holds: Vec<Hold>,
 }
 
 impl BookingPage {
-    async fn of(user: &User, id: &str) -> Result<Self, Error> {
+    async fn of(user: &User, asked: &Asked) -> Result<Self, Error> {
+        let id = asked.id(0);
         let booking = user.read::<GetBooking>(&[id], &[]).await?;
         let evaluated = user.read::<EvaluatePolicy>(&[id], &[("matrix", "true")]);
         let evaluation = match evaluated.await {
@@ -70,7 +73,7 @@ impl BookingPage {
             resolution,
             events: Vec::new(),
             items: Vec::new(),
-            shares: Vec::new(),
+            shares: None,
             holds: Vec::new(),
         };
         if user.may(Scope::WebhooksRead) {
@@ -81,7 +84,7 @@ impl BookingPage {
             shown.packet = Some(packet(user, id).await?);
             let items = user.read::<ListEvidenceItems>(&[id], &[]).await?;
             shown.items = items.items;
-            shown.shares = share::of(user, id).await?;
+            shown.shares = Some(share::of(user, asked).await?);
             shown.holds = hold::of(user, id).await?;
         }
         Ok(shown)
@@ -97,7 +100,7 @@ async fn packet(user: &User, id: &str) -> Result<Packet, Error> {
 /// The page of a booking, with the refusal of what was just tried.
 pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let (id, now) = (asked.id(0), asked.now);
-    let shown = BookingPage::of(user, id).await?;
+    let shown = BookingPage::of(user, asked).await?;
     let booking = &shown.booking;
     let title = title(booking);
     let main = html! {
@@ -112,7 +115,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
         @if let Some(packet) = &shown.packet { (timeline(packet)) }
         @if !shown.events.is_empty() { (deliveries(user, &shown.events)) }
         @if user.may(Scope::EvidenceRead) {
-            (evidence_card(user, &shown, now))
+            (evidence_card(user, asked, &shown))
             (hold::card(user, id, &shown.holds))
         }
     };
@@ -185,6 +188,11 @@ fn actions(user: &User, booking: &Booking, resolution: Option<&Resolution>) -> M
                 a.button.danger href=(link("/cancel")) { "Cancel the booking" }
             }
             @if may_write && to_decide { a.button.first href=(link("/decide")) { "Decide" } }
+            // Whoever sees the evidence finds these beside it.
+            @if !user.may(Scope::EvidenceRead) {
+                @if user.may(Scope::EvidenceShare) { a.button href=(link("/share")) { "Share by a link" } }
+                @if user.may(Scope::EvidenceErase) { (hold::buttons(&link)) }
+            }
         }
     }
 }
@@ -223,7 +231,7 @@ fn resolved(resolution: &Resolution) -> Markup {
     html! {
         section.card aria-labelledby="resolution" {
             h2 #resolution { "How it was canceled" }
-            p { (evaluation.explanation.text) }
+            p { (with_amounts(&evaluation.explanation.text)) }
             dl {
                 (fact("Canceled by", words(resolution.canceled_by.word())))
                 @if let Some(reason) = resolution.reason { (fact("Why", words(reason.word()))) }
@@ -275,7 +283,7 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
     html! {
         section.card aria-labelledby="meaning" {
             h2 #meaning { "What a cancellation would mean" }
-            p { (explanation.text) @if is_closed { " " (CLOSED) } }
+            p { (with_amounts(&explanation.text)) @if is_closed { " " (CLOSED) } }
             @if !segments.is_empty() {
                 h3 { "If the organizer cancels" }
                 (schedule(segments, value, zone_of(booking.time_zone.as_deref()), now, *compensation))
@@ -322,21 +330,10 @@ fn deliveries(user: &User, events: &[Event]) -> Markup {
     }
 }
 
-fn evidence_card(user: &User, shown: &BookingPage, now: Timestamp) -> Markup {
+fn evidence_card(user: &User, asked: &Asked, shown: &BookingPage) -> Markup {
     let id = shown.booking.booking_id;
     let link = |rest: &str| user.link(&format!("/bookings/{id}{rest}"));
     let items = shown.items.iter().map(|item| item_line(item, &link));
-    let rows = shown.shares.iter().map(|share| {
-        let is_live = share::is_live(share, now);
-        html! {
-            td { @match &share.note { Some(note) => (note), None => span.soft { "without a note" } } small { (share.share_id) } }
-            td { @if is_live { "until " (time(share.expires_at)) } @else if share.revoked_at.is_some() { "revoked" } @else { "expired" } }
-            td { (share.views) @if let Some(at) = share.last_viewed_at { small { "last " (time(at)) } } }
-            td { @if is_live && user.may(Scope::EvidenceShare) {
-                a href=(link(&format!("/shares/{}/revoke", share.share_id))) aria-label={ "Revoke: " (share::name(share)) } { "Revoke" }
-            } }
-        }
-    });
     html! {
         section.card aria-labelledby="evidence" {
             h2 #evidence { "Evidence" }
@@ -355,7 +352,7 @@ fn evidence_card(user: &User, shown: &BookingPage, now: Timestamp) -> Markup {
                 ", or with " code { "bookguard evidence items add" } "."
             }
             @if !shown.items.is_empty() { (records("Items of the evidence", &["Item", "Kind", "Added", "File"], items)) }
-            @if !shown.shares.is_empty() { (records("Links to the evidence", &["Link", "Works", "Views", "Actions"], rows)) }
+            @if let Some(shares) = &shown.shares { (share::list(user, asked, shares)) }
         }
     }
 }

@@ -133,7 +133,8 @@ pub(super) fn others_of(
 ) -> Markup {
     html! {
         section.card {
-            @if have_failed { h2 { "Other events" } (records("Other events, newest first", heads, rows)) }
+            // The newest few that failed stand above. Older ones are here, in their place.
+            @if have_failed { h2 { "Other events, in any state" } (records("Other events in any state, newest first", heads, rows)) }
             @else { (records(&format!("{things}, newest first"), heads, rows)) }
         }
     }
@@ -147,7 +148,7 @@ pub(super) fn failed_first(has_more: bool, heads: &[&str], all: &str, rows: Vec<
     }
     html! {
         section.card aria-labelledby="failed" {
-            h2 #failed { "Failed" }
+            h2 #failed { "Newest failed events" }
             @if rows.is_empty() { p { "None among the newest " (grouped(&EVENTS_EXAMINED.to_string())) " events." } }
             @else { (records("Failed events, newest first", heads, rows)) }
             p { a href=(all) { "All failed events" } }
@@ -289,7 +290,7 @@ fn tried(event: &Event, attempt: &AttemptRecord) -> Markup {
     let of_delivery = delivery.map(|delivery| &delivery.url);
     let url = attempt.url.as_ref().or(of_delivery);
     html! {
-        td { (time(attempt.started_at)) small { (attempt.duration_ms) " ms" @if let Some(url) = url { ", " (url) } } }
+        td { (time(attempt.started_at)) small { (grouped(&attempt.duration_ms.to_string())) " ms" @if let Some(url) = url { ", " (url) } } }
         td { (outcome(attempt)) }
         td data-head="answer:" { (answer(attempt)) }
     }
@@ -312,7 +313,7 @@ pub(super) fn outcome(attempt: &AttemptRecord) -> Markup {
 pub(super) fn answer(attempt: &AttemptRecord) -> Markup {
     html! {
         @if attempt.response_head.is_empty() { span.soft { "nothing" } }
-        @else { details { summary { (attempt.response_len) " bytes" } pre { (attempt.response_head) } } }
+        @else { details { summary { (grouped(&attempt.response_len.to_string())) " bytes" } pre { (attempt.response_head) } } }
     }
 }
 

@@ -13,7 +13,8 @@ use maud::{Markup, html};
 
 use super::deliveries::{answer, outcome, recover};
 use super::parts::{
-    alert, button, copyable, empty, endpoint_badge, fact, hidden, once, records, shown_once, time,
+    alert, button, copyable, empty, endpoint_badge, fact, grouped, hidden, once, records,
+    shown_once, time,
 };
 use super::{Answer, Asked, Field, Kind, Page, Part, User};
 
@@ -166,7 +167,7 @@ pub(super) async fn test(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let tested = html! {
         section.card aria-labelledby="tested" role="status" {
             h2 #tested { "The test" }
-            p { (outcome(&attempt)) span.soft { " after " (attempt.duration_ms) " ms" } }
+            p { (outcome(&attempt)) span.soft { " after " (grouped(&attempt.duration_ms.to_string())) " ms" } }
             div { "Answer: " (answer(&attempt)) }
         }
     };

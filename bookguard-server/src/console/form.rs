@@ -122,10 +122,15 @@ pub(super) fn as_typed(error: &mut Error) {
                 "is before the event was last moved",
                 "Choose a later time, or leave it empty. If both sides agreed on another result, choose “Mutual” as who cancels.",
             ),
-            ("invalid_date", _) => (
-                "",
-                "Write a date such as 2027-06-20, with a time where one is asked for: 2027-06-20T19:00.",
-            ),
+            ("invalid_date", _) => match &*fault.pointer {
+                "eventFrom" | "eventTo" => ("", "Write a day such as 2027-06-20."),
+                // That of the example of a policy, before and after it is named as its field is.
+                "eventDate" | "?eventDate" => (
+                    "",
+                    "Write a date such as 2027-06-20, or with a time: 2027-06-20T19:00.",
+                ),
+                _ => ("", "Write a date and a time such as 2027-06-20T19:00."),
+            },
             ("invalid_range", _) => match &*fault.pointer {
                 "eventFrom" => (
                     "is not before the day under “Event before”",

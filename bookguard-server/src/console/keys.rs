@@ -9,7 +9,7 @@ use bookguard_core::error::Error;
 use bookguard_core::features::api_keys::ListApiKeys;
 use bookguard_core::features::console::{EndConsoleSession, ListConsoleSessions};
 use bookguard_core::limits::SECRET_OVERLAP_DEFAULT_MS;
-use bookguard_core::model::{ApiKey, ApiKeyId, ConsoleSession, Scope, Scopes, Timestamp};
+use bookguard_core::model::{ApiKey, ConsoleSession, Scope, Scopes, Timestamp};
 use maud::{Markup, html};
 
 use super::form::{self, labelled};
@@ -239,14 +239,28 @@ fn key_page(user: &User, key: &str, what: Markup) -> Answer {
     shown_once((Part::Keys, "New key"), "The key", what, key, next)
 }
 
-/// The key that a page is about; a name for the page if it is not among the newest.
-async fn named(user: &User, asked: &Asked) -> Result<String, Error> {
-    // The page's form leads where the id says, so it must be one.
-    ApiKeyId::parse(asked.id(0)).ok_or_else(|| Error::not_found("API key"))?;
-    let keys = user.read::<ListApiKeys>(&[], &[("limit", "100")]).await?;
-    let mut keys = keys.data.iter();
-    let found = keys.find(|key| key.api_key_id.to_string() == asked.id(0));
-    Ok(found.map_or_else(|| asked.id(0).to_owned(), told_apart))
+/// What a page shows of the key that it is about.
+struct Known {
+    /// For whoever may not see keys, its id.
+    name: String,
+    ended_at: Option<Timestamp>,
+}
+
+async fn known(user: &User, asked: &Asked) -> Result<Known, Error> {
+    let id = asked.id(0);
+    let found = user
+        .row::<ListApiKeys, _, _>(&[], id, |key| key.api_key_id)
+        .await?;
+    Ok(match found {
+        Some(key) => Known {
+            name: told_apart(&key),
+            ended_at: key.stopped_at(asked.now),
+        },
+        None => Known {
+            name: id.to_owned(),
+            ended_at: None,
+        },
+    })
 }
 
 /// A key's name, and what tells it from others of the same name.
@@ -254,7 +268,28 @@ fn told_apart(key: &ApiKey) -> String {
     format!("{} (…{})", key.name, key.hint)
 }
 
-/// A page with this form about a key, which has fields of these names.
+/// A page with this form about a key, unless the key has ended.
+fn framed_about(
+    user: &User,
+    asked: &Asked,
+    title: &str,
+    names: &[&str],
+    key: &Known,
+    form: Markup,
+) -> Answer {
+    let shown = match key.ended_at {
+        Some(at) => html! {
+            section.card.narrow {
+                p { strong { (key.name) } }
+                p { "The key ended on " (time(at)) ". It opens nothing any more." }
+            }
+        },
+        None => form,
+    };
+    framed(user, asked, title, names, shown)
+}
+
+/// A page with this form, which has fields of these names.
 fn framed(user: &User, asked: &Asked, title: &str, names: &[&str], form: Markup) -> Answer {
     let main = html! {
         (back(user, Scope::ApiKeysRead, "/keys", "Keys and people"))

@@ -181,7 +181,8 @@ fn day(user: &User, activity: &Activity) -> Markup {
     let sum = |of: fn(&ActivityHour) -> u64| activity.hours.iter().map(of).sum::<u64>();
     let is_complete = activity.hours.iter().all(|hour| hour.is_complete);
     let at_least = if is_complete { "" } else { "at least " };
-    let number = |count: u64| format!("{at_least}{}", grouped(&count.to_string()));
+    let figure = |count: u64| grouped(&count.to_string());
+    let number = |count: u64| format!("{at_least}{}", figure(count));
     let hour = |hour: &ActivityHour| hour.from.to_utc().format("%H:%M").to_string();
     let booked = activity.hours.iter().map(|h| Bar {
         label: format!("{}: {}", hour(h), counted(h.bookings, "booking")),
@@ -191,10 +192,10 @@ fn day(user: &User, activity: &Activity) -> Markup {
         label: format!(
             "{}: {} delivered, {} pending, {} failed, {} with no endpoint",
             hour(h),
-            h.delivered,
-            h.pending,
-            h.failed,
-            h.no_endpoints
+            figure(h.delivered),
+            figure(h.pending),
+            figure(h.failed),
+            figure(h.no_endpoints)
         ),
         pieces: vec![
             (h.delivered, "delivered"),
@@ -206,8 +207,9 @@ fn day(user: &User, activity: &Activity) -> Markup {
     let (booked, sent): (Vec<_>, Vec<_>) = (booked.collect(), sent.collect());
     let rows = activity.hours.iter().rev().map(|h| html! {
         td { (hour(h)) }
-        td.amount { (h.bookings) } td.amount { (h.cancellations) }
-        td.amount { (h.delivered) } td.amount { (h.pending) } td.amount { (h.failed) } td.amount { (h.no_endpoints) }
+        @for count in [h.bookings, h.cancellations, h.delivered, h.pending, h.failed, h.no_endpoints] {
+            td.amount { (figure(count)) }
+        }
     });
     html! {
         div.grid {

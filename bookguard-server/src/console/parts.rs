@@ -81,8 +81,22 @@ pub(super) fn money(amount: Amount) -> String {
 pub(super) fn price(number: &Decimal, currency: Currency) -> String {
     match Amount::parse(&number.to_string(), currency) {
         Ok(amount) => money(amount),
-        Err(_) => format!("{currency} {number}"),
+        Err(_) => grouped(&format!("{currency} {number}")),
     }
+}
+
+/// A sentence of the service with its amounts in the same form. The interface and the ledger have them without the commas.
+pub(super) fn with_amounts(sentence: &str) -> String {
+    let mut before = "";
+    let words = sentence.split(' ').map(|word| {
+        let is_amount = Currency::parse(before).is_ok();
+        before = word;
+        match is_amount {
+            true => grouped(word),
+            false => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// What [`words`] would spell otherwise than people, and than the rest of the pages.
@@ -332,6 +346,20 @@ mod tests {
             ("EUR", "EUR"),
         ] {
             assert_eq!(grouped(text), expected);
+        }
+    }
+
+    #[test]
+    fn amounts_within_sentences_have_the_form_of_all_others() {
+        for (sentence, expected) in [
+            (
+                "50 % applies: USD 1250.50 is returned, USD 999.00 is kept, on 20 June 2031.",
+                "50 % applies: USD 1,250.50 is returned, USD 999.00 is kept, on 20 June 2031.",
+            ),
+            ("It keeps JPY 1000000.", "It keeps JPY 1,000,000."),
+            ("", ""),
+        ] {
+            assert_eq!(with_amounts(sentence), expected);
         }
     }
 

@@ -19,7 +19,7 @@ use bookguard_core::model::{Page as ListPage, Scope};
 use bookguard_core::policy::Zone;
 use maud::{Markup, html};
 
-use super::parts::{empty, next_page, records, time};
+use super::parts::{empty, next_page, records, time, with_amounts};
 use super::schedule::drawn;
 use super::{Answer, Asked, Page, Part, User};
 
@@ -115,7 +115,7 @@ fn line(user: &User, policy: &PolicyVersion, defaults: &Defaults) -> Markup {
             a href=(user.link(&format!("/policies/{}", policy.policy_id))) { (name.unwrap_or(&policy.policy_id)) }
             @if name.is_some() { small { (policy.policy_id) } }
         }
-        td { @for sentence in policy.english.iter().take(SENTENCES) { div { (sentence) } } }
+        td { @for sentence in policy.english.iter().take(SENTENCES) { div { (with_amounts(sentence)) } } }
         td { @for word in default_for(defaults, &policy.policy_id) { div { (word) } } }
         td { (policy.version) small { (time(policy.created_at)) } }
     }
@@ -129,7 +129,7 @@ fn card(user: &User, template: &PolicyTemplate, asked: &Asked, may_write: bool) 
     html! {
         section.card aria-labelledby={ "of-" (id) } {
             h3 id={ "of-" (id) } { a href=(user.link(&format!("/policies/{id}"))) { (name) } }
-            ul.plain-list { @for sentence in template.english.iter().take(SENTENCES) { li { (sentence) } } }
+            ul.plain-list { @for sentence in template.english.iter().take(SENTENCES) { li { (with_amounts(sentence)) } } }
             (drawn(schedule, example::value_of(schedule), Zone::UTC, asked.now))
             @if !used_for.is_empty() { p.soft { "Used for " (used_for) } }
             @if may_write {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bookguard_core::error::Error;
 use bookguard_core::features::partners::account::GetPartnerAccount;
-use bookguard_core::model::{PartnerAccount, PartnerId, Scope};
+use bookguard_core::model::{Id, Noun, Page as Rows, PartnerAccount, PartnerId, Scope};
 use bookguard_core::operation::{FileAnswer, Finished, Operation, Request, Route, StepFn, step};
 use bookguard_core::session::{Access, Authority, Session};
 
@@ -146,6 +146,34 @@ impl User {
         query: &[(&str, &str)],
     ) -> impl Future<Output = Result<O::Output, Error>> + use<'a, O> {
         self.perform::<O>(asking(path, query))
+    }
+
+    /// The row with this id of a list that has the newest ids first: no operation answers it alone. `None` if the session may not
+    /// read the list.
+    ///
+    /// # Errors
+    /// `not_found`, and those of the list.
+    pub(super) async fn row<O, T, N>(
+        &self,
+        path: &[&str],
+        id: &str,
+        id_of: fn(&T) -> Id<N>,
+    ) -> Result<Option<T>, Error>
+    where
+        O: Operation<Output = Rows<T>>,
+        N: Noun,
+    {
+        let missing = || Error::not_found(N::NAME);
+        let id = Id::<N>::parse(id).ok_or_else(missing)?;
+        if self.session.require(O::ROUTE.access).is_err() {
+            return Ok(None);
+        }
+        // A page begins with the newest id below its cursor.
+        let cursor = id.successor().to_string();
+        let query = [("limit", "1"), ("cursor", cursor.as_str())];
+        let found = self.read::<O>(path, &query).await?;
+        let row = found.data.into_iter().find(|row| id_of(row) == id);
+        row.map(Some).ok_or_else(missing)
     }
 
     /// Performs an operation whose answer is a file.

@@ -11,7 +11,7 @@ use maud::html;
 
 use super::{CANCELED, compensation, done, head, over, sum};
 use crate::console::form::{Act, Outcome, Preview, choices, in_fields, is_correctable};
-use crate::console::parts::{Tone, fact, hidden, words};
+use crate::console::parts::{Tone, fact, hidden, with_amounts, words};
 use crate::console::{Answer, Asked, Field, Kind, Page, Part, User};
 
 /// The fields of the form.
@@ -77,8 +77,6 @@ fn result_now(refused: &Error) -> Option<Evaluation> {
 
 /// What was typed, and below it what that comes to.
 async fn preview(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    // The result needs less, but only those who may cancel ask for it here.
-    user.session.require(CancelBooking::ROUTE.access)?;
     match evaluated(user, asked).await {
         Ok(result) => page(user, asked, Some(&result)).await,
         Err(error) if is_correctable(&error) => page(user, &asked.with_refusal(error), None).await,
@@ -150,7 +148,7 @@ fn outcome(result: &Evaluation) -> Outcome<'static> {
     let heading = "2. What it comes to";
     if result.evaluation_status == EvaluationStatus::Closed {
         // The service would refuse it.
-        let shown = html! { p { (result.explanation.text) " " (super::CLOSED) } };
+        let shown = html! { p { (with_amounts(&result.explanation.text)) " " (super::CLOSED) } };
         return Outcome {
             heading,
             shown,
@@ -163,7 +161,7 @@ fn outcome(result: &Evaluation) -> Outcome<'static> {
         ("/expected/compensationMinorUnits", result.compensation),
     ];
     let shown = html! {
-        p { (result.explanation.text) }
+        p { (with_amounts(&result.explanation.text)) }
         dl {
             (fact("Goes back", sum(result.refund)))
             (fact("Is kept, or owed", sum(result.penalty)))

@@ -37,13 +37,18 @@ pub(super) fn card(user: &User, id: &str, holds: &[Hold]) -> Markup {
                 false => p { "Personal data can be erased for good. Everything else stays proven. A legal hold prevents it, for a dispute or a court." },
             }
             @if may {
-                div.actions {
-                    a.button href=(link("/hold")) { "Place a hold" }
-                    a.button.danger href=(link("/erase")) { "Erase personal data" }
-                }
+                div.actions { (buttons(&link)) }
             }
             @if !holds.is_empty() { (records("Legal holds of this booking", &["Hold", "Placed", "State", "Actions"], rows)) }
         }
+    }
+}
+
+/// The ways to place a hold and to erase personal data, for whoever may.
+pub(super) fn buttons(link: &impl Fn(&str) -> String) -> Markup {
+    html! {
+        a.button href=(link("/hold")) { "Place a hold" }
+        a.button.danger href=(link("/erase")) { "Erase personal data" }
     }
 }
 
@@ -80,17 +85,23 @@ pub(in crate::console) async fn release(user: &User, asked: &Asked) -> Result<An
 pub(in crate::console) async fn confirm(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let (id, hold_id) = (asked.id(0), asked.id(1));
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let mut holds = of(user, id).await?.into_iter();
-    let hold = holds.find(|hold| hold.hold_id.to_string() == hold_id);
-    let hold = hold.ok_or_else(|| Error::not_found("hold"))?;
+    let hold = user
+        .row::<ListHolds, _, _>(&[id], hold_id, |hold| hold.hold_id)
+        .await?;
+    let is_operators = hold
+        .as_ref()
+        .is_some_and(|hold| hold.placed_by == HeldBy::Operator);
     let draft = asked.draft();
     let main = html! {
         (head(user, &booking, "Release the hold on "))
         (draft.alert(&[]))
         form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/holds/{hold_id}/release"))) {
-            p { (hold.reason) @if let Some(reference) = &hold.reference { " " small { (reference) } } }
+            @match &hold {
+                Some(hold) => p { (hold.reason) @if let Some(reference) = &hold.reference { " " small { (reference) } } },
+                None => p { (hold_id) },
+            }
             p { "Once no other hold is active, the booking can be erased again." }
-            @if hold.placed_by == HeldBy::Operator { p { "The service's operator placed it, and only the operator can release it." } }
+            @if is_operators { p { "The service's operator placed it, and only the operator can release it." } }
             button.danger { "Release the hold" }
         }
     };

@@ -233,8 +233,8 @@ fn line(recovery: &Recovery) -> Markup {
     html! {
         td { (time(recovery.created_at)) }
         td { (state) }
-        td.amount { (recovery.recovered) }
-        td.amount { (recovery.deliveries) }
+        td.amount { (grouped(&recovery.recovered.to_string())) }
+        td.amount { (grouped(&recovery.deliveries.to_string())) }
         td { (time(recovery.since)) }
         td { (time(recovery.until)) }
     }

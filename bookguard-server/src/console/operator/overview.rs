@@ -4,7 +4,8 @@ use bookguard_core::error::Error;
 use bookguard_core::features::endpoints::ListEndpoints;
 use bookguard_core::features::partners::ListPartners;
 use bookguard_core::features::system::{GetSystem, System};
-use bookguard_core::model::{Endpoint, Page as Rows, Partner};
+use bookguard_core::limits::PARTNERS_EXAMINED;
+use bookguard_core::model::{Endpoint, Page as Rows, Partner, PartnerStatus};
 use maud::{Markup, html};
 
 use super::{about, partner_badge, system};
@@ -12,26 +13,27 @@ use crate::console::parts::{ago, empty, endpoint_badge, time};
 use crate::console::{Answer, Asked, Page, Part, User};
 
 /// How many of a kind are named.
-const NAMED: &str = "10";
+const NAMED: u32 = 10;
+/// Partners that are asked for at a time.
+const ROWS: u32 = 100;
 
 pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let service = user.read::<GetSystem>(&[], &[]).await?;
     let mut partners = Vec::new();
-    for status in ["pending", "suspended"] {
-        let query = [("status", status), ("limit", NAMED)];
-        let mut found = user.read::<ListPartners>(&[], &query).await?;
-        // Nothing can be done for those whose contract has ended for good.
-        found.data.retain(|partner| !partner.is_erased());
-        partners.push(found);
+    for status in [PartnerStatus::Pending, PartnerStatus::Suspended] {
+        partners.push((status, under_contract(user, status).await?));
     }
     let mut endpoints = Vec::new();
+    let named = NAMED.to_string();
     for status in ["suspended", "failing"] {
-        let query = [("status", status), ("limit", NAMED)];
+        let query = [("status", status), ("limit", named.as_str())];
         endpoints.push(user.read::<ListEndpoints>(&[], &query).await?);
     }
     let troubles = system::troubles(&service, asked.now);
     let is_quiet = troubles.is_empty()
-        && partners.iter().all(|found| found.data.is_empty())
+        && partners
+            .iter()
+            .all(|(_, found)| found.data.is_empty() && !found.has_more)
         && endpoints.iter().all(|found| found.data.is_empty());
     let main = html! {
         div.title { h1 { "Overview" } }
@@ -44,7 +46,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
                     @for trouble in &troubles {
                         li { strong { (trouble) } a href=(user.link("/system")) { "Look at it" } }
                     }
-                    @for found in &partners { (partner_lines(user, asked, found)) }
+                    @for (status, found) in &partners { (partner_lines(user, asked, *status, found)) }
                     @for found in &endpoints { (endpoint_lines(user, found)) }
                 }
             }
@@ -54,8 +56,35 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     Ok(Page::new(Part::Overview, "Overview", main).ok())
 }
 
-fn partner_lines(user: &User, asked: &Asked, found: &Rows<Partner>) -> Markup {
-    let status = found.data.first().map(|partner| partner.status);
+/// The newest partners in this status. Nothing can be done for those whose contract has ended for good: they stay suspended, so others may come
+/// after any number of them. No more are examined than for one page of a search.
+async fn under_contract(user: &User, status: PartnerStatus) -> Result<Rows<Partner>, Error> {
+    let limit = ROWS.to_string();
+    let (mut found, mut cursor) = (Vec::new(), String::new());
+    for _ in 0..PARTNERS_EXAMINED / ROWS {
+        let query = [
+            ("status", status.word()),
+            ("cursor", cursor.as_str()),
+            ("limit", limit.as_str()),
+        ];
+        let page = user.read::<ListPartners>(&[], &query).await?;
+        found.extend(page.data.into_iter().filter(|partner| !partner.is_erased()));
+        cursor = page.next_cursor.unwrap_or_default();
+        if cursor.is_empty() || found.len() > NAMED as usize {
+            break;
+        }
+    }
+    let mut named = Rows::of(found, NAMED, |partner: &Partner| partner.partner_id);
+    named.has_more |= !cursor.is_empty();
+    Ok(named)
+}
+
+fn partner_lines(
+    user: &User,
+    asked: &Asked,
+    status: PartnerStatus,
+    found: &Rows<Partner>,
+) -> Markup {
     html! {
         @for partner in &found.data {
             li {
@@ -64,7 +93,7 @@ fn partner_lines(user: &User, asked: &Asked, found: &Rows<Partner>) -> Markup {
                 span.soft { "registered " (ago(partner.created_at, asked.now)) }
             }
         }
-        @if let Some(status) = status.filter(|_| found.has_more) {
+        @if found.has_more {
             li { a href=(user.link(&format!("/partners?status={}", status.word()))) { "More of them" } }
         }
     }

@@ -5,7 +5,7 @@ use bookguard_core::policy::Policy;
 use maud::{Markup, html};
 
 use super::fields::{leaves, member, ordered};
-use crate::console::parts::records;
+use crate::console::parts::{records, with_amounts};
 
 /// One of two versions.
 pub(super) struct Side<'s> {
@@ -113,9 +113,9 @@ pub(super) fn shown(before: &Side<'_>, after: &Side<'_>) -> Markup {
         ul.changes {
             @for (fate, sentence) in &sentences {
                 @match fate {
-                    Fate::Removed => li { span.badge.bad { "− Removed" } " " del { (sentence) } },
-                    Fate::Added => li { span.badge.good { "+ Added" } " " ins { (sentence) } },
-                    Fate::Stays => li.soft { (sentence) },
+                    Fate::Removed => li { span.badge.bad { "− Removed" } " " del { (with_amounts(sentence)) } },
+                    Fate::Added => li { span.badge.good { "+ Added" } " " ins { (with_amounts(sentence)) } },
+                    Fate::Stays => li.soft { (with_amounts(sentence)) },
                 }
             }
         }

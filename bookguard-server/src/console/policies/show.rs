@@ -11,7 +11,9 @@ use maud::{Markup, html};
 use super::difference::{self, Side};
 use super::editor::draft::{beside, place};
 use super::{Defaults, default_for, defaults, defaults_of, example, library, text, used_for};
-use crate::console::parts::{Tone, badge, copyable, fact, hidden, next_page, records, time};
+use crate::console::parts::{
+    Tone, badge, copyable, fact, hidden, next_page, records, time, with_amounts,
+};
 use crate::console::{Answer, Asked, Draft, Fields, Page, Part, User, form};
 
 /// A policy as its page shows it: the partner's own, or one of the library.
@@ -116,7 +118,7 @@ pub(in crate::console) async fn show(user: &User, asked: &Asked) -> Result<Answe
         (facts(user, &shown, &defaults))
         section.card aria-labelledby="english" {
             h2 #english { "What it means" }
-            ul { @for sentence in &shown.english { li { (sentence) } } }
+            ul { @for sentence in &shown.english { li { (with_amounts(sentence)) } } }
         }
         (example)
         @if user.may(Scope::PoliciesWrite) {

@@ -53,7 +53,10 @@ async fn a_cancellation_that_happened_earlier_comes_to_what_it_came_to_then() {
             .await;
         shown
             .is(200)
-            .says(&["<dt>When was it canceled? (UTC)</dt><dd>21 Sep 2026, 14:20</dd>"]);
+            .says(&["<dt>When was it canceled? (UTC)</dt><dd>21 Sep 2026, 14:20</dd>"])
+            // The sentence has the amount in the form of the figures below it.
+            .says(&["USD 1,250.50 is returned", "<dd>USD 1,250.50</dd>"])
+            .lacks(&["USD 1250"]);
         let shown = shown.form("/cancel");
         assert_eq!(shown.value("/expected/refundMinorUnits"), "125050");
         browser.submit(&shown).await.leads_to(&page);
@@ -644,6 +647,63 @@ async fn evidence_is_shared_and_the_link_revoked() {
     .await;
 }
 
+/// On one engine, because the other lists in the same way and is much slower at so many small writes.
+#[tokio::test]
+async fn every_link_to_the_evidence_is_listed_however_many_came_after_it() {
+    let (server, acme) = TestServer::with_partner(Engine::Sqlite).await;
+    let booking = acme.book().await;
+    let shares = format!("/v1/bookings/{booking}/shares");
+    let oldest = json!({"note": "court in Kiel", "expiresIn": "P1D"});
+    acme.post(&shares, &oldest).await.ok(201);
+    for number in 0..100 {
+        // Only so many may work at a time.
+        server.advance(10_000);
+        let later = json!({"note": format!("later {number}"), "expiresIn": "PT1M"});
+        acme.post(&shares, &later).await.ok(201);
+    }
+    let browser = Browser::signed_in(&server, &acme.key).await;
+    let page = format!("/bookings/{booking}");
+    let newest = browser.page(&page).await;
+    newest
+        .says(&["later 99", "later 0<"])
+        .lacks(&["court in Kiel"]);
+    let tags = newest.tags();
+    let next = tags.iter().find(|tag| tag.get("rel") == Some("next"));
+    let older = browser.page(next.unwrap().get("href").unwrap()).await;
+    is_sound(&older);
+    older.says(&["aria-label=\"Revoke: court in Kiel\"", "Newest links"]);
+    older.lacks(&["later 0<"]);
+}
+
+#[tokio::test]
+async fn whoever_may_see_no_evidence_still_does_what_they_may_with_it() {
+    with_partner_on_every_engine(async |server, acme| {
+        let booking = acme.book().await;
+        let share = format!("/v1/bookings/{booking}/shares");
+        let share = acme.post(&share, &json!({})).await.string("shareId");
+        let hold = format!("/v1/bookings/{booking}/holds");
+        let hold = acme.post(&hold, &json!({"reason": "Case 7 of Kiel"})).await;
+        let hold = hold.string("holdId");
+        let scopes = ["bookings:read", "evidence:share", "evidence:erase"];
+        let key = json!({"name": "acts", "scopes": scopes});
+        let key = acme.new_key(&key).await;
+        let browser = Browser::signed_in(&server, key.text("apiKey")).await;
+        let page = format!("/bookings/{booking}");
+        let seen = browser.page(&page).await;
+        seen.lacks(&["Case 7 of Kiel"]);
+        seen.says(&["Share by a link", "Place a hold", "Erase personal data"]);
+        for (address, id) in [
+            (format!("{page}/shares/{share}/revoke"), &share),
+            (format!("{page}/holds/{hold}/release"), &hold),
+        ] {
+            let asked = browser.page(&address).await;
+            is_sound(asked.says(&[id]));
+            browser.submit(&asked.form(&address)).await.leads_to(&page);
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() {
     with_partner_on_every_engine(async |server, acme| {
@@ -904,6 +964,19 @@ async fn events_that_failed_come_first_and_once() {
         );
         // Older pages are of all.
         assert_eq!(listed("/deliveries?before=2").await, [failed]);
+        // Of many that failed, the older ones are among the others, which says that they may be.
+        receiver.answer(Answer::Status(413));
+        for _ in 0..5 {
+            let booking = acme.book().await;
+            settled(&acme, &booking).await;
+        }
+        let seen = browser.page("/deliveries").await;
+        let (newest, others) = seen
+            .html
+            .split_once("Other events, in any state</h2>")
+            .unwrap();
+        assert!(newest.contains("Newest failed events</h2>") && !newest.contains(failed));
+        assert!(others.contains(failed), "{others}");
     })
     .await;
 }
@@ -1090,6 +1163,27 @@ async fn the_form_of_an_endpoint_undoes_nothing_that_changed_since_it_was_opened
 }
 
 #[tokio::test]
+async fn whoever_may_not_see_keys_revokes_one_by_its_id() {
+    with_partner_on_every_engine(async |server, acme| {
+        let key = |name: &str| json!({"name": name, "scopes": ["api-keys:write"]});
+        let (own, old) = (
+            acme.new_key(&key("own")).await,
+            acme.new_key(&key("old")).await,
+        );
+        let browser = Browser::signed_in(&server, own.text("apiKey")).await;
+        let id = old.text("apiKeyId");
+        let page = format!("/keys/{id}/revoke");
+        let asked = browser.page(&page).await;
+        is_sound(asked.says(&[&format!("<strong>{id}</strong>")]));
+        browser.submit(&asked.form("/revoke")).await.leads_to("");
+        let keys = acme.rows("/v1/api-keys?limit=9").await;
+        let revoked = keys.iter().find(|key| key["apiKeyId"] == id).unwrap();
+        assert!(!revoked["revokedAt"].is_null(), "{revoked}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn keys_are_made_replaced_and_revoked_and_people_invited() {
     with_partner_on_every_engine(async |server, acme| {
         let browser = Browser::signed_in(&server, &acme.key).await;
@@ -1114,8 +1208,21 @@ async fn keys_are_made_replaced_and_revoked_and_people_invited() {
         let all = keys().await;
         let newest = all.iter().find(|key| next.ends_with(key.text("hint"))).unwrap();
         let revoke = format!("/keys/{}/revoke", newest.text("apiKeyId"));
-        browser.fill(&revoke, "/revoke", &[]).await.leads_to("/keys");
+        let asked = browser.page(&revoke).await;
+        asked.says(&[&format!("<strong>Shop (…{})</strong>", newest.text("hint"))]);
+        let asked = asked.form("/revoke");
+        browser.submit(&asked).await.leads_to("/keys");
         assert_eq!(works(&next).await, 401);
+        // What is over has no form.
+        for (id, end) in [(newest, "revoke"), (newest, "rotate"), (shop, "rotate")] {
+            let page = format!("/keys/{}/{end}", id.text("apiKeyId"));
+            let seen = browser.page(&page).await;
+            is_sound(seen.says(&["<strong>Shop (…", "The key ended on "]));
+            let mut forms = seen.forms().into_iter();
+            assert!(forms.all(|form| !form.action.ends_with(end)), "{}", seen.html);
+        }
+        let unknown = "/keys/key_00000000000000000000000000000000/revoke";
+        browser.get(unknown).await.is(404).says(&["No such API key"]);
 
         let typed = [("/person", "Ada"), ("/scopes", "bookings:read")];
         let link = twice(&browser, "/people/new", "/people/new", &typed).await.copied();

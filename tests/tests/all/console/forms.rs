@@ -454,7 +454,21 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
                 "Is not before the day under “Event before”.",
             ),
             ("/deliveries?status=soon", "status", "soon"),
-            ("/audit?since=soon", "since", "Write a date such as"),
+            (
+                "/bookings?eventTo=soon",
+                "eventTo",
+                "Write a day such as 2027-06-20.",
+            ),
+            (
+                "/audit?since=soon",
+                "since",
+                "Write a date and a time such as 2027-06-20T19:00.",
+            ),
+            (
+                "/audit?until=2027-06-20",
+                "until",
+                "Write a date and a time such as 2027-06-20T19:00.",
+            ),
             (
                 "/audit?since=2031-02-01T00:00&until=2031-01-01T00:00",
                 "since",

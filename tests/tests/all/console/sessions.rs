@@ -323,7 +323,9 @@ async fn a_link_signs_one_person_in_whose_name_the_audit_has() {
         assert_eq!(latest["action"], "protectBooking");
         latest["actor"].holds(json!({"name": "Ada", "keyId": acme.key_id}));
         // The session may do less than its key.
-        browser.get("/keys").await.is(403);
+        let refused = browser.get("/keys").await;
+        refused.is(403);
+        refused.says(&["which your link does not give you. Ask whoever sent you the link"]);
         let sent = browser.post("/people/new", &[("/person", "Bob")]).await;
         sent.is(403);
 

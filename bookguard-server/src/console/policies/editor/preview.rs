@@ -9,7 +9,7 @@ use super::super::show::warned;
 use super::draft::{Mode, beside, place};
 use super::{DO, Editing, action, example, hidden};
 use crate::console::form::id_of;
-use crate::console::parts::counted;
+use crate::console::parts::{counted, with_amounts};
 use crate::console::{Answer, Asked, Draft, Page, Part, User};
 
 /// What [`Editing::focus`] holds if the part beside the form has the focus.
@@ -116,7 +116,7 @@ fn told(editing: &Editing<'_>, fault: &FieldError) -> Markup {
 
 /// What a policy means, a sentence for each rule.
 fn english(check: &PolicyCheck) -> Markup {
-    html! { @if !check.english.is_empty() { ul { @for sentence in &check.english { li { (sentence) } } } } }
+    html! { @if !check.english.is_empty() { ul { @for sentence in &check.english { li { (with_amounts(sentence)) } } } } }
 }
 
 /// The page from which the policy is put.

@@ -148,7 +148,10 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
 
         // An event that failed is found in all deliveries, before the others and once, and sent again from there.
         let all = browser.page("/deliveries").await;
-        all.says(&["<h2 id=\"failed\">Failed</h2>", "Other events</h2>"]);
+        all.says(&[
+            "<h2 id=\"failed\">Newest failed events</h2>",
+            "Other events, in any state</h2>",
+        ]);
         let shown = operated.acme(&format!("/deliveries/{}", operated.world.acme.event));
         assert_eq!(all.html.matches(&shown).count(), 1, "{}", all.html);
         let failed = browser.page("/deliveries?status=failed").await;
@@ -171,6 +174,29 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
         let (_, path) = address.split_once("/console").unwrap();
         ada.post(path, &[]).await.leads_to("");
         ada.page("/bookings").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_suspended_partner_is_named_however_many_contracts_have_ended_since() {
+    on_every_engine(async |engine| {
+        let (server, desk) = Desk::open(engine).await;
+        let kept = server.partner("Kept").await;
+        let suspend = format!("/partners/{}/suspend", kept.id);
+        desk.browser.fill(&suspend, "/suspend", &[]).await.is(303);
+        let operator = desk.caller();
+        for number in 0..11 {
+            server.advance(1);
+            let over = server.partner(&format!("Over {number}")).await;
+            let end = format!("/v1/partners/{}/end", over.id);
+            let begun = operator.post_nothing(&end).await.ok(200);
+            let page = json!({"after": begun["next"]});
+            let ended = operator.post(&end, &page).await.ok(200);
+            ended.holds(json!({"done": true}));
+        }
+        let overview = desk.browser.page("").await;
+        overview.says(&[">Kept</a>"]).lacks(&[">Ended<"]);
     })
     .await;
 }
