@@ -25,7 +25,8 @@ done
 [[ ${#files[@]} == 2 ]] || usage "two files"
 set -- "${files[@]}"
 for file in "$@" ${roots:+"$roots"} ${policy:+"$policy"}; do
-    [[ -r $file && -f $file ]] || usage "a file cannot be read"
+    [[ -r $file ]] || usage "$file cannot be read"
+    [[ -f $file ]] || usage "$file cannot be read: it is read more than once, so give a file, not a folder or a pipe"
 done
 case $(head -c 4 "$1" | od -An -tx1 | tr -d ' \n') in
     3c*) what='a page' ;;
