@@ -124,7 +124,7 @@ impl Operation for EndContract {
         refusals: &[404, 409],
         tag: "Partners",
         summary: "End a partner's contract: erase its personal data for good",
-        description: "Export everything first. The first request revokes the partner's keys, deletes its endpoints and suspends it; each further \
+        description: "Decide its open reviews and export everything first. The first request revokes the partner's keys, deletes its endpoints and suspends it; each further \
                       one erases the personal data of a page of its bookings. Repeat it with `after` until `next` is absent. Bookings under a legal hold stay as they are \
                       and are named. The ledger, terms and amounts stay. It can be repeated at any time, and after any failure.",
         ..Route::POST
