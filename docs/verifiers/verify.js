@@ -234,6 +234,13 @@
         && whole === units.slice(0, units.length - places) && (fraction ?? "") === units.slice(units.length - places);
       must(right && (places > 0) === (fraction !== undefined), `amount and minorUnits are not one amount: ${short(value)}.`);
     }
+    if (kind === "booking.created") {
+      const places = DECIMALS[value.currency] ?? 2;
+      for (const name of ["bookingValue", "amountPaid"]) {
+        const [whole, fraction = ""] = String(value[name] ?? 0).split(".");
+        must(fraction.length <= places && whole.length + places <= 15, `${name} has more decimals than its currency, or more than 15 digits with them.`);
+      }
+    }
     return value;
   }
 

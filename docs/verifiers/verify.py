@@ -181,6 +181,11 @@ def has(kind, value):
         need(DECIMALS.get(value["currency"], 2) == len(fraction) and bool(point) == bool(fraction)
              and re.fullmatch("[A-Z]{3}", value["currency"]) and re.fullmatch("(0|[1-9][0-9]*)[0-9]{%d}" % len(fraction), whole + fraction)
              and int(whole + fraction) == value["minorUnits"] < 10**15, "amount and minorUnits are not one amount")
+    if kind == "booking.created":
+        for name in ("bookingValue", "amountPaid"):
+            whole, _, fraction = str(value.get(name, 0)).partition(".")
+            decimals = DECIMALS.get(value["currency"], 2)
+            need(len(fraction) <= decimals and len(whole) + decimals <= 15, f"{name} has more decimals than its currency, or more than 15 digits with them")
     return value
 
 

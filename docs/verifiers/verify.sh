@@ -25,7 +25,8 @@ done
 [[ ${#files[@]} == 2 ]] || usage "two files"
 set -- "${files[@]}"
 for file in "$@" ${roots:+"$roots"} ${policy:+"$policy"}; do
-    [[ -r $file && -f $file ]] || usage "a file cannot be read"
+    [[ -r $file ]] || usage "$file cannot be read"
+    [[ -f $file ]] || usage "$file cannot be read: it is read more than once, so give a file, not a folder or a pipe"
 done
 case $(head -c 4 "$1" | od -An -tx1 | tr -d ' \n') in
     3c*) what='a page' ;;
@@ -189,6 +190,9 @@ def has_shape($kind; $check):   # "$type" as a parameter would hide the function
       | need((.currency | matches("[A-Z]{3}")) and .minorUnits <= 999999999999999
           and .amount == (.minorUnits | tostring | if $decimals == 0 then . else ("0" * ([$decimals + 1 - length, 0] | max) // "") + . | .[:-$decimals] + "." + .[-$decimals:] end);
           "\($check): amount and minorUnits are not one amount")
+    elif $kind == "booking.created" then (.currency | decimals) as $decimals
+      | need([.bookingValue, .amountPaid // 0 | . + 0 | tojson / "."] | map((.[0] | length) + $decimals <= 15 and (.[1] // "" | length) <= $decimals) | all;
+          "\($check): bookingValue or amountPaid has more decimals than its currency, or more than 15 digits with them")
     else . end;
 
 # Canonical text (RFC 8785). Three traps: jq escapes U+007F, which RFC 8785 does not, sorts names by code point instead of

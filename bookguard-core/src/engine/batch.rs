@@ -365,7 +365,8 @@ impl PartnerState {
             false => Ok(()),
             true => Err(conflict!(
                 "partner_ended",
-                "The contract of partner {} has ended and its record is erased. Register it anew, as another partner.",
+                "The contract of partner {} has ended and its record is erased, so nothing more is recorded for it, and a review that \
+                 was still open stays open. Register it anew, as another partner, if you work with it again.",
                 self.partner.partner_id
             )),
         }

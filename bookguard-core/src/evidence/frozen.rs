@@ -96,14 +96,7 @@ impl FrozenTerms {
             (None, None, None) => None,
             _ => return Err(fault("terms and a policy that do not go together")),
         };
-        let value = booking
-            .value()
-            .ok_or_else(|| fault("a value that is not an amount"))?;
-        let paid = match &booking.amount_paid {
-            Some(paid) => Amount::parse(&paid.to_string(), booking.currency)
-                .map_err(|_| fault("an amount paid that is not an amount"))?,
-            None => value,
-        };
+        let (value, paid) = booking.sums().map_err(|why| fault(&why))?;
         let spans = self.schedule.into_iter();
         let schedule: Option<Vec<_>> = spans.map(|span| segment(span, booking.currency)).collect();
         Ok(Terms {

@@ -77,6 +77,8 @@ impl BookingState {
             ));
         };
         let mut state = Self::recorded(*created, policy);
+        let sums = state.booking.sums();
+        sums.map_err(|why| format!("The booking was recorded with {why}."))?;
         for fact in facts {
             state.follow(fact)?;
         }

@@ -103,7 +103,8 @@ impl Operation for GetResolution {
         tag: "Cancellation",
         summary: "One resolution",
         description: "The result of a cancellation, exactly as the ledger records it. `supersededBy` names the decision that \
-                      replaced a resolution left to a person.",
+                      replaced a resolution left to a person. The `note` and `evidence` that were sent with the cancellation are \
+                      in the entries of the packet.",
         ..Route::GET
     };
     type Output = Resolution;

@@ -123,7 +123,7 @@ impl Operation for EndContract {
         refusals: &[404, 409],
         tag: "Partners",
         summary: "End a partner's contract: erase its personal data for good",
-        description: "Export everything first. The first request revokes the partner's keys, deletes its endpoints and suspends it, and from then on nothing \
+        description: "Decide its open reviews and export everything first. The first request revokes the partner's keys, deletes its endpoints and suspends it, and from then on nothing \
                       more is recorded for it (`partner_ended`). Each further request erases the personal data of a page of its bookings: repeat it with `after` \
                       until `next` is absent. Until the last page, `reinstate` takes the end back; what is erased stays erased. Bookings under a legal hold stay as they are \
                       and are named. The ledger, terms and amounts stay. It can be repeated at any time, and after any failure.",

@@ -323,17 +323,16 @@ impl ErasureRequest {
         let dry_run = form
             .about("true: answer with what would be erased, and erase nothing.")
             .optional("dryRun", |v| v.boolean());
-        let (both, none) = (
-            fields.is_some() && party.is_some(),
-            !form.has("fields") && !form.has("party"),
-        );
-        if both || none {
-            form.fault_at(
-                "fields",
-                "fields_or_party",
-                "either the values or the party must be named, and not both",
-                "Name the values, or a party.",
-            );
+        let wrong = match (fields.is_some(), party.is_some()) {
+            (true, true) => Some("stands beside \"party\""),
+            _ if !form.has("fields") && !form.has("party") => {
+                Some("is missing, and so is \"party\"")
+            }
+            _ => None,
+        };
+        if let Some(message) = wrong {
+            let fix = "Name the values, or a party.";
+            form.fault_at("fields", "fields_or_party", message, fix);
         }
         form.describe(|draft| {
             let either = ["fields", "party"].map(|name| json!({"required": [name]}));

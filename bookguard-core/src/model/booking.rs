@@ -5,7 +5,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Amount, BookingId, Currency, Decimal, PartnerId, ResolutionId, Timestamp, vocabulary};
+use super::{
+    Amount, AmountError, BookingId, Currency, Decimal, PartnerId, ResolutionId, Timestamp,
+    vocabulary,
+};
 
 vocabulary! {
     /// The status of a booking: `created → protected → canceled` or `created → canceled`.
@@ -104,6 +107,24 @@ pub struct Booking {
 impl Booking {
     /// The value as an amount.
     pub fn value(&self) -> Option<Amount> {
-        Amount::parse(&self.booking_value.to_string(), self.currency).ok()
+        self.amount(&self.booking_value).ok()
+    }
+
+    /// The value, and what counts as paid of it.
+    ///
+    /// # Errors
+    /// Which of the two is not an amount of the currency, and why: the end of a sentence that says what the booking has.
+    pub(crate) fn sums(&self) -> Result<(Amount, Amount), String> {
+        let sum = |name: &str, number: &Decimal| {
+            let amount = self.amount(number);
+            amount.map_err(|why| format!("{name} ({}) that {}", self.currency, why.rule()))
+        };
+        let value = sum("bookingValue", &self.booking_value)?;
+        let paid = (self.amount_paid.as_ref()).map_or(Ok(value), |paid| sum("amountPaid", paid))?;
+        Ok((value, paid))
+    }
+
+    fn amount(&self, number: &Decimal) -> Result<Amount, AmountError> {
+        Amount::parse(&number.to_string(), self.currency)
     }
 }

@@ -5,7 +5,9 @@ use crate::evidence::facts::{LeafPlace, NotificationFact, ResolutionFact};
 use crate::evidence::verify::tests::fixture::{self, booking, erased_values, item};
 use crate::evidence::{Erasable, ItemKind, LegalBasis, NotificationOutcome};
 use crate::ledger::{Hash, LeafKind};
-use crate::model::{Amount, Currency, EndpointId, EventId, RecordedEventType, ResolutionId};
+use crate::model::{
+    Amount, Currency, Decimal, EndpointId, EventId, RecordedEventType, ResolutionId,
+};
 use crate::policy::{self, Actor, Reason, ResolutionDecision, Terms};
 use LeafKind::{
     BookingCanceled as X, BookingCreated as C, BookingProtected as P, BookingRescheduled as M,
@@ -270,6 +272,45 @@ fn every_other_order_is_refused() {
     ] {
         // A third resolution would decide a decision, which the second one would have to be.
         assert!(fold(kinds).is_err(), "{kinds:?}");
+    }
+}
+
+#[test]
+fn a_booking_of_sums_that_its_currency_does_not_have_is_refused() {
+    let number = |text: &str| serde_json::from_str::<Decimal>(text).unwrap();
+    for (value, paid, code, why) in [
+        ("1200.5", None, "USD", ""),
+        ("1200.505", None, "USD", "bookingValue (USD) that has more"),
+        (
+            "950",
+            Some("0.001"),
+            "USD",
+            "amountPaid (USD) that has more",
+        ),
+        ("0.5", None, "JPY", "bookingValue (JPY) that has more"),
+        ("1.234", Some("0.001"), "KWD", ""),
+        ("1.2345", None, "KWD", "bookingValue (KWD) that has more"),
+        ("1.2345", None, "CLF", ""),
+        ("9999999999999.99", None, "USD", ""),
+        (
+            "10000000000000",
+            None,
+            "USD",
+            "bookingValue (USD) that is too large",
+        ),
+    ] {
+        let fact: Fact = CreationFact {
+            booking_value: number(value),
+            amount_paid: paid.map(number),
+            currency: Currency::parse(code).unwrap(),
+            ..created()
+        }
+        .into();
+        let place = place(0);
+        let folded = BookingState::fold([Logged { place, fact }], None);
+        let told = folded.err().unwrap_or_default();
+        assert_eq!(told.is_empty(), why.is_empty(), "{value} {code}: {told}");
+        assert!(told.contains(why), "{value} {code}: {told}");
     }
 }
 

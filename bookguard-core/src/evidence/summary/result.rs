@@ -89,12 +89,19 @@ impl Writer<'_> {
 
     /// Why the terms count a time before receipt, if that makes a difference.
     fn why_earlier(&self, evaluation: &Evaluation, cancellation: &Cancellation) -> String {
-        let received = cancellation.canceled_at.floor_to_second();
-        let at_receipt = (cancellation.question()).rule(&evaluation.schedule, received);
-        let counts = at_receipt != evaluation.matched_rule && !is_backdated(evaluation);
+        let (question, received) = (cancellation.question(), cancellation.canceled_at);
+        let received = received.floor_to_second();
+        let is_other = self.is_too_late(evaluation, received)
+            || question.rule(&evaluation.schedule, received) != evaluation.matched_rule;
         match (self.m.wording, self.m.policy) {
-            (Wording::Second, Some(policy)) if counts => {
+            (Wording::Second, Some(policy)) if is_other && !is_backdated(evaluation) => {
                 let tolerance = &policy.document().backdate_tolerance;
+                let tolerated = i64::from(tolerance.minutes()) * 60_000;
+                let is_near = received.ms() - evaluation.as_of.ms() <= tolerated;
+                // 0.1.0 asked for neither if it was not the organizer who canceled.
+                if !is_near && question.evidence == 0 {
+                    return String::new();
+                }
                 let near = match tolerance.minutes() {
                     0 => String::new(),
                     _ => format!(

@@ -20,7 +20,8 @@ use crate::courier::address::RefusedAddress;
 use crate::courier::proxy::ProxyFault;
 
 /// The detail for an answer with a 3xx status.
-pub(super) const REDIRECT: &str = "redirects are not followed; register the address it points to";
+pub(super) const REDIRECT: &str =
+    "redirects are never followed; change the endpoint's url to the final address";
 
 /// The detail for an answer with the status 101.
 pub(super) const SWITCH: &str =

@@ -275,11 +275,10 @@ async fn the_status_decides() {
             ("", 0)
         );
         assert_eq!(attempt.response_sha256.as_deref(), Some(SHA256_OF_NOTHING));
-        assert_eq!(
-            attempt.detail.is_some(),
-            status.starts_with('3'),
-            "{status}"
-        );
+        let told = attempt.detail.unwrap_or_default();
+        assert_eq!(!told.is_empty(), status.starts_with('3'), "{status}");
+        let names_it = told.contains("change the endpoint's url to");
+        assert_eq!(names_it, status.starts_with('3'), "{status}: {told}");
     }
     assert_eq!(elsewhere.connections(), 0, "a redirect was followed");
 }

@@ -365,6 +365,13 @@ async fn one_partys_data_is_erased_and_the_others_stays() {
         ] {
             acme.post(&path("erasures"), &body).await.faulty(&[(pointer, code)]);
         }
+        for (body, message) in [
+            (json!({"legalBasis": "objection"}), "is missing, and so is \"party\""),
+            (json!({"legalBasis": "objection", "fields": ["note"], "party": "talent"}), "stands beside \"party\""),
+        ] {
+            let refused = acme.post(&path("erasures"), &body).await;
+            assert_eq!(refused.json()["details"][0]["message"], message);
+        }
         let asked = json!({"party": "organizer", "legalBasis": "objection"});
         let done = acme.post(&path("erasures"), &asked).await.ok(200);
         assert_eq!(done["values"], json!([

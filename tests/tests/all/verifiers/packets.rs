@@ -388,8 +388,26 @@ impl Verifier {
             let printed = self.gives(2, &format!("{arguments:?}"), arguments).await;
             assert!(printed.len() < 1_000, "{printed}");
         }
+        self.tells_what_is_no_packet_from_what_cannot_be_read()
+            .await;
         self.names_the_flag_without_a_file().await;
         self.judges_no_document_made_of_a_packet().await;
+    }
+
+    /// A file without a packet is one that does not verify; what cannot be read is named, and nothing is said of it.
+    async fn tells_what_is_no_packet_from_what_cannot_be_read(&self) {
+        let (folder, key) = (TempDir::new().unwrap(), ledger_key());
+        let file = folder.path().join("packet.json");
+        for content in ["", " \n", "{}"] {
+            std::fs::write(&file, content).unwrap();
+            let printed = self.gives(1, content, &[&file, &key]).await;
+            assert!(printed.contains("NOT VERIFIED"), "{printed}");
+        }
+        for unreadable in [folder.path(), &folder.path().join("nowhere")] {
+            let printed = self.gives(2, "unreadable", &[unreadable, &key]).await;
+            let told = format!("{} cannot be read", unreadable.display());
+            assert!(printed.contains(&told), "{printed}");
+        }
     }
 
     /// A flag without its file, as an unset variable leaves it, is not taken for one that was not given.

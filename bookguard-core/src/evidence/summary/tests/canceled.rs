@@ -95,6 +95,23 @@ fn the_story_says_why_an_earlier_time_counts_and_what_receipt_would_have_given()
 }
 
 #[test]
+fn the_story_says_why_an_earlier_time_counts_after_the_time_for_claims_whoever_canceled() {
+    let end = "when the service received it, the time for claims had passed. By the terms, an earlier time counts if it is at \
+               most 1 hour before receipt, or if evidence is named for it.";
+    let (date, zone) = ("2026-05-11T03:59:30-04:00", Some("America/New_York"));
+    let usd = Amount::parse("950", Currency::USD).unwrap();
+    for actor in [Actor::Organizer, Actor::Talent, Actor::Partner] {
+        let mut fixture = Fixture::new();
+        fixture.wording = Wording::Second;
+        fixture.record(30, Some("firm"), date, zone, usd, |_| {});
+        fixture.cancel(13, actor, Some(Reason::Illness));
+        let story = fixture.packet_at(13).summary.story;
+        let is_told = story.iter().any(|text| text.ends_with(end));
+        assert!(is_told, "{actor:?}: {story:#?}");
+    }
+}
+
+#[test]
 fn a_review_of_an_earlier_time_names_the_other_step_once() {
     let packet = across_a_deadline(Wording::LATEST);
     let booking = &packet.booking;

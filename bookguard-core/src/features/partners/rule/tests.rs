@@ -81,5 +81,12 @@ fn nothing_is_recorded_for_a_partner_that_waits_for_approval_or_whose_contract_h
             refused => refused,
         };
         assert_eq!(decided, expected);
+        let refused = decide(&work, &Envelope::new(when, deciding("1.00"))).err();
+        let told = refused.is_some_and(|error| {
+            error
+                .message
+                .contains("a review that was still open stays open")
+        });
+        assert_eq!(told, is_erased);
     }
 }
