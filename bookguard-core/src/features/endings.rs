@@ -1,10 +1,10 @@
 //! The end of a partner's contract: it can do nothing more, and its personal data is erased, a page of bookings at a time.
 //!
-//! The first request suspends the partner and examines no booking yet. From then on its keys record nothing, so no page changes after it was
-//! examined. Each further request takes one page. Only the database records what is done: keys are revoked, endpoints
-//! deleted, values erased. So a caller that is killed asks again from the beginning, and what was done is passed over. Where a page ends, its answer says how
-//! much was left so far, and the next request brings that back. Invariant: a booking under a legal hold stays as it is, and is named; the
-//! partner's own record is erased last, when nothing is left.
+//! The first request suspends the partner and examines no booking yet. Each further request takes one page. From then on the partner's keys
+//! record nothing. The operator still can, and only a booking that comes while the last page is examined is noticed. Only the database records
+//! what is done: keys are revoked, endpoints deleted, values erased. So a caller that is killed asks again from the beginning, and what was
+//! done is passed over. Where a page ends, its answer says how much was left so far, and the next request brings that back. Invariant: a booking
+//! under a legal hold stays as it is, and is named; the partner's own record is erased last, when nothing is left.
 
 pub(crate) mod rule;
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::erasures::{EraseValues, erase_all};
 use crate::engine::command::{Audited, Envelope};
-use crate::error::{Error, FieldError};
+use crate::error::Error;
 use crate::evidence::Hold;
 use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
@@ -54,7 +54,8 @@ struct PageEnd {
 
 const PAGE_END_PATTERN: &str = r"^bkg_[0-9a-f]{32}\.(0|[1-9][0-9]*)$";
 
-const WHERE_TO_GO_ON: &str =
+/// The way out of a place that does not fit.
+const GO_ON: &str =
     "Send the `next` of the previous answer, unchanged, or leave it out to start again.";
 
 impl PageEnd {
@@ -156,8 +157,7 @@ impl Operation for EndContract {
         // A place from elsewhere would pass over bookings, and end the contract without them.
         if after != PageEnd::start() && owner != Some(partner_id) {
             let message = "names no booking of this partner";
-            let fault = FieldError::new("/after", "cursor_invalid", message, WHERE_TO_GO_ON);
-            return Err(Error::faults(vec![fault]));
+            return Err(Error::fault("/after", "cursor_invalid", message, GO_ON));
         }
         let mut before = Vec::new();
         let more = page.len() > rows as usize;
@@ -248,11 +248,6 @@ fn page_end(v: &mut Value<'_, '_>) -> Option<PageEnd> {
         .pattern(PAGE_END_PATTERN)
         .example("bkg_01a1ff28458b74cda7afc5a3cc4111ef.1")
         .string()?;
-    PageEnd::parse(&text).or_else(|| {
-        v.fault(
-            "cursor_invalid",
-            "does not say where a page ended",
-            WHERE_TO_GO_ON,
-        )
-    })
+    PageEnd::parse(&text)
+        .or_else(|| v.fault("cursor_invalid", "does not say where a page ended", GO_ON))
 }
