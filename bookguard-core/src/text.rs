@@ -14,6 +14,14 @@ use icu_properties::props::{
 };
 
 const JOINERS: [char; 2] = ['\u{200c}', '\u{200d}'];
+/// Letters, signs and accents that look like a single quotation mark (UTS 39, and the comma above right). Alone, each belongs to a
+/// word.
+const LIKE_MARKS: [char; 26] = [
+    '\u{b4}', '\u{2b9}', '\u{2bb}', '\u{2bc}', '\u{2bd}', '\u{2be}', '\u{2c8}', '\u{2ca}',
+    '\u{2cb}', '\u{2f4}', '\u{315}', '\u{374}', '\u{384}', '\u{55a}', '\u{55d}', '\u{7f4}',
+    '\u{7f5}', '\u{1fbd}', '\u{1fbf}', '\u{1fef}', '\u{1ffd}', '\u{1ffe}', '\u{a78b}', '\u{a78c}',
+    '\u{ff07}', '\u{ff40}',
+];
 /// The braille pattern without a dot: a symbol by its category, but blank to the eye.
 const BRAILLE_BLANK: char = '\u{2800}';
 
@@ -144,7 +152,7 @@ pub(crate) fn quoted_at_first(text: &str) -> String {
 /// side, which together look like a double one, the first stays, also if a narrow space parts them. Straight marks stay: they
 /// do not end a quotation.
 pub fn quotable(text: &str) -> String {
-    let mark = |c| single_mark(c).or_else(|| looks_like_mark(c).then_some(c));
+    let mark = |c| single_mark(c).or_else(|| LIKE_MARKS.contains(&c).then_some(c));
     without_pairs(text, mark, |c| {
         matches!(c, '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}')
     })
@@ -184,22 +192,6 @@ fn single_mark(c: char) -> Option<char> {
         | '\u{301e}' | '\u{301f}' | '\u{ff02}' | '\u{1f677}' | '\u{1f678}' => Some('\u{2019}'),
         _ => None,
     }
-}
-
-/// Whether it is a letter, a sign or an accent that looks like a single mark (UTS 39). Alone, it belongs to a word.
-fn looks_like_mark(c: char) -> bool {
-    matches!(
-        c,
-        '\u{b4}' | '\u{2b9}' | '\u{2bb}'
-            ..='\u{2bd}'
-                | '\u{2c8}'
-                | '\u{2ca}'
-                | '\u{55a}'
-                | '\u{7f4}'
-                | '\u{a78b}'
-                | '\u{a78c}'
-                | '\u{ff07}'
-    )
 }
 
 /// Whether any of the text is written from right to left, so that text after it on the line could change sides.
@@ -314,6 +306,8 @@ mod tests {
             ("Owls\u{2bc}\u{2bc} won, \u{2bb}\u{2bb}none", "Owls\u{2bc} won, \u{2bb}none"),
             ("Owls\u{2019}\u{2bc} and \u{2bc}\u{201d}", "Owls\u{2019} and \u{2bc}"),
             ("Owls\u{b4}\u{b4} \u{ff07}\u{ff07} \u{7f4}\u{7f4}", "Owls\u{b4} \u{ff07} \u{7f4}"),
+            ("Owls\u{1fbd}\u{1fbd} won, \u{384}\u{1fbf}none", "Owls\u{1fbd} won, \u{384}none"),
+            ("Owls\u{2019}\u{315} won", "Owls\u{2019} won"),
             ("Owls\u{2019}\u{200a}\u{2019} won", "Owls\u{2019}\u{200a} won"),
             ("Hawai\u{2bb}i, \u{2019}a\u{2019} \u{2018}b", "Hawai\u{2bb}i, \u{2019}a\u{2019} \u{2018}b"),
             ("צה\u{5f4}ל", "צה\u{5f4}ל"),

@@ -36,14 +36,14 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         )))
     });
     // A proxy's page, or another program at this address, may answer 200 too.
-    let ready = json!({"status": "ready"});
     let asked = asked.and_then(|said| match serde_json::from_str::<Value>(&said) {
-        Ok(said) if ready == said => Ok(()),
+        Ok(said) if said["status"] == "ready" => Ok(()),
         _ => Err(Failure::BadAnswer(format!(
             "{url} answered, but not as Bookguard does. Is the address right, or a proxy in between?"
         ))),
     });
     asked.map_err(|why| Failure::NotReady(Box::new(why)))?;
+    let ready = json!({"status": "ready"});
     call.screen.said(&ready, |_| format!("{url} is ready"))
 }
 

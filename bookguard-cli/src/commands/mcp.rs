@@ -97,16 +97,16 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
                     continue;
                 }
                 let place = Arc::clone(&room).acquire_owned().await;
-                let waits = peek.waits().then(|| WaitingCall::begin(&bridge, &peek));
+                let waits = peek.waits().then(|| bridge.begin_waiting(peek.id_value()));
                 let bridge = Arc::clone(&bridge);
                 answering.spawn(async move {
                     let _place = place;
                     let answer = match waits {
                         None => bridge.answer(line, &peek).await,
                         Some(None) => Some(too_many_wait(&peek)),
-                        Some(Some(mut call)) => tokio::select! {
+                        Some(Some(canceled)) => tokio::select! {
                             answer = bridge.answer(line, &peek) => answer,
-                            _ = &mut call.canceled => None,
+                            _ = canceled => None,
                         },
                     };
                     match answer {
@@ -169,46 +169,8 @@ struct Bridge {
     waiting: Mutex<Waiting>,
 }
 
-/// The calls with `wait` that are not answered yet: the number of each, the id of its request, and what cancels it once it is
-/// dropped.
-#[derive(Default)]
-struct Waiting {
-    begun: u64,
-    calls: Vec<(u64, Value, oneshot::Sender<()>)>,
-}
-
-/// One of them, which has its place there as long as it is kept.
-struct WaitingCall {
-    bridge: Arc<Bridge>,
-    number: u64,
-    canceled: oneshot::Receiver<()>,
-}
-
-impl WaitingCall {
-    /// `None` if there are as many as there may be.
-    fn begin(bridge: &Arc<Bridge>, peek: &MessagePeek) -> Option<Self> {
-        let mut waiting = bridge.waiting();
-        if waiting.calls.len() >= WAITING {
-            return None;
-        }
-        waiting.begun += 1;
-        let (cancel, canceled) = oneshot::channel();
-        let number = waiting.begun;
-        waiting.calls.push((number, peek.id_value(), cancel));
-        Some(Self {
-            bridge: Arc::clone(bridge),
-            number,
-            canceled,
-        })
-    }
-}
-
-impl Drop for WaitingCall {
-    fn drop(&mut self) {
-        let calls = &mut self.bridge.waiting().calls;
-        calls.retain(|(number, ..)| *number != self.number);
-    }
-}
+/// The calls with `wait`: the id of each request, and what cancels it once it is dropped. One that was answered is closed.
+type Waiting = Vec<(Value, oneshot::Sender<()>)>;
 
 fn too_many_wait(peek: &MessagePeek) -> String {
     let message = format!(
@@ -296,9 +258,21 @@ impl Bridge {
         }
     }
 
+    /// Takes a place for a call with `wait`, which is its own until what this returns is dropped; `None` if all are taken.
+    fn begin_waiting(&self, id: Value) -> Option<oneshot::Receiver<()>> {
+        let mut waiting = self.waiting();
+        waiting.retain(|(_, cancel)| !cancel.is_closed());
+        if waiting.len() >= WAITING {
+            return None;
+        }
+        let (cancel, canceled) = oneshot::channel();
+        waiting.push((id, cancel));
+        Some(canceled)
+    }
+
     /// Ends the calls with `wait` of this request. Canceling what was answered meanwhile does nothing.
     fn cancel(&self, id: &Value) {
-        self.waiting().calls.retain(|(_, other, _)| other != id);
+        self.waiting().retain(|(other, _)| other != id);
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {

@@ -237,7 +237,7 @@ impl FollowedLog {
         let shown = folder.display().to_string();
         let fail = |e: io::Error| match e.kind() {
             io::ErrorKind::NotADirectory => {
-                Failure::Usage(format!("{shown} is a file: name a folder, or a new one"))
+                Failure::Usage(format!("{shown} is no folder: name one, or a new one"))
             }
             _ => Failure::Unexpected(format!("the folder {shown} cannot be used: {e}")),
         };

@@ -2,9 +2,9 @@
 //!
 //! The first request ends the contract and examines no booking yet. From then on nothing is recorded for the partner, by itself or by the
 //! operator, so no page changes after it was examined, except for legal holds. Each further request takes one page. Only the database
-//! records what is done: keys are revoked, endpoints deleted, values erased. So a caller that is killed asks again from the beginning, and what was done is passed over. Where a page ends, its answer says how
-//! much was left so far, and the next request brings that back. Invariant: a booking under a legal hold stays as it is, and is named; the
-//! partner's own record is erased last, when nothing is left.
+//! records what is done: keys are revoked, endpoints deleted, values erased. So a caller that is killed asks again from the beginning, and
+//! what was done is passed over. Where a page ends, its answer says how much was left so far, and the next request brings that back.
+//! Invariant: a booking under a legal hold stays as it is, and is named; the partner's own record is erased last, when nothing is left.
 
 pub(crate) mod rule;
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::erasures::{EraseValues, erase_all};
 use crate::engine::command::{Audited, Envelope};
-use crate::error::{Error, FieldError};
+use crate::error::Error;
 use crate::evidence::Hold;
 use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
@@ -53,7 +53,8 @@ struct PageEnd {
 
 const PAGE_END_PATTERN: &str = r"^bkg_[0-9a-f]{32}\.(0|[1-9][0-9]*)$";
 
-const WHERE_TO_GO_ON: &str =
+/// The way out of a place that does not fit.
+const GO_ON: &str =
     "Send the `next` of the previous answer, unchanged, or leave it out to start again.";
 
 impl PageEnd {
@@ -144,14 +145,11 @@ impl Operation for EndContract {
             };
             return Ok(write(service.clock().now(), begins));
         };
-        let misplaced = |message, fix| {
-            let fault = FieldError::new("/after", "cursor_invalid", message, fix);
-            Err(Error::faults(vec![fault]))
-        };
         // Otherwise the caller of one page after the other would end again what somebody else took back.
         if !known.is_ended() {
             let message = "is a page of an end that has not begun, or that was taken back by reinstating the partner";
-            return misplaced(message, "Leave it out to end the contract.");
+            let fix = "Leave it out to end the contract.";
+            return Err(Error::fault("/after", "cursor_invalid", message, fix));
         }
         let rows = limits::BOOKINGS_ENDED;
         let (owner, page, holds) = query(session, |reader| {
@@ -161,7 +159,8 @@ impl Operation for EndContract {
         })?;
         // A place from elsewhere would pass over bookings, and end the contract without them.
         if after != PageEnd::start() && owner != Some(partner_id) {
-            return misplaced("names no booking of this partner", WHERE_TO_GO_ON);
+            let message = "names no booking of this partner";
+            return Err(Error::fault("/after", "cursor_invalid", message, GO_ON));
         }
         let mut before = Vec::new();
         let more = page.len() > rows as usize;
@@ -248,11 +247,6 @@ fn page_end(v: &mut Value<'_, '_>) -> Option<PageEnd> {
         .pattern(PAGE_END_PATTERN)
         .example("bkg_01a1ff28458b74cda7afc5a3cc4111ef.1")
         .string()?;
-    PageEnd::parse(&text).or_else(|| {
-        v.fault(
-            "cursor_invalid",
-            "does not say where a page ended",
-            WHERE_TO_GO_ON,
-        )
-    })
+    PageEnd::parse(&text)
+        .or_else(|| v.fault("cursor_invalid", "does not say where a page ended", GO_ON))
 }

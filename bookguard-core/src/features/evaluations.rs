@@ -205,7 +205,10 @@ fn refused(refusal: Error, question: &Question) -> Error {
         (Mode::Evaluate, Some(_)) => {
             "Send another reason, or an \"asOf\" from the start of the event on."
         }
-        _ => "Send another reason, or wait for the event to start.",
+        (Mode::Cancel, Some(_)) => {
+            "Send another reason, or, once the event has started, an \"effectiveAt\" from its start on."
+        }
+        (_, None) => "Send another reason, or wait for the event to start.",
     };
     let (name, fix) = match &*refusal.code {
         "effective_at_in_future" => (

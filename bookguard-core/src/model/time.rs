@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Timelike, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, Timelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ParseError;
@@ -152,8 +152,9 @@ fn broken_rule(text: &str) -> Option<&'static str> {
         return Some("has no T between the date and the time");
     };
     let Some(end) = time.find(['Z', 'z', '+', '-']) else {
-        let is_whole = time.parse::<NaiveTime>().is_ok();
-        return is_whole.then_some("has no offset from UTC");
+        let with = |end: &str| Timestamp::rfc_3339(&format!("{text}{end}"));
+        let is_all = with("Z").or_else(|| with(":00Z")).is_some();
+        return is_all.then_some("has no offset from UTC");
     };
     let (clock, offset) = time.split_at(end);
     match offset.as_bytes() {
@@ -293,6 +294,7 @@ mod tests {
             ("2031-03-01T12:00Z", "has no seconds"),
             ("2031-03-01T12:00:00", "has no offset from UTC"),
             ("2031-03-01T12:00", "has no offset from UTC"),
+            ("2031-03-01T9:00", "is not a valid date-time"),
             ("2031-03-01T12:00:00+25:00", "is not a valid date-time"),
             ("2031-3-1T12:00:00Z", "is not a valid date-time"),
             ("+031-02-29T00:00:00Z", "is not a valid date-time"),

@@ -241,6 +241,8 @@ mod tests {
         let beyond = "is outside the years 0001 to 9999 in UTC";
         for (text, fault) in [
             ("soon", "is not a valid date-time"),
+            // It needs no offset.
+            ("2026-06-20T9:00", "is not a valid date-time"),
             ("2031-02-29", "names a day that does not exist"),
             (
                 "2026-06-20T24:00",
