@@ -8,6 +8,8 @@ import { setTimeout as pause } from "node:timers/promises";
 
 const BOUND_MS = 30_000;
 const QUIET = [
+  // A click on a page that is loaded and not drawn yet would be lost.
+  "--allow-pre-commit-input",
   "--no-sandbox",
   "--disable-gpu",
   "--disable-dev-shm-usage",
